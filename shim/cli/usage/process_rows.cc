@@ -120,11 +120,15 @@ DeviceRow &device_of(std::vector<DeviceRow> &devices, const std::string &uuid) {
   return devices.emplace_back(std::move(row));
 }
 
+// By index; those without one behind them, by UUID.
+template <class Row>
+bool comes_before(const Row &a, const Row &b) {
+  return std::make_tuple(a.gpu == kNoIndex, a.gpu, std::string_view(a.uuid)) <
+         std::make_tuple(b.gpu == kNoIndex, b.gpu, std::string_view(b.uuid));
+}
+
 void sort_devices(std::vector<DeviceRow> &devices) {
-  std::sort(devices.begin(), devices.end(), [](const DeviceRow &a, const DeviceRow &b) {
-    return std::make_tuple(a.gpu == kNoIndex, a.gpu, std::string_view(a.uuid)) <
-           std::make_tuple(b.gpu == kNoIndex, b.gpu, std::string_view(b.uuid));
-  });
+  std::sort(devices.begin(), devices.end(), comes_before<DeviceRow>);
 }
 
 // Those that have a row of a process or of a group.
@@ -310,6 +314,13 @@ void number_devices(Usage &usage, const std::map<std::string, int> &indexes) {
     row.gpu = index_of(row.uuid);
   }
   sort_devices(usage.devices);
+  for (auto begin = usage.groups.begin(), end = begin; begin != usage.groups.end(); begin = end) {
+    const auto is_other = [&](const GroupRow &row) {
+      return row.kind != begin->kind || row.name != begin->name || row.user != begin->user;
+    };
+    end = std::find_if(begin, usage.groups.end(), is_other);
+    std::stable_sort(begin, end, comes_before<GroupRow>);
+  }
 }
 
 void sort_rows(std::vector<ProcessRow> &rows, SortKey key, bool reversed) {

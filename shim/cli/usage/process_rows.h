@@ -70,7 +70,7 @@ struct DeviceRow {
 
 struct Usage {
   std::vector<ProcessRow> processes;  // the largest reservation first
-  std::vector<GroupRow> groups;       // in the order of the snapshot
+  std::vector<GroupRow> groups;       // in the order of the snapshot; of one group by device
   std::vector<DeviceRow> devices;     // by index; those without one behind them, by UUID
   std::vector<std::string> problems;  // why something is missing, one line each
   std::uint64_t now_unix_ns = 0;

@@ -86,15 +86,16 @@ std::string title_of(const Totals &totals, const Usage &usage, const TopState &s
   return what;
 }
 
-std::string key_line(const TopState &state) {
+std::string key_line(const TopState &state, std::size_t width) {
   if (state.is_typing) {
-    return std::string("/") + shown_filter(state) + "_   Enter keeps  Esc clears";
+    return std::string("/") + shown_filter(state) + "_  Enter keeps  Esc clears";
   }
   if (state.shows_help) {
     return "any key: back  q quit";
   }
-  return std::string(state.paused ? "q quit  ? help  / filter  space go on" : "q quit  ? help  / filter  space pause") +
-         "  sort: r u l k f a p n d g c";
+  const std::string keys = std::string("q quit  ? help  / filter  space ") + (state.paused ? "goes on" : "pauses");
+  const std::string all = keys + "  sort: r u l k f a p n d g c";
+  return width_of(all) <= width ? all : keys;
 }
 
 // The first `height` of `lines`; where some are omitted, the last one counts them.
@@ -285,7 +286,7 @@ Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size
     draft.add("");
   }
   if (draft.room() > 0) {  // a screen of one line shows the figures, not the keys
-    draft.add(key_line(state), Style::kKeys);
+    draft.add(key_line(state, width), Style::kKeys);
   }
   return draft.take();
 }

@@ -21,7 +21,7 @@ constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::size_t kShortUuid = 8;
 
 constexpr std::size_t kBarWidth = 12;
-constexpr std::size_t kLeastCommand = 12;
+constexpr std::size_t kPartOfCommand = 6;  // of the width, before other columns yield
 
 std::string after_mark(const std::string &uuid) {
   const std::size_t mark = uuid.find('-');  // after "GPU" or "MIG"
@@ -179,7 +179,7 @@ Table process_table(const Usage &usage, const TableLook &look) {
                      },
                      {}});
   }
-  shown.push_back({{"COMMAND", Align::kLeft, Fit::kShrinks, 0, kLeastCommand},
+  shown.push_back({{"COMMAND", Align::kLeft, Fit::kShrinks, 0, look.width / kPartOfCommand},
                    [](const Row &row) { return row.shown_command(); },
                    SortKey::kCommand});
   return table_of_rows(std::move(shown), usage.processes, look);
