@@ -29,7 +29,7 @@ class Terminal:
         self.ours, self.theirs = pty.openpty()
         self.resize(lines, columns)
         self.before = termios.tcgetattr(self.theirs)
-        self.process = subprocess.Popen([RATION, "top", *arguments], env=environment(state) | settings, stdin=self.theirs,
+        self.process = subprocess.Popen([RATION, "top", *arguments], env=environment(state) | {"LC_ALL": "C"} | settings, stdin=self.theirs,
                                         stdout=self.theirs, stderr=subprocess.PIPE, start_new_session=True,
                                         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
 
@@ -65,6 +65,13 @@ class Terminal:
 
     def await_shown(self, *texts):
         return self.await_screen(texts, lambda screen: all(text in screen for text in texts))
+
+    def await_order(self, pids, *texts):
+        """Rows of these processes, in this order, and the texts."""
+        def holds(screen):
+            rows = [line.split()[0] for line in screen.split("\n")[1:] if line.strip()]
+            return [int(word) for word in rows if word.isdigit()] == pids and all(text in screen for text in texts)
+        return self.await_screen((pids, *texts), holds)
 
     def await_gone(self, *texts):
         return self.await_screen(f"without {texts}", lambda screen: not any(text in screen for text in texts))
@@ -125,8 +132,8 @@ def processes_come_and_go(folder):
     with Terminal(state, "--interval", "0.1") as terminal:
         terminal.await_shown("0 processes on 0 GPUs", "no process has requested")
         with member(folder) as process:
-            lines = terminal.await_shown("1 process on 1 GPU, 512MiB used, 1.00GiB reserved of 16.0GiB", "member 0 GPU")
-            expect("device", lines[1], "GPU 1f2e3d4c [#=                   ] 512MiB used, 1.00GiB reserved of 16.0GiB")
+            lines = terminal.await_order([process.pid], "1 process on 1 GPU, 512MiB used, 1.00GiB reserved of 16.0GiB", "member 0 GPU")
+            expect("device", lines[1], "GPU 1f2e3d4c [#=                      ] 512MiB used, 1.00GiB reserved of 16.0GiB")
             expect("group", lines[3].split()[0], "nightly")
             expect("process", lines[5].split()[0], str(process.pid))
         terminal.await_shown("no process has requested")
@@ -140,31 +147,28 @@ def two_members(folder):
     return Member(state, "0", f"{FIRST}={2 * GIB}", "named=nightly"), Member(state, "0", f"{SECOND}={GIB}", "named=other")
 
 
-def order(lines):
-    return [int(line.split()[0]) for line in lines if line.strip()[:1].isdigit()]
-
-
 def keys(folder):
-    """Sort, reverse, filter, help, pause: each on a screen of its own size of 24 lines."""
+    """Sort, reverse, filter, help and pause."""
     large, small = two_members(folder)
     with large as first, small as second, Terminal(pathlib.Path(folder) / "state", "--interval", "0.1", columns=100) as terminal:
         ways = [first.pid, second.pid]
-        expect("by reserved", order(terminal.await_shown(">RESERVED", "2 processes on 2 GPUs")), ways)
+        terminal.await_order(ways, ">RESERVED", "2 processes on 2 GPUs")
         terminal.type(b"r")
-        expect("reversed", order(terminal.await_shown("<RESERVED")), ways[::-1])
+        terminal.await_order(ways[::-1], "<RESERVED")
         terminal.type(b"p")
-        expect("by PID", order(terminal.await_shown(">PID")), sorted(ways))
+        terminal.await_order(sorted(ways), ">PID")
+        terminal.type(b"p")
+        terminal.await_order(sorted(ways)[::-1], "<PID")
         terminal.type(b"g")
-        expect("by group", order(terminal.await_shown(">GROUP")), ways)
+        terminal.await_order(ways, ">GROUP")
         terminal.type(b"/")
         terminal.await_shown("/_  Enter keeps")
         terminal.type(b"OTHq")
         terminal.await_shown("/OTHq_", "no process has that in its names")
         terminal.type(b"\x7f\r")
-        lines = terminal.await_shown('1 of 2 processes on 2 GPUs with "OTH"', "q quit")
-        expect("filtered", order(lines), [second.pid])
+        terminal.await_order([second.pid], '1 of 2 processes on 2 GPUs with "OTH"', "q quit")
         terminal.type(b"\x1b")
-        expect("cleared", order(terminal.await_screen("both", lambda screen: len(order(screen.split("\n"))) == 2)), ways)
+        terminal.await_order(ways, "2 processes on 2 GPUs,")
         terminal.type(b"?")
         terminal.await_shown("the same key again reverses", "any key: back")
         terminal.type(b"x")
@@ -174,13 +178,13 @@ def keys(folder):
         first.stdin.close()
         first.wait(HANG)
         terminal.type(b"c")
-        expect("while it is paused", order(terminal.await_shown(">COMMAND")), ways)  # the dead one is still shown
+        terminal.await_order(ways, ">COMMAND")  # one is dead
         terminal.type(b" ")
-        expect("once it goes on", order(terminal.await_shown("1 process on 1 GPU")), [second.pid])
+        terminal.await_order([second.pid], "1 process on")
         terminal.await_gone("paused")
-        terminal.type(b"\x1b[B\x1bOB")  # arrows are no Esc and no letters
+        terminal.type(b"\x1b[B\x1bOB")  # arrows: no Esc, and no letters
         terminal.type(b"/x\x1b")
-        terminal.await_shown(">COMMAND", "q quit")
+        terminal.await_order([second.pid], ">COMMAND", "q quit")
         terminal.type(b"q")
         terminal.expect_end(0)
 
@@ -206,7 +210,7 @@ def colours(folder):
                                   ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "vt100"}, False)):
         with Member(pathlib.Path(folder) / "state", "0", f"{FIRST}={8 * GIB}", "none"), \
              Terminal(pathlib.Path(folder) / "state", **settings) as terminal:
-            screens.append(terminal.await_shown("[####====", "q quit")[1])
+            screens.append(terminal.await_shown("[#####======  ", "q quit")[1])
             terminal.type(b"q")
             terminal.process.wait(HANG)
             while terminal.read(0):
@@ -218,9 +222,8 @@ def colours(folder):
 def characters(folder):
     """Blocks where the locale is of UTF-8, else ASCII."""
     with Member(pathlib.Path(folder) / "state", "0", f"{FIRST}={8 * GIB}", "none"):
-        for locale, bar in (("C.UTF-8", "\u2588\u2588\u2592"), ("C", "#==")):
+        for locale, bar in (("C.UTF-8", "[\u2588\u2588\u2588\u2588\u2588\u2592\u2592\u2592\u2592\u2592\u2592  "), ("C", "[#####======  ")):
             with Terminal(pathlib.Path(folder) / "state", LC_ALL=locale) as terminal:
-                bar = {"C": "[####====", "C.UTF-8": "[\u2588\u2588\u2588\u2588\u2592\u2592\u2592\u2592"}[locale]
                 terminal.await_shown(bar, "\u25bcRESERVED" if locale == "C.UTF-8" else ">RESERVED")
                 if locale == "C":
                     expect_that("ASCII alone", terminal.screen.text().isascii())
