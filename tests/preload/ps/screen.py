@@ -1,7 +1,7 @@
 """What a terminal of type xterm shows: the part of its language that ncurses writes."""
 import re
 
-SEQUENCE = re.compile(rb"\x1b\[([?>!]?)([\d;]*)([@-~])|\x1b([()])(.)|\x1b([=>78M])|([\x00-\x1f\x7f])|([^\x00-\x1f\x7f]+)", re.S)
+SEQUENCE = re.compile(rb"\x1b\[([?>!]?)([\d;]*)([@-~])|\x1b([()])(.)|\x1b([=>78M])|([\x00-\x1a\x1c-\x1f\x7f])|([^\x00-\x1f\x7f]+)", re.S)
 
 
 class Screen:
