@@ -123,7 +123,7 @@ std::size_t Screen::width() const {
 // No status is told by a colour alone: bars have a character for each part.
 std::uint32_t Screen::attributes_of(Style style) const {
   const auto coloured = [this](Pair pair) {
-    return static_cast<std::uint32_t>(colours_ ? COLOR_PAIR(pair) : chtype{A_NORMAL});
+    return static_cast<std::uint32_t>(colours_ ? static_cast<chtype>(COLOR_PAIR(pair)) : chtype{A_NORMAL});
   };
   switch (style) {
     case Style::kTitles:
@@ -160,7 +160,7 @@ void Screen::show(const Frame &frame) {
       const std::uint32_t attributes = attributes_of(span.style);
       mvwchgat(stdscr, static_cast<int>(span.line), static_cast<int>(span.begin),
                static_cast<int>(std::min(span.width, width() - span.begin)), attributes & ~std::uint32_t{A_COLOR},
-               static_cast<short>(PAIR_NUMBER(attributes)), nullptr);
+               static_cast<short>(PAIR_NUMBER(static_cast<int>(attributes))), nullptr);
     }
   }
   wrefresh(stdscr);

@@ -7,7 +7,7 @@ namespace ration::cli {
 namespace {
 
 constexpr std::size_t kMostRemembered = 512;  // snapshots
-constexpr std::size_t kPage = 10;
+constexpr std::size_t kRowsOfPage = 10;
 
 struct Key {
   char key;
@@ -47,7 +47,7 @@ void handle_typed(int key, TopState &state) {
 }
 
 void scroll(int key, TopState &state) {
-  const std::size_t by = key == kUpKey || key == kDownKey ? 1 : kPage;
+  const std::size_t by = key == kUpKey || key == kDownKey ? 1 : kRowsOfPage;
   state.first_row =
       key == kDownKey || key == kPageDownKey ? state.first_row + by : state.first_row - std::min(state.first_row, by);
 }

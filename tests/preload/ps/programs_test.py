@@ -129,6 +129,8 @@ def stitching(folder, backing, stitches):
            ["PEAK", "PEAKUSED", *(["GRANULES", "STITCHED"] if stitches else []), "FAILS", "AGE", "COMMAND"])
     expect_that(f"{held['granules']} granules", 0 < held["granules"] <= held["reserved"] // (2 * MIB) if stitches else held["granules"] == 0)
     expect("while the block lives", (held["stitched_blocks"], held["stitched_total"]), (stitches, stitches))
+    expect_that(f"peaks: {left['peak_used']} of {left['peak']} bytes",
+                left["used"] <= held["used"] <= left["peak_used"] <= left["peak"] and held["peak_used"] <= left["peak_used"])
     expect("once it is freed", (left["granules"], left["stitched_blocks"], left["stitched_total"]), (held["granules"], 0, stitches))
     series = dict((line.split("{")[0], line.rsplit(" ", 1)[1]) for line in metrics.splitlines() if line[0] != "#")
     expect("metrics", [series[f"ration_{name}"] for name in ("granules", "stitched_blocks", "stitched_total")],
