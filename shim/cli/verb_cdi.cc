@@ -111,7 +111,7 @@ OrderedJson mount(const std::string &outside, const std::string &inside, bool wr
           {"options", {writable ? "rw" : "ro", "rbind", "nosuid", "nodev"}}};
 }
 
-void write_file(const std::string &path, const std::string &text) {
+void write_or_fail(const std::string &path, const std::string &text) {
   if (const std::string problem = replace_file(path, text); !problem.empty()) {
     throw Refusal{kOurError, "cannot write " + config::quoted(path) + ": " + problem};
   }
@@ -146,7 +146,7 @@ OrderedJson specification(const CdiRequest &request, const std::vector<Share> &s
   std::string enforced;
   if (request.enforce) {
     enforced = made_folder(*request.enforce, 0755);
-    write_file(enforced + "/ld.so.preload", std::string(kLibraryInside) + "\n");
+    write_or_fail(enforced + "/ld.so.preload", std::string(kLibraryInside) + "\n");
     mounts.push_back(mount(enforced + "/ld.so.preload", kPreloadFile));
   } else {
     environment.push_back("LD_PRELOAD=" + std::string(kLibraryInside));
@@ -164,7 +164,7 @@ OrderedJson specification(const CdiRequest &request, const std::vector<Share> &s
     OrderedJson edits = {{"env", {"RATION_CONTAINER_LIMIT=" + share.size}}};
     if (request.enforce) {
       const std::string folder = made_folder(enforced + "/" + share.name, 0755);
-      write_file(folder + "/config.json", config_of(request, share));
+      write_or_fail(folder + "/config.json", config_of(request, share));
       edits = {{"mounts", {mount(folder, kSettingsFolder)}}};
     }
     devices.push_back({{"name", share.name}, {"containerEdits", edits}});
@@ -201,7 +201,7 @@ int run_verb(const CdiRequest &request) try {
   check(request);
   const std::string text = specification(request, shares_of(request.shares)).dump(2) + "\n";
   if (request.output) {
-    write_file(*request.output, text);
+    write_or_fail(*request.output, text);
     return 0;
   }
   std::cout << text;
