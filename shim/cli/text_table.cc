@@ -13,34 +13,12 @@ namespace ration::cli {
 
 namespace {
 
-constexpr std::size_t kGap = 1;        // between two columns
-constexpr std::size_t kLeastKept = 4;  // characters of a column that shrinks
+constexpr std::size_t kGap = 1;  // between two columns
 
 using Cells = std::vector<std::string>;
 
 bool continues(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U;
-}
-
-// Characters of UTF-8, each taken as one column wide.
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) { return !continues(byte); }));
-}
-
-std::string truncate(std::string text, std::size_t width) {
-  if (width_of(text) <= width) {
-    return text;
-  }
-  std::size_t kept = 0;
-  std::size_t bytes = 0;
-  for (const std::size_t most = width > 1 ? width - 1 : width; bytes < text.size(); ++bytes) {
-    kept += continues(text[bytes]) ? 0 : 1;
-    if (kept > most) {
-      break;
-    }
-  }
-  text.resize(bytes);
-  return width > 1 ? text + '+' : text;
 }
 
 // How long the character at `at` is, where it is whole, the shortest way to write it, and no control character; else 0.
@@ -69,7 +47,7 @@ std::size_t length_of_character(std::string_view text, std::size_t at) {
 std::vector<std::size_t> widths_of(const std::vector<Column> &columns, const std::vector<Cells> &rows) {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    std::size_t width = columns[i].title.size();
+    std::size_t width = width_of(columns[i].title);
     for (const Cells &row : rows) {
       width = std::max(width, width_of(row[i]));
     }
@@ -82,15 +60,19 @@ std::vector<std::size_t> widths_of(const std::vector<Column> &columns, const std
 std::size_t least_width(const std::vector<Column> &columns, const std::vector<std::size_t> &widths) {
   std::size_t total = kGap * (columns.size() - 1);
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    total += columns[i].fit == Fit::kShrinks ? std::min(widths[i], kLeastKept) : widths[i];
+    total += columns[i].fit == Fit::kShrinks ? std::min(widths[i], columns[i].least) : widths[i];
   }
   return total;
 }
 
 void omit(std::vector<std::size_t> &widths, std::vector<Column> &columns, std::vector<Cells> &rows, std::size_t width) {
   while (least_width(columns, widths) > width) {
-    const auto yields =
-        std::find_if(columns.begin(), columns.end(), [](const Column &column) { return column.fit == Fit::kYields; });
+    auto yields = columns.end();
+    for (auto each = columns.begin(); each != columns.end(); ++each) {
+      if (each->fit == Fit::kYields && (yields == columns.end() || each->rank < yields->rank)) {
+        yields = each;
+      }
+    }
     if (yields == columns.end()) {
       return;
     }
@@ -104,12 +86,15 @@ void omit(std::vector<std::size_t> &widths, std::vector<Column> &columns, std::v
 }
 
 // Takes a character at a time from the widest column that shrinks, until the line fits or no column can shrink more.
+// Each down to its least; below that, to four characters, only where no column may yield.
 void shrink(std::vector<std::size_t> &widths, const std::vector<Column> &columns, std::size_t width) {
+  const bool is_tight = least_width(columns, widths) > width;
+  const auto least = [&](std::size_t i) { return is_tight ? std::size_t{4} : columns[i].least; };
   std::size_t total = std::accumulate(widths.begin(), widths.end(), kGap * (columns.size() - 1));
   for (; total > width; --total) {
     std::size_t *widest = nullptr;
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      if (columns[i].fit == Fit::kShrinks && widths[i] > kLeastKept && (widest == nullptr || widths[i] > *widest)) {
+      if (columns[i].fit == Fit::kShrinks && widths[i] > least(i) && (widest == nullptr || widths[i] > *widest)) {
         widest = &widths[i];
       }
     }
@@ -138,6 +123,26 @@ std::size_t output_width() {
   winsize size{};
   const bool known = isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
   return known ? size.ws_col : kUnlimitedWidth;
+}
+
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) { return !continues(byte); }));
+}
+
+std::string truncate(std::string text, std::size_t width) {
+  if (width_of(text) <= width) {
+    return text;
+  }
+  std::size_t kept = 0;
+  std::size_t bytes = 0;
+  for (const std::size_t most = width > 1 ? width - 1 : width; bytes < text.size(); ++bytes) {
+    kept += continues(text[bytes]) ? 0 : 1;
+    if (kept > most) {
+      break;
+    }
+  }
+  text.resize(bytes);
+  return width > 1 ? text + '+' : text;
 }
 
 std::string readable(std::string_view text) {
@@ -180,7 +185,7 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::
   return lines;
 }
 
-std::vector<std::string> table_lines(std::vector<Column> columns, std::vector<Cells> rows, std::size_t width) {
+Table table_of(std::vector<Column> columns, std::vector<Cells> rows, std::size_t width) {
   for (Cells &row : rows) {
     std::transform(row.begin(), row.end(), row.begin(), readable);
   }
@@ -191,11 +196,18 @@ std::vector<std::string> table_lines(std::vector<Column> columns, std::vector<Ce
   std::vector<std::size_t> widths = widths_of(columns, rows);
   omit(widths, columns, rows, width);
   shrink(widths, columns, width);
-  std::vector<std::string> lines;
+  Table table;
   for (const Cells &row : rows) {
-    lines.push_back(line_of(row, columns, widths, width));
+    table.lines.push_back(line_of(row, columns, widths, width));
   }
-  return lines;
+  for (std::size_t i = 0, begin = 0; i < columns.size() && begin < width; begin += widths[i++] + kGap) {
+    table.columns.push_back({columns[i].title, begin, std::min(widths[i], width - begin)});
+  }
+  return table;
+}
+
+std::vector<std::string> table_lines(std::vector<Column> columns, std::vector<Cells> rows, std::size_t width) {
+  return table_of(std::move(columns), std::move(rows), width).lines;
 }
 
 }  // namespace ration::cli

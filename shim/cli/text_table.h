@@ -19,14 +19,22 @@ enum class Align { kLeft, kRight };
 enum class Fit {
   kKeeps,
   kShrinks,  // truncated; a '+' then replaces its last character
-  kYields,   // omitted, the leftmost first, where that does not suffice
+  kYields,   // omitted where that does not suffice, those of the lowest rank first
 };
 
 struct Column {
   std::string title;
   Align align = Align::kRight;
   Fit fit = Fit::kKeeps;
+  int rank = 0;           // of equals the leftmost yields first
+  std::size_t least = 4;  // characters of a column that shrinks, before others yield
 };
+
+// Characters of UTF-8, each taken as one column wide.
+std::size_t width_of(std::string_view text);
+
+// Its first `width` characters; a '+' replaces the last one where some are missing.
+std::string truncate(std::string text, std::size_t width);
 
 // Text of UTF-8 as it is, what a terminal would act upon and what is no text as \xNN.
 std::string readable(std::string_view text);
@@ -41,9 +49,19 @@ std::string exact(std::uint64_t bytes);
 // word has a line of its own. The first line begins with `first`, the others with as many blanks. Of readable() text.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::string_view first = {});
 
+struct Table {
+  struct Place {
+    std::string title;
+    std::size_t begin = 0, width = 0;  // in characters; at most the line's width
+  };
+  std::vector<std::string> lines;
+  std::vector<Place> columns;  // those that are shown
+};
+
 // The titles, then a line for each row, none longer than `width`. Cells are printed as readable() has them, so that no
 // name sends control characters to a terminal.
 // REQUIRES: each row has as many cells as there are columns.
+Table table_of(std::vector<Column> columns, std::vector<std::vector<std::string>> rows, std::size_t width);
 std::vector<std::string> table_lines(std::vector<Column> columns, std::vector<std::vector<std::string>> rows,
                                      std::size_t width);
 

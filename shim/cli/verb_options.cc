@@ -75,27 +75,27 @@ constexpr const char *kSetFooter =
     "125 the output could not be written.";
 
 constexpr const char *kPsFooter =
-    "RESERVED is what the device holds for the process, and what counts against limits; USED is what the program\n"
-    "holds of it; LIMIT is the process's own; PEAK is the most that was reserved; FAILS counts refused allocations.\n"
-    "GRANULES is the number of handles of physical memory in its pools, STITCHED that of its blocks for which\n"
-    "granules were mapped side by side; a narrow terminal leaves both out. The second table shows groups and what\n"
-    "their members share. GUARANTEE is what its group always leaves to a process, or to the run of which it is one, "
-    "and\n"
-    "then in the row of each; such a run is a group of its own, tree:NUMBER. WAITS is what it waits for, and (queue)\n"
-    "those that wait for a device. PID is that of this machine, also of a process in a CONTAINER. CLAIMED is\n"
-    "what the members of a group hold or are guaranteed, and FREE what its limit leaves beyond that.\n"
-    "All processes with the same state folder (RATION_STATE_DIR) are shown, inside and outside\n"
-    "of containers. No process is disturbed.\n\n"
+    "RESERVED is what the device holds for the process and what counts against limits, USED what the program holds\n"
+    "of that, PEAK and PEAKUSED the most that either was; LIMIT is the process's own; FAILS counts refused\n"
+    "allocations. GPU is the index of nvidia-smi, or the first digits of the UUID where there is none. PID, USER and\n"
+    "COMMAND are as this machine has them, also of a process in a CONTAINER. GUARANTEE is what its group always\n"
+    "leaves to it, or to all of its run together (group tree:NUMBER); WAITS is what it waits for. GRANULES are\n"
+    "pieces of physical memory in its pools, STITCHED its blocks in several of them. A narrow terminal omits columns.\n"
+    "Groups follow: CLAIMED is what their members hold or are guaranteed, FREE what the limit leaves beyond that;\n"
+    "(queue) are those that wait for a device. All processes with the same state folder (RATION_STATE_DIR) are shown,\n"
+    "inside and outside of containers. No process is disturbed.\n\n"
     "Examples:\n"
-    "  ration ps\n"
+    "  ration ps --watch=5\n"
     "  ration ps --json | jq '.processes[] | {pid, reserved}'\n"
     "  ration ps --textfile /var/lib/node_exporter/ration.prom     for node_exporter's textfile collector\n\n"
-    "Exit status: 0; 1 if something could not be read (the rest is shown); 2 a bad option; 125 the output could not "
-    "be\n"
-    "written.";
+    "Exit status: 0; 1 if something could not be read (the rest is shown); 2 a bad option; 125 the output could not\n"
+    "be written. With --watch a signal ends it.";
 
 constexpr const char *kTopFooter =
-    "Keys: r u p a g sort by reserved, used, pid, age, group; space pauses; q quits.\n"
+    "Devices, groups and processes with bars: what is used, then what is reserved, of the limit or the device; the\n"
+    "columns are those of `ration ps --help`. Keys: r u l k f a p n d g c sort by reserved, used, limit, peak, fails,\n"
+    "age, PID, user (name), GPU (device), group, command, the same key again reverses; / filters; arrows scroll;\n"
+    "space pauses; ? helps; q quits. NO_COLOR turns colours off.\n"
     "If stdout is no terminal, or one of an unknown type, the tables are printed once, as with --once.\n\n"
     "Examples:\n"
     "  ration top\n"
@@ -358,12 +358,24 @@ void describe_ps(CLI::App &verb, PsRequest &request) {
       verb.add_option("--textfile", request.textfile, "replace FILE atomically by these metrics")->type_name("FILE");
   json->excludes(prometheus)->excludes(file);
   prometheus->excludes(file);
+  add_flag(verb, "--all", request.all, "of all users, for root: their folders in /dev/shm, too");
+  const CLI::callback_t keep = [&request](const CLI::results_t &values) {
+    request.watch_seconds = 2;
+    return values.front().empty() || CLI::detail::lexical_cast(values.front(), *request.watch_seconds);
+  };
+  verb.add_option("--watch", keep, "print the tables again and again (default: every 2 seconds)")
+      ->expected(0, 1)
+      ->type_name("[=SECONDS]")
+      ->excludes(json)
+      ->excludes(prometheus)
+      ->excludes(file);
   verb.footer(kPsFooter);
 }
 
 void describe_top(CLI::App &verb, TopRequest &request) {
   add_flag(verb, "--once", request.once, "print the tables once, as `ration ps`");
   add_flag(verb, "--json", request.json, "a stream: one JSON object a line, sizes in bytes");
+  add_flag(verb, "--all", request.all, "of all users, for root: their folders in /dev/shm, too");
   verb.add_option("--interval", request.interval_seconds, "time between two snapshots (default 1)")
       ->type_name("SECONDS");
   verb.footer(kTopFooter);

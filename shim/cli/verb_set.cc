@@ -261,7 +261,7 @@ nlohmann::ordered_json rows_after(const std::string &folder, const Target &targe
     }
   }
   if (target.member != nullptr) {
-    for (const ProcessRow &row : take_snapshot(folder).processes) {
+    for (const ProcessRow &row : take_snapshot({.own = folder}).processes) {
       if (row.identity == target.member->identity) {
         rows.push_back({{"uuid", row.use.uuid},
                         {"limit", limit_json(row.use.limit)},

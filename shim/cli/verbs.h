@@ -54,9 +54,12 @@ struct PsRequest {
   bool json = false;
   bool prometheus = false;
   std::optional<std::string> textfile;
+  std::optional<double> watch_seconds;  // none: print once
+  bool all = false;                     // users
 };
 
 struct TopRequest {
+  bool all = false;  // users
   bool once = false;
   bool json = false;
   double interval_seconds = 1;

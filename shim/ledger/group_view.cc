@@ -61,7 +61,9 @@ DeviceUse use_of(const GroupFile &file, std::uint32_t device, std::uint32_t slot
   use.uuid = uuid;
   use.reserved = held_of(cell, claimed_by(file, device, slot));
   use.used = cell.used.load(std::memory_order_relaxed);
-  use.peak = std::max(use.reserved, cell.peak.load(std::memory_order_relaxed));
+  use.peak_used = std::max(use.used, cell.peak_used.load(std::memory_order_relaxed));
+  // What was used was reserved, also between two publications.
+  use.peak = std::max({use.reserved, use.peak_used, cell.peak.load(std::memory_order_relaxed)});
   use.limit = cell.limit.load(std::memory_order_relaxed);
   const std::uint64_t stated = cell.stated.load(std::memory_order_relaxed);
   use.group_limit = stated == 0 ? kNoLimit : stated - 1;
@@ -112,7 +114,8 @@ void read_group(const GroupFile &file, Group &group) {
     if (key.low != 0 || key.high != 0) {
       check_limit(file, i);
       devices.emplace_back(i, device_text(key));
-      group.devices.push_back({devices.back().second, device.limit.load().low, 0, device.total.load().low});
+      group.devices.push_back({devices.back().second, device.limit.load().low, 0, device.total.load().low,
+                               device.physical.load(std::memory_order_relaxed)});
     }
   }
   for (std::uint32_t i = 0; i < file.slots(); ++i) {

@@ -31,6 +31,7 @@ struct DeviceUse {
   std::uint64_t reserved = 0;            // charged against limits: what the device holds for the process
   std::uint64_t used = 0;                // blocks that the program holds, as of `published_unix_ns`
   std::uint64_t peak = 0;                // the most that was reserved at a publication, or is now
+  std::uint64_t peak_used = 0;           // the most that was ever used, as of `published_unix_ns`
   std::uint64_t limit = kNoLimit;        // of the process alone
   std::uint64_t group_limit = kNoLimit;  // that this process states for the group
   std::uint64_t allocations = 0;         // blocks ever allocated, as of `published_unix_ns`
@@ -53,6 +54,7 @@ struct GroupDevice {
   std::uint64_t limit = kNoLimit;  // the smallest that a living member states
   std::uint64_t reserved = 0;      // what its members hold
   std::uint64_t claimed = 0;       // the same, and what is guaranteed to them beyond that
+  std::uint64_t size = 0;          // of the device's memory; 0: not known
 };
 
 // kNone: processes without a group. kQueue: runs without a group that wait for a device, or have what they waited for.

@@ -57,9 +57,9 @@ void take(const GroupFile &file, std::uint32_t index, const ProcessIdentity &pro
     at(KillPoint::kClear);
     cell.stated.store(0, std::memory_order_relaxed);
     cell.limit.store(kNoLimit, std::memory_order_relaxed);
-    for (shared::Word *word :
-         {&cell.used, &cell.peak, &cell.allocations, &cell.published_unix_ns, &cell.touched, &cell.stitching,
-          &cell.guarantee, &cell.covered, &cell.ordered_limit, &cell.ordered_guarantee, &cell.waiting}) {
+    for (shared::Word *word : {&cell.used, &cell.peak, &cell.allocations, &cell.published_unix_ns, &cell.touched,
+                               &cell.stitching, &cell.guarantee, &cell.covered, &cell.ordered_limit,
+                               &cell.ordered_guarantee, &cell.waiting, &cell.peak_used}) {
       word->store(0, std::memory_order_relaxed);
     }
     for (shared::Word &failures : cell.failures) {

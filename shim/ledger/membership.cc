@@ -403,6 +403,7 @@ void Membership::publish(int device, const Published &published) {
   }
   at(KillPoint::kPublish);
   cell.used.store(published.used, std::memory_order_relaxed);
+  cell.peak_used.store(published.peak_used, std::memory_order_relaxed);
   cell.allocations.store(published.allocations, std::memory_order_relaxed);
   cell.stitching.store(shared::PackedStitching::pack(published.stitching), std::memory_order_relaxed);
   bool failed = false;

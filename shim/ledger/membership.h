@@ -28,6 +28,7 @@ enum class ReserveOutcome {
 // Figures of one device for display.
 struct Published {
   std::uint64_t used = 0;
+  std::uint64_t peak_used = 0;
   std::uint64_t allocations = 0;
   std::array<std::uint64_t, kFailureReasons.size()> failures{};
   Stitching stitching{};

@@ -127,8 +127,9 @@ struct Cell {
   // writes them.
   Word ordered_limit;
   Word ordered_guarantee;
-  Word waiting;  // bytes that the owner waits for; 0: it does not wait
-  Word unused[3];
+  Word waiting;    // bytes that the owner waits for; 0: it does not wait
+  Word peak_used;  // for display; 0, too, for an owner that does not write it
+  Word unused[2];
 };
 
 struct Slot {

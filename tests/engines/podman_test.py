@@ -141,7 +141,7 @@ def group_of_containers(folder):
         expect_that(f"the ID here: {here}", here.startswith("/build/steps"))
         table = subprocess.run([RATION, "ps"], env=engine.environment | {"RATION_STATE_DIR": str(engine.state), "COLUMNS": "200"},
                                capture_output=True, text=True, check=True).stdout
-        expect_that(f"table {table}", re.search(rf"{row['host_pid']} +web-7f +steps", table))
+        expect_that(f"table {table}", re.search(rf"{row['host_pid']} +\S+ +web-7f .* steps", table))
         engine.kill("one")
         one.process.wait(timeout=HANG)
         two.do("alloc=1000m")

@@ -1,6 +1,7 @@
 #include "cli/usage/process_rows.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -26,6 +27,7 @@ void merge(ledger::DeviceUse &into, const ledger::DeviceUse &other) {
   }
   into.reserved = std::max(into.reserved, other.reserved);
   into.peak = std::max(into.peak, other.peak);
+  into.peak_used = std::max(into.peak_used, other.peak_used);
   into.limit = std::min(into.limit, other.limit);
   into.guarantee = std::max(into.guarantee, other.guarantee);
   into.waiting = std::max(into.waiting, other.waiting);
@@ -74,6 +76,7 @@ void count_members(const ledger::Group &group, const TreeGuarantees &trees, Grou
       if (use.uuid == row.uuid) {
         row.processes += trees.is_represented(member, use.uuid) ? 0 : 1;
         row.guaranteed += use.guarantee;
+        row.used += use.used;
       }
     }
   }
@@ -92,6 +95,7 @@ void add_group_rows(const ledger::Group &group, const TreeGuarantees &trees, std
     row.uuid = device.uuid;
     row.limit = group.kind == GroupKind::kQueue ? ledger::kNoLimit : device.limit;  // there, of the device
     row.reserved = device.reserved;
+    row.device_size = device.size;
     row.claimed = device.claimed;
     count_members(group, trees, row);
     if (row.limit != ledger::kNoLimit || row.claimed != 0 || row.processes != 0) {
@@ -105,14 +109,89 @@ void add_group_rows(const ledger::Group &group, const TreeGuarantees &trees, std
   }
 }
 
+DeviceRow &device_of(std::vector<DeviceRow> &devices, const std::string &uuid) {
+  const auto found =
+      std::find_if(devices.begin(), devices.end(), [&uuid](const DeviceRow &each) { return each.uuid == uuid; });
+  if (found != devices.end()) {
+    return *found;
+  }
+  DeviceRow row;
+  row.uuid = uuid;
+  return devices.emplace_back(std::move(row));
+}
+
+// By index; those without one behind them, by UUID.
+template <class Row>
+bool comes_before(const Row &a, const Row &b) {
+  return std::make_tuple(a.gpu == kNoIndex, a.gpu, std::string_view(a.uuid)) <
+         std::make_tuple(b.gpu == kNoIndex, b.gpu, std::string_view(b.uuid));
+}
+
+void sort_devices(std::vector<DeviceRow> &devices) {
+  std::sort(devices.begin(), devices.end(), comes_before<DeviceRow>);
+}
+
+// Those that have a row of a process or of a group.
+void add_device_rows(Usage &usage) {
+  for (const GroupRow &row : usage.groups) {
+    if (!row.uuid.empty()) {
+      DeviceRow &device = device_of(usage.devices, row.uuid);
+      device.size = std::max(device.size, row.device_size);
+    }
+  }
+  for (const ProcessRow &row : usage.processes) {
+    DeviceRow &device = device_of(usage.devices, row.use.uuid);
+    device.reserved += row.use.reserved;
+    device.used += row.use.used;
+    ++device.processes;
+  }
+  sort_devices(usage.devices);
+}
+
+std::string small_letters(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return out;
+}
+
+// Of a path in the first word.
+std::string without_folder(const std::string &words) {
+  const std::size_t end = words.find(' ');
+  const std::size_t slash = words.rfind('/', end);  // npos: anywhere
+  return slash == std::string::npos || slash + 1 == std::min(end, words.size()) ? words : words.substr(slash + 1);
+}
+
 auto order_of(const ProcessRow &row, SortKey key) {
   std::uint64_t first = 0;
+  std::string text;
   switch (key) {
     case SortKey::kReserved:
+      break;  // all continue with the reserved bytes
+    case SortKey::kUser:
+      text = row.user;
+      break;
     case SortKey::kGroup:
-      break;  // both continue with the reserved bytes
+      text = row.group_label;
+      break;
+    case SortKey::kCommand:
+      text = row.shown_command();
+      break;
+    case SortKey::kGpu:
+      text = row.gpu == kNoIndex ? row.use.uuid : "";
+      first = static_cast<std::uint64_t>(row.gpu);
+      break;
     case SortKey::kUsed:
       first = ~row.use.used;
+      break;
+    case SortKey::kLimit:
+      first = row.use.limit == ledger::kNoLimit ? ledger::kNoLimit : ~row.use.limit;
+      break;
+    case SortKey::kPeak:
+      first = ~row.use.peak;
+      break;
+    case SortKey::kFailures:
+      first = ~row.failures();
       break;
     case SortKey::kPid:
       first = static_cast<std::uint64_t>(row.shown_pid());
@@ -121,14 +200,25 @@ auto order_of(const ProcessRow &row, SortKey key) {
       first = row.start_unix_ns;
       break;
   }
-  return std::make_tuple(key == SortKey::kGroup ? std::string_view(row.group_label) : std::string_view(), first,
-                         ~row.use.reserved, row.pid, row.identity, std::string_view(row.use.uuid));
+  return std::make_tuple(std::move(text), first, ~row.use.reserved, row.pid, row.identity,
+                         std::string_view(row.use.uuid));
 }
 
 }  // namespace
 
 std::uint64_t ProcessRow::failures() const {
   return std::accumulate(use.failures.begin(), use.failures.end(), std::uint64_t{0});
+}
+
+std::string ProcessRow::shown_command() const {
+  if (!command.empty()) {
+    return without_folder(command);
+  }
+  constexpr std::string_view kRun = "ration run ";  // what holds a guarantee, or waits
+  const bool is_run = program.starts_with(kRun);
+  const std::string path = program.substr(is_run ? kRun.size() : 0);
+  const std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  return name.empty() ? program : (is_run ? std::string(kRun) : "") + name;
 }
 
 std::uint64_t GroupRow::free() const {
@@ -172,7 +262,8 @@ Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &fold
           continue;
         }
         use.guarantee = trees.guarantee_of(member, use);
-        const auto [at, is_new] = rows.try_emplace({member.identity, use.uuid}, ProcessRow{member, use, {}, {}, {}});
+        const auto [at, is_new] =
+            rows.try_emplace({member.identity, use.uuid}, ProcessRow{member, use, {}, {}, {}, {}, {}});
         if (!is_new) {
           merge(at->second.use, use);
         }
@@ -185,12 +276,64 @@ Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &fold
     usage.processes.push_back(std::move(row));
   }
   sort_rows(usage.processes, SortKey::kReserved);
+  add_device_rows(usage);
   return usage;
 }
 
-void sort_rows(std::vector<ProcessRow> &rows, SortKey key) {
-  std::sort(rows.begin(), rows.end(),
-            [key](const ProcessRow &a, const ProcessRow &b) { return order_of(a, key) < order_of(b, key); });
+void add_usage(Usage &into, Usage more) {
+  const auto add = [](auto &rows, auto &others) {
+    rows.insert(rows.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
+  };
+  for (const DeviceRow &each : more.devices) {
+    DeviceRow &device = device_of(into.devices, each.uuid);
+    device.size = std::max(device.size, each.size);
+    device.reserved += each.reserved;
+    device.used += each.used;
+    device.processes += each.processes;
+  }
+  add(into.processes, more.processes);
+  add(into.groups, more.groups);
+  add(into.problems, more.problems);
+  into.now_unix_ns = std::max(into.now_unix_ns, more.now_unix_ns);
+  sort_rows(into.processes, SortKey::kReserved);
+  sort_devices(into.devices);
+}
+
+void number_devices(Usage &usage, const std::map<std::string, int> &indexes) {
+  const auto index_of = [&indexes](const std::string &uuid) {
+    const auto found = indexes.find(uuid);
+    return found == indexes.end() ? kNoIndex : found->second;
+  };
+  for (ProcessRow &row : usage.processes) {
+    row.gpu = index_of(row.use.uuid);
+  }
+  for (GroupRow &row : usage.groups) {
+    row.gpu = index_of(row.uuid);
+  }
+  for (DeviceRow &row : usage.devices) {
+    row.gpu = index_of(row.uuid);
+  }
+  sort_devices(usage.devices);
+  for (auto begin = usage.groups.begin(), end = begin; begin != usage.groups.end(); begin = end) {
+    const auto is_other = [&](const GroupRow &row) {
+      return row.kind != begin->kind || row.name != begin->name || row.user != begin->user;
+    };
+    end = std::find_if(begin, usage.groups.end(), is_other);
+    std::stable_sort(begin, end, comes_before<GroupRow>);
+  }
+}
+
+void sort_rows(std::vector<ProcessRow> &rows, SortKey key, bool reversed) {
+  std::sort(rows.begin(), rows.end(), [key, reversed](const ProcessRow &a, const ProcessRow &b) {
+    return reversed ? order_of(b, key) < order_of(a, key) : order_of(a, key) < order_of(b, key);
+  });
+}
+
+bool matches(const ProcessRow &row, std::string_view text) {
+  const std::string wanted = small_letters(text);
+  const auto has = [&wanted](const std::string &name) { return small_letters(name).find(wanted) != std::string::npos; };
+  return has(row.program) || has(row.command) || has(row.user) || has(row.group_label) || has(row.here.container) ||
+         has(std::to_string(row.shown_pid()));
 }
 
 }  // namespace ration::cli

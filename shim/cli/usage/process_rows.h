@@ -1,9 +1,12 @@
-// The rows of `ps` and `top`: one for each process and device, one for each group and device of a snapshot.
+// The rows of `ps` and `top`: one for each process and device, for each group and device, and for each device of a
+// snapshot.
 // Layer: cli. Threads: values, pure functions.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/usage/host_processes.h"
@@ -21,14 +24,20 @@ struct GroupOfRow {
   std::uint64_t claimed = 0;                      // the larger of what the process holds and what is guaranteed to it
 };
 
+inline constexpr int kNoIndex = -1;  // of a device that this machine does not number
+
 struct ProcessRow : ledger::ProcessIdentity {
   ledger::DeviceUse use;  // `guarantee`: that of its tree, where that covers it
   std::vector<GroupOfRow> groups;
   std::string group_label;  // of all its groups, "a,b"; "-" where it has none
   HostProcess here;         // of another PID namespace, where it is found
+  std::string user;         // name, or number; empty until a snapshot has asked
+  std::string command;      // its arguments, blanks between; empty: unknown
+  int gpu = kNoIndex;
 
   [[nodiscard]] std::uint64_t failures() const;
   [[nodiscard]] int shown_pid() const { return here.pid != 0 ? here.pid : pid; }
+  [[nodiscard]] std::string shown_command() const;  // or the program's name, both without folder
 };
 
 struct GroupRow {
@@ -38,17 +47,31 @@ struct GroupRow {
   std::string uuid;  // empty: no member has requested memory yet
   std::uint64_t limit = ledger::kNoLimit;
   std::uint64_t reserved = 0;
+  std::uint64_t used = 0;
+  std::uint64_t device_size = 0;  // 0: not known
   std::size_t processes = 0;
   std::uint64_t claimed = 0;     // reserved, and what is guaranteed beyond that
   std::uint64_t guaranteed = 0;  // in all
   std::size_t waiting = 0;       // members
+  std::string user;              // whose state folder it is in, where those of all users were read
+  int gpu = kNoIndex;
 
   [[nodiscard]] std::uint64_t free() const;  // what nobody has a right to; kNoLimit where there is no limit
 };
 
+struct DeviceRow {
+  std::string uuid;
+  int gpu = kNoIndex;
+  std::uint64_t size = 0;  // 0: not known
+  std::uint64_t reserved = 0;
+  std::uint64_t used = 0;
+  std::size_t processes = 0;
+};
+
 struct Usage {
   std::vector<ProcessRow> processes;  // the largest reservation first
-  std::vector<GroupRow> groups;       // in the order of the snapshot
+  std::vector<GroupRow> groups;       // in the order of the snapshot; of one group by device
+  std::vector<DeviceRow> devices;     // by index; those without one behind them, by UUID
   std::vector<std::string> problems;  // why something is missing, one line each
   std::uint64_t now_unix_ns = 0;
 
@@ -63,9 +86,19 @@ std::string label_of(ledger::GroupKind kind, const std::string &name);
 // holds nothing itself. `folder_problem`: why the state folder could not be read, empty if it was.
 Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &folder_problem, std::uint64_t now_unix_ns);
 
-enum class SortKey { kReserved, kUsed, kPid, kAge, kGroup };
+// Adds what another state folder holds.
+void add_usage(Usage &into, Usage more);
 
-// Equal rows keep the same order in each snapshot.
-void sort_rows(std::vector<ProcessRow> &rows, SortKey key);
+// `indexes`: those of the machine's devices, by UUID.
+void number_devices(Usage &usage, const std::map<std::string, int> &indexes);
+
+enum class SortKey { kReserved, kUsed, kLimit, kPeak, kFailures, kAge, kPid, kUser, kGpu, kGroup, kCommand };
+
+// Equal rows keep the same order in each snapshot. Sizes and failures: the largest first; ages: the oldest.
+void sort_rows(std::vector<ProcessRow> &rows, SortKey key, bool reversed = false);
+
+// Whether the text occurs, in capital or small letters, in what names the row: program, command, user, group, container
+// or process ID.
+bool matches(const ProcessRow &row, std::string_view text);
 
 }  // namespace ration::cli

@@ -1,5 +1,6 @@
 #include "cli/usage/prometheus_text.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
@@ -48,6 +49,8 @@ void add_label(std::string &labels, const char *name, const std::string &value) 
 Series<ProcessRow> series_of(const Usage &usage, std::uint64_t own_pid_namespace) {
   Series<ProcessRow> series;
   std::set<std::string> taken;
+  const bool of_all_users =
+      std::any_of(usage.groups.begin(), usage.groups.end(), [](const GroupRow &row) { return !row.user.empty(); });
   for (const ProcessRow &row : usage.processes) {
     std::string labels;
     add_label(labels, "gpu", row.use.uuid);
@@ -59,6 +62,9 @@ Series<ProcessRow> series_of(const Usage &usage, std::uint64_t own_pid_namespace
     }
     if (!row.here.container.empty()) {
       add_label(labels, "container", row.here.container);
+    }
+    if (of_all_users) {
+      add_label(labels, "user", row.user);
     }
     // Two processes can have equal labels: their namespaces are unknown, or the kernel reused a pid meanwhile. A
     // collector rejects a file with a duplicate series.
@@ -81,6 +87,9 @@ Series<GroupRow> group_series_of(const Usage &usage) {
     std::string labels;
     add_label(labels, "gpu", row.uuid);
     add_label(labels, "group", row.label);
+    if (!row.user.empty()) {  // where those of all users were read: two may have one name
+      add_label(labels, "user", row.user);
+    }
     if (!taken.insert(labels).second) {
       add_label(labels, "name", row.name);  // two trees whose numbers begin alike
     }
@@ -127,8 +136,10 @@ constexpr Family<Use> kFamilies[] = {
      [](const Use &use) { return use.guarantee; }},
     {"ration_memory_waiting_bytes", "gauge", "Device memory that the process waits for.",
      [](const Use &use) { return use.waiting; }},
-    {"ration_memory_peak_bytes", "gauge", "Peak of device memory charged to the process.",
+    {"ration_memory_peak_bytes", "gauge", "Peak of ration_memory_reserved_bytes so far.",
      [](const Use &use) { return use.peak; }},
+    {"ration_memory_peak_used_bytes", "gauge", "Peak of ration_memory_used_bytes so far.",
+     [](const Use &use) { return use.peak_used; }},
     {"ration_allocations_total", "counter", "Blocks of device memory allocated by the process.",
      [](const Use &use) { return use.allocations; }},
     {"ration_granules", "gauge", "Handles of physical memory that the process's pools hold.",

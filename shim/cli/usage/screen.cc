@@ -1,6 +1,7 @@
 #include "cli/usage/screen.h"
 
 #include <curses.h>
+#include <langinfo.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
@@ -8,7 +9,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <clocale>
 #include <cstdio>
+#include <string_view>
 
 #include "cli/usage/terminal_type.h"
 
@@ -35,14 +38,42 @@ FILE *open_keys() {
   return std::fopen("/dev/tty", "re");
 }
 
+constexpr bool kCursesIsWide = RATION_WIDE_CURSES;  // it writes UTF-8
+constexpr int kEscapeMs = 50;                       // for the rest of what a key sends
+
+// Pairs of colours, on the terminal's own background.
+enum Pair : short { kGreenPair = 1, kYellowPair, kCyanPair, kRedPair };
+
+int key_of(int key) {
+  switch (key) {
+    case KEY_UP:
+      return kUpKey;
+    case KEY_DOWN:
+      return kDownKey;
+    case KEY_PPAGE:
+      return kPageUpKey;
+    case KEY_NPAGE:
+      return kPageDownKey;
+    case KEY_BACKSPACE:
+    case 0x7f:
+      return kEraseKey;
+    case KEY_ENTER:
+    case '\r':
+      return kEnterKey;
+    default:
+      return key;
+  }
+}
+
 }  // namespace
 
-Screen::Screen() {
+Screen::Screen(bool with_colours) {
   const sigset_t watched = watched_signals();
   sigprocmask(SIG_BLOCK, &watched, &mask_before_);
   signals_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
   FILE *keys = open_keys();
   keys_ = keys;
+  std::setlocale(LC_CTYPE, "");
   // Not initscr, which ends the process where the terminal's type is unknown.
   SCREEN *terminal =
       signals_ < 0 || keys == nullptr || !terminal_has_cursor() ? nullptr : newterm(nullptr, stdout, keys);
@@ -51,6 +82,16 @@ Screen::Screen() {
     return;
   }
   open_ = true;
+  unicode_ = kCursesIsWide && std::string_view(nl_langinfo(CODESET)) == "UTF-8";
+  colours_ = with_colours && has_colors() && start_color() == OK && use_default_colors() == OK;
+  if (colours_) {
+    init_pair(kGreenPair, COLOR_GREEN, -1);
+    init_pair(kYellowPair, COLOR_YELLOW, -1);
+    init_pair(kCyanPair, COLOR_CYAN, -1);
+    init_pair(kRedPair, COLOR_RED, -1);
+  }
+  set_escdelay(kEscapeMs);
+  keypad(stdscr, TRUE);
   cbreak();
   noecho();
   nodelay(stdscr, TRUE);
@@ -79,17 +120,48 @@ std::size_t Screen::width() const {
   return static_cast<std::size_t>(std::max(getmaxx(stdscr), 1));
 }
 
+// No status is told by a colour alone: bars have a character for each part.
+std::uint32_t Screen::attributes_of(Style style) const {
+  const auto coloured = [this](Pair pair) {
+    return static_cast<std::uint32_t>(colours_ ? static_cast<chtype>(COLOR_PAIR(pair)) : chtype{A_NORMAL});
+  };
+  switch (style) {
+    case Style::kTitles:
+    case Style::kKeys:
+      return A_REVERSE;
+    case Style::kSorted:
+      return A_REVERSE | A_BOLD;
+    case Style::kUsed:
+      return coloured(kGreenPair);
+    case Style::kReserved:
+      return coloured(kYellowPair);
+    case Style::kHistory:
+      return coloured(kCyanPair);
+    case Style::kWarning:
+      return A_BOLD | coloured(kRedPair);
+    case Style::kStrong:
+      break;
+  }
+  return A_BOLD;
+}
+
 void Screen::show(const Frame &frame) {
   werase(stdscr);
   for (std::size_t i = 0; i < frame.lines.size(); ++i) {
-    const bool is_highlighted = i == frame.title_line || (i != 0 && i + 1 == frame.lines.size());
-    wattrset(stdscr, static_cast<int>(is_highlighted ? A_REVERSE : A_NORMAL));
-    std::string line = frame.lines[i];
-    if (is_highlighted) {
-      line.resize(width(), ' ');
-    }
+    const int line = static_cast<int>(i);
+    // Of what a line before left here: a character may be wider than it was taken for.
+    wmove(stdscr, line, 0);
+    wclrtoeol(stdscr);
     // Writing the last cell returns an error although it is written: the cursor cannot advance.
-    mvwaddnstr(stdscr, static_cast<int>(i), 0, line.c_str(), static_cast<int>(line.size()));
+    mvwaddnstr(stdscr, line, 0, frame.lines[i].c_str(), static_cast<int>(frame.lines[i].size()));
+  }
+  for (const Frame::Span &span : frame.spans) {
+    if (span.begin < width() && span.width != 0) {
+      const std::uint32_t attributes = attributes_of(span.style);
+      mvwchgat(stdscr, static_cast<int>(span.line), static_cast<int>(span.begin),
+               static_cast<int>(std::min(span.width, width() - span.begin)), attributes & ~std::uint32_t{A_COLOR},
+               static_cast<short>(PAIR_NUMBER(static_cast<int>(attributes))), nullptr);
+    }
   }
   wrefresh(stdscr);
 }
@@ -101,7 +173,15 @@ void Screen::follow_size() {
   }
 }
 
+Screen::Input Screen::input_of(int key) {
+  return key == ERR || key == KEY_RESIZE ? Input{Event::kTimeout, 0} : Input{Event::kKey, key_of(key)};
+}
+
 Screen::Input Screen::wait(int milliseconds) {
+  // ncurses keeps what it has read beyond a key; no descriptor tells.
+  if (const int kept = wgetch(stdscr); kept != ERR) {
+    return input_of(kept);
+  }
   FILE *keys = static_cast<FILE *>(keys_);
   pollfd watched[] = {{signals_, POLLIN, 0}, {fileno(keys), POLLIN, 0}};
   const int ready = poll(watched, 2, milliseconds);
@@ -127,7 +207,7 @@ Screen::Input Screen::wait(int milliseconds) {
   if (key == ERR && (watched[1].revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
     return {Event::kGone, 0};
   }
-  return {Event::kKey, key};
+  return input_of(key);
 }
 
 }  // namespace ration::cli

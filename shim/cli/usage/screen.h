@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "cli/usage/top_frame.h"
@@ -12,14 +13,17 @@ namespace ration::cli {
 
 class Screen {
  public:
-  // Opens stdout's terminal. Keys are read from stdin or, where that is no terminal, from the controlling one.
-  Screen();
+  // Opens stdout's terminal. Keys are read from stdin or, where that is no terminal, from the controlling one. Colours
+  // only where the terminal has them.
+  explicit Screen(bool with_colours);
   ~Screen();
   Screen(const Screen &) = delete;
   Screen &operator=(const Screen &) = delete;
 
   // False: the terminal's type is unknown, or it cannot be written to; nothing was changed.
   [[nodiscard]] bool is_open() const { return open_; }
+  // Whether the locale, which it sets for characters, is of UTF-8, and the library writes that.
+  [[nodiscard]] bool is_unicode() const { return unicode_; }
   [[nodiscard]] std::size_t height() const;
   [[nodiscard]] std::size_t width() const;
   void show(const Frame &frame);
@@ -27,15 +31,19 @@ class Screen {
   enum class Event { kTimeout, kKey, kResized, kSignal, kGone };
   struct Input {
     Event event = Event::kTimeout;
-    int value = 0;  // the key or the signal
+    int value = 0;  // the key, as top_state.h names them, or the signal
   };
   // Waits for the first event; kTimeout after `milliseconds`. kGone: the terminal has been closed.
   Input wait(int milliseconds);
 
  private:
+  static Input input_of(int key);
   void follow_size();
+  [[nodiscard]] std::uint32_t attributes_of(Style style) const;
 
   bool open_ = false;
+  bool unicode_ = false;
+  bool colours_ = false;
   int signals_ = -1;  // a signalfd
   void *terminal_ = nullptr;
   void *keys_ = nullptr;  // a FILE

@@ -5,15 +5,127 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <iostream>
+#include <optional>
+#include <string_view>
+#include <system_error>
 
 #include "cli/log.h"
 #include "cli/text_table.h"
+#include "cli/usage/process_facts.h"
 #include "cli/usage/usage_tables.h"
 #include "config/settings_context.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli {
+
+namespace {
+
+constexpr const char *kFolderOfFolders = "/dev/shm";
+constexpr std::string_view kFolderName = "ration-";  // and the user's number
+
+struct UsersFolder {
+  std::string path;
+  std::optional<uid_t> owner;  // none: no other user's, or not known
+  std::string problem;         // why it is not read
+};
+
+UsersFolder folder_of_user(const std::string &path, std::string_view number) {
+  struct stat found {};
+  if (lstat(path.c_str(), &found) != 0) {
+    return {path, {}, {}};  // gone
+  }
+  if (!number.empty() && number != std::to_string(found.st_uid)) {
+    return {path,
+            {},
+            path + ": it belongs to user " + user_name(found.st_uid) + "; programs of user " + std::string(number) +
+                " cannot use it"};
+  }
+  return {path, found.st_uid, {}};
+}
+
+std::vector<UsersFolder> folders_of_users(const std::string &own) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (std::filesystem::directory_iterator each(kFolderOfFolders, error), end; !error && each != end;
+       each.increment(error)) {
+    const std::string name = each->path().filename().string();
+    if (name.starts_with(kFolderName) && name.size() > kFolderName.size() &&
+        name.find_first_not_of("0123456789", kFolderName.size()) == std::string::npos) {
+      paths.push_back(each->path().string());
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<UsersFolder> folders;
+  if (std::find(paths.begin(), paths.end(), own) == paths.end()) {
+    folders.push_back(folder_of_user(own, {}));
+  }
+  for (const std::string &path : paths) {
+    folders.push_back(folder_of_user(path, std::string_view(path).substr(path.rfind('-') + 1)));
+  }
+  return folders;
+}
+
+// Has the rights of another user while it lives, where this process may take them: root. The ledger trusts only what
+// its own user owns, and a folder's owner must not make root read other files.
+class AsUser {
+ public:
+  explicit AsUser(uid_t user) : before_(geteuid()), changed_(user != before_ && before_ == 0 && seteuid(user) == 0) {}
+  ~AsUser() {
+    if (changed_ && seteuid(before_) != 0) {
+      std::abort();  // cannot be: the saved user is root
+    }
+  }
+  AsUser(const AsUser &) = delete;
+  AsUser &operator=(const AsUser &) = delete;
+
+ private:
+  const uid_t before_;
+  const bool changed_;
+};
+
+std::uint64_t unix_now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+}
+
+Usage usage_in(const UsersFolder &folder) {
+  std::string problem = folder.problem;
+  std::vector<ledger::Group> groups;
+  if (problem.empty()) {
+    const AsUser user(folder.owner.value_or(geteuid()));
+    groups = ledger::read_groups(folder.path, problem);
+  }
+  Usage usage = usage_of(groups, problem, unix_now());
+  if (folder.owner) {  // the files are the user's, who may write anything there
+    for (ProcessRow &row : usage.processes) {
+      row.user = user_name(*folder.owner);
+    }
+    for (GroupRow &row : usage.groups) {
+      row.user = user_name(*folder.owner);
+    }
+  }
+  return usage;
+}
+
+bool is_of_this_namespace(const ledger::ProcessIdentity &process) {
+  return process.pid_namespace != 0 && process.pid_namespace == own_pid_namespace();
+}
+
+void describe_process(ProcessRow &row, bool is_here) {
+  std::optional<std::uint32_t> owner;
+  if (is_here) {
+    row.command = command_line(row.shown_pid());
+    owner = owner_of(row.shown_pid());  // in a container the user may have another number
+  }
+  if (row.user.empty()) {
+    row.user = user_name(owner.value_or(row.uid));
+  }
+}
+
+}  // namespace
 
 std::string state_folder() {
   std::vector<config::Problem> problems;
@@ -29,16 +141,22 @@ std::string state_folder() {
   return settings.state_folder();
 }
 
-Usage take_snapshot(const std::string &state_folder) {
-  std::string problem;
-  const std::vector<ledger::Group> groups = ledger::read_groups(state_folder, problem);
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  Usage usage = usage_of(groups, problem,
-                         static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count()));
+Usage take_snapshot(const StateFolders &folders) {
+  Usage usage;
+  if (folders.of_all_users) {
+    for (const UsersFolder &each : folders_of_users(folders.own)) {
+      add_usage(usage, usage_in(each));
+    }
+    usage.now_unix_ns = unix_now();
+  } else {
+    usage = usage_in({folders.own, {}, {}});
+  }
   HostProcesses here;
   for (ProcessRow &row : usage.processes) {
     row.here = here.find(row);
+    describe_process(row, row.here.pid != 0 || is_of_this_namespace(row));
   }
+  number_devices(usage, devices_of_machine());
   return usage;
 }
 
@@ -47,12 +165,13 @@ std::uint64_t own_pid_namespace() {
   return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
-bool print_tables(const Usage &usage, const std::string &state_folder) {
+bool print_tables(const Usage &usage, const StateFolders &folders) {
   for (const std::string &line : both_tables(usage, output_width())) {
     std::cout << line << '\n';
   }
   if (usage.is_empty() && usage.problems.empty()) {
-    log_line("no process runs under ration here; looked in " + config::shown(state_folder));
+    log_line("no process runs under ration here; looked in " + config::shown(folders.own) +
+             (folders.of_all_users ? " and those of all users" : ""));
   }
   return flush_stdout();
 }

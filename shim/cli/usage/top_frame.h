@@ -1,4 +1,4 @@
-// One screen of `ration top` as lines of text, and its keys. Layer: cli. Threads: values, pure functions.
+// One screen of `ration top` as lines of text with styles. Layer: cli. Threads: values, pure functions.
 #pragma once
 
 #include <cstddef>
@@ -6,26 +6,25 @@
 #include <vector>
 
 #include "cli/usage/process_rows.h"
+#include "cli/usage/top_state.h"
 
 namespace ration::cli {
 
-struct TopState {
-  SortKey sorted_by = SortKey::kReserved;
-  bool paused = false;
-  bool ended = false;
-};
-
-// Other keys are ignored.
-void handle_key(int key, TopState &state);
+enum class Style { kTitles, kSorted, kKeys, kUsed, kReserved, kHistory, kWarning, kStrong };
 
 struct Frame {
-  std::vector<std::string> lines;  // one for each line of the screen, none wider, printable ASCII
-  std::size_t title_line = kNone;  // of the process table; kNone: the table does not fit
+  struct Span {
+    std::size_t line = 0;
+    std::size_t begin = 0, width = 0;  // in characters; the width may reach beyond the line: all of the rest
+    Style style = Style::kStrong;
+  };
 
-  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  std::vector<std::string> lines;  // one for each line of the screen, none wider
+  std::vector<Span> spans;         // later ones lie over earlier ones
+  std::size_t last_first_row = 0;  // with which the last process is shown
 };
 
-// A title, the processes, the groups where they fit, the keys in the last line. The smallest screen is 1 x 1.
+// Totals, devices, groups where they fit, processes, and the keys in the last line. The smallest screen is 1 x 1.
 Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size_t width);
 
 }  // namespace ration::cli

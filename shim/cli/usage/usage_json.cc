@@ -18,6 +18,10 @@ json text_or_null(const std::string &text) {
   return text.empty() ? json(nullptr) : json(text);
 }
 
+json index_or_null(int gpu) {
+  return gpu == kNoIndex ? json(nullptr) : json(gpu);
+}
+
 const char *name_of(ledger::GroupKind kind) {
   switch (kind) {
     case ledger::GroupKind::kNamed:
@@ -60,15 +64,19 @@ json as_json(const ProcessRow &row, std::uint64_t now_unix_ns) {
           {"host_pid", row.here.pid != 0 ? json(row.here.pid) : json(nullptr)},
           {"container", text_or_null(row.here.container)},
           {"program", row.program},
+          {"command", text_or_null(row.command)},
+          {"user", text_or_null(row.user)},
           {"group", row.group_label},
           {"groups", std::move(groups)},
           {"uuid", row.use.uuid},
+          {"gpu_index", index_or_null(row.gpu)},
           {"reserved", row.use.reserved},
           {"used", row.use.used},
           {"limit", limit_or_null(row.use.limit)},
           {"guarantee", row.use.guarantee},
           {"waiting", row.use.waiting},
           {"peak", row.use.peak},
+          {"peak_used", row.use.peak_used},
           {"allocations", row.use.allocations},
           {"granules", row.use.stitching.granules},
           {"stitched_blocks", row.use.stitching.blocks},
@@ -88,6 +96,9 @@ json as_json(const GroupRow &row) {
           {"name", text_or_null(row.name)},
           {"kind", name_of(row.kind)},
           {"uuid", text_or_null(row.uuid)},
+          {"gpu_index", index_or_null(row.gpu)},
+          {"user", text_or_null(row.user)},
+          {"used", row.used},
           {"limit", limit_or_null(row.limit)},
           {"reserved", row.reserved},
           {"claimed", row.claimed},
@@ -97,19 +108,25 @@ json as_json(const GroupRow &row) {
           {"processes", row.processes}};
 }
 
+json as_json(const DeviceRow &row) {
+  return {{"uuid", row.uuid},         {"gpu_index", index_or_null(row.gpu)},
+          {"reserved", row.reserved}, {"size", row.size == 0 ? json(nullptr) : json(row.size)},
+          {"used", row.used},         {"processes", row.processes}};
+}
+
 }  // namespace
 
 std::string usage_json(const Usage &usage, int indent) {
-  json document = {{"schema", "ration.ps/1"},
-                   {"unix_ns", usage.now_unix_ns},
-                   {"processes", json::array()},
-                   {"groups", json::array()},
-                   {"problems", usage.problems}};
+  json document = {{"schema", "ration.ps/1"}, {"unix_ns", usage.now_unix_ns}, {"processes", json::array()},
+                   {"groups", json::array()}, {"devices", json::array()},     {"problems", usage.problems}};
   for (const ProcessRow &row : usage.processes) {
     document["processes"].push_back(as_json(row, usage.now_unix_ns));
   }
   for (const GroupRow &row : usage.groups) {
     document["groups"].push_back(as_json(row));
+  }
+  for (const DeviceRow &row : usage.devices) {
+    document["devices"].push_back(as_json(row));
   }
   return document.dump(indent, ' ', true, json::error_handler_t::replace);
 }

@@ -1,11 +1,13 @@
 #include "cli/usage/usage_tables.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <map>
 #include <set>
-#include <string_view>
+#include <utility>
 
-#include "cli/text_table.h"
+#include "cli/usage/bars.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli {
@@ -18,50 +20,53 @@ constexpr std::uint64_t kGib = kMib * 1024;
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::size_t kShortUuid = 8;
 
-std::string digits_of(const std::string &uuid) {
+constexpr std::size_t kBarWidth = 12;
+constexpr std::size_t kPartOfCommand = 6;  // of the width, before other columns yield
+
+std::string after_mark(const std::string &uuid) {
   const std::size_t mark = uuid.find('-');  // after "GPU" or "MIG"
   return mark == std::string::npos ? uuid : uuid.substr(mark + 1);
-}
-
-// The file name of a path; the table has no space for more.
-std::string short_program(const std::string &program) {
-  constexpr std::string_view kRun = "ration run ";  // what holds a guarantee, or waits
-  const bool is_run = program.starts_with(kRun);
-  const std::string path = program.substr(is_run ? kRun.size() : 0);
-  const std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-  return name.empty() ? program : (is_run ? std::string(kRun) : "") + name;
 }
 
 std::string bytes_or_dash(std::uint64_t bytes) {
   return short_bytes(bytes == 0 ? ledger::kNoLimit : bytes);
 }
 
-// Names devices by prefixes of their UUIDs that are unique in one snapshot.
-class GpuNames {
- public:
-  explicit GpuNames(const Usage &usage) {
-    std::set<std::string> all;
-    for (const ProcessRow &row : usage.processes) {
-      all.insert(digits_of(row.use.uuid));
-    }
-    for (const GroupRow &row : usage.groups) {
-      all.insert(digits_of(row.uuid));
-    }
-    for (auto at = all.begin(); at != all.end() && std::next(at) != all.end();
-         ++at) {  // sorted: the longest common prefixes are adjacent
-      const auto [differs, ignored] =
-          std::mismatch(at->begin(), at->end(), std::next(at)->begin(), std::next(at)->end());
-      length_ = std::max(length_, static_cast<std::size_t>(differs - at->begin()) + 1);
-    }
-  }
-
-  [[nodiscard]] std::string of(const std::string &uuid) const {
-    return uuid.empty() ? "-" : digits_of(uuid).substr(0, length_);
-  }
-
- private:
-  std::size_t length_ = kShortUuid;
+// A column, and what of a row it shows.
+template <class Row>
+struct Shown {
+  Column column;
+  std::function<std::string(const Row &)> cell;
+  std::optional<SortKey> key;
 };
+
+// The column that rows are sorted by is marked: largest or first at the top, or reversed.
+template <class Row>
+Table table_of_rows(std::vector<Shown<Row>> shown, const std::vector<Row> &rows, const TableLook &look) {
+  std::vector<Column> columns;
+  for (Shown<Row> &each : shown) {
+    if (each.key && each.key == look.sorted) {
+      const char *const mark = look.is_unicode    ? (look.is_reversed ? "\u25b2" : "\u25bc")
+                               : look.is_reversed ? "<"
+                                                  : ">";
+      each.column.title.insert(0, mark);
+      each.column.fit = each.column.fit == Fit::kYields ? Fit::kKeeps : each.column.fit;
+    }
+    columns.push_back(each.column);
+  }
+  std::vector<std::vector<std::string>> cells;
+  for (const Row &row : rows) {
+    std::vector<std::string> &line = cells.emplace_back();
+    for (const Shown<Row> &each : shown) {
+      line.push_back(each.cell(row));
+    }
+  }
+  return table_of(std::move(columns), std::move(cells), look.width);
+}
+
+Column yielding(const char *title, int rank, Align align = Align::kRight) {
+  return {title, align, Fit::kYields, rank};
+}
 
 }  // namespace
 
@@ -95,97 +100,133 @@ std::string short_age(std::uint64_t start_unix_ns, std::uint64_t now_unix_ns) {
   return seconds < 86400 ? std::to_string(seconds / 3600) + "h" : std::to_string(seconds / 86400) + "d";
 }
 
-std::vector<std::string> process_table(const Usage &usage, std::size_t width) {
-  const auto some = [&usage](auto has) { return std::any_of(usage.processes.begin(), usage.processes.end(), has); };
-  const bool containers = some([](const ProcessRow &row) { return !row.here.container.empty(); });
-  const bool granules = some([](const ProcessRow &row) { return row.use.stitching.granules != 0; });
-  const bool guarantees = some([](const ProcessRow &row) { return row.use.guarantee != 0; });
-  const bool waits = some([](const ProcessRow &row) { return row.use.waiting != 0; });
-  std::vector<Column> columns = {{"PID"},
-                                 {"PROGRAM", Align::kLeft, Fit::kShrinks},
-                                 {"GROUP", Align::kLeft, Fit::kShrinks},
-                                 {"GPU", Align::kLeft},
-                                 {"RESERVED"},
-                                 {"USED"},
-                                 {"LIMIT"},
-                                 {"PEAK"}};
-  if (containers) {
-    columns.insert(columns.begin() + 1, {"CONTAINER", Align::kLeft, Fit::kShrinks});
+GpuNames::GpuNames(const Usage &usage) : length_(kShortUuid) {
+  std::set<std::string> all;
+  for (const DeviceRow &row : usage.devices) {
+    all.insert(after_mark(row.uuid));
   }
-  if (granules) {
-    columns.insert(columns.end(),
-                   {{"GRANULES", Align::kRight, Fit::kYields}, {"STITCHED", Align::kRight, Fit::kYields}});
+  for (auto at = all.begin(); at != all.end() && std::next(at) != all.end();
+       ++at) {  // sorted: the longest common prefixes are adjacent
+    const auto [differs, ignored] = std::mismatch(at->begin(), at->end(), std::next(at)->begin(), std::next(at)->end());
+    length_ = std::max(length_, static_cast<std::size_t>(differs - at->begin()) + 1);
   }
-  if (guarantees) {
-    columns.push_back({"GUARANTEE", Align::kRight, Fit::kYields});
-  }
-  if (waits) {
-    columns.push_back({"WAITS", Align::kRight, Fit::kYields});
-  }
-  columns.insert(columns.end(), {{"FAILS"}, {"AGE"}});
-  const GpuNames gpus(usage);
-  std::vector<std::vector<std::string>> rows;
-  for (const ProcessRow &row : usage.processes) {
-    std::vector<std::string> &cells = rows.emplace_back();
-    cells = {std::to_string(row.shown_pid()), short_program(row.program),    row.group_label,
-             gpus.of(row.use.uuid),           short_bytes(row.use.reserved), short_bytes(row.use.used),
-             short_bytes(row.use.limit),      short_bytes(row.use.peak)};
-    if (containers) {
-      cells.insert(cells.begin() + 1, row.here.container.empty() ? "-" : config::printable(row.here.container));
-    }
-    if (granules) {
-      cells.insert(cells.end(), {std::to_string(row.use.stitching.granules), std::to_string(row.use.stitching.blocks)});
-    }
-    if (guarantees) {
-      cells.push_back(bytes_or_dash(row.use.guarantee));
-    }
-    if (waits) {
-      cells.push_back(bytes_or_dash(row.use.waiting));
-    }
-    cells.insert(cells.end(), {std::to_string(row.failures()), short_age(row.start_unix_ns, usage.now_unix_ns)});
-  }
-  return table_lines(std::move(columns), std::move(rows), width);
 }
 
-std::vector<std::string> group_table(const Usage &usage, std::size_t width) {
-  const auto some = [&usage](auto has) { return std::any_of(usage.groups.begin(), usage.groups.end(), has); };
-  const bool guarantees = some([](const GroupRow &row) { return row.guaranteed != 0; });
-  const bool waits = some([](const GroupRow &row) { return row.waiting != 0; });
-  std::vector<Column> columns = {
-      {"GROUP", Align::kLeft, Fit::kShrinks}, {"GPU", Align::kLeft}, {"LIMIT"}, {"RESERVED"}};
-  if (guarantees) {
-    columns.insert(columns.end(), {{"GUARANTEED", Align::kRight, Fit::kYields}, {"CLAIMED"}});
-  }
-  columns.insert(columns.end(), {{"FREE"}, {"PROCESSES"}});
-  if (waits) {
-    columns.push_back({"WAITING"});
-  }
+std::string GpuNames::of(const std::string &uuid, int gpu) const {
+  return uuid.empty() ? "-" : gpu != kNoIndex ? std::to_string(gpu) : digits_of(uuid);
+}
+
+std::string GpuNames::digits_of(const std::string &uuid) const {
+  return after_mark(uuid).substr(0, length_);
+}
+
+// Where not all fit, the figures of the pool go first, then peaks; who holds what on which device stays.
+Table process_table(const Usage &usage, const TableLook &look) {
+  using Row = ProcessRow;
+  const auto some = [&usage](auto has) { return std::any_of(usage.processes.begin(), usage.processes.end(), has); };
   const GpuNames gpus(usage);
-  std::vector<std::vector<std::string>> rows;
-  for (const GroupRow &row : usage.groups) {
-    std::vector<std::string> &cells = rows.emplace_back();
-    cells = {row.label, gpus.of(row.uuid), short_bytes(row.limit), short_bytes(row.reserved)};
-    if (guarantees) {
-      cells.insert(cells.end(), {bytes_or_dash(row.guaranteed), short_bytes(row.claimed)});
-    }
-    cells.insert(cells.end(), {short_bytes(row.free()), std::to_string(row.processes)});
-    if (waits) {
-      cells.push_back(std::to_string(row.waiting));
-    }
+  std::map<std::string, std::uint64_t> sizes;
+  for (const DeviceRow &device : usage.devices) {
+    sizes[device.uuid] = device.size;
   }
-  return table_lines(std::move(columns), std::move(rows), width);
+  std::vector<Shown<Row>> shown = {
+      {{"PID"}, [](const Row &row) { return std::to_string(row.shown_pid()); }, SortKey::kPid},
+      {{"USER", Align::kLeft, Fit::kShrinks, 0, 8},
+       [](const Row &row) { return row.user.empty() ? "-" : row.user; },
+       SortKey::kUser}};
+  if (some([](const Row &row) { return !row.here.container.empty(); })) {
+    shown.push_back(
+        {{"CONTAINER", Align::kLeft, Fit::kShrinks, 0, 8},
+         [](const Row &row) { return row.here.container.empty() ? "-" : config::printable(row.here.container); },
+         {}});
+  }
+  if (some([](const Row &row) { return row.group_label != "-"; })) {
+    shown.push_back({{"GROUP", Align::kLeft, Fit::kShrinks, 0, 8},
+                     [](const Row &row) { return row.group_label; },
+                     SortKey::kGroup});
+  }
+  shown.insert(
+      shown.end(),
+      {{{"GPU", Align::kLeft}, [&gpus](const Row &row) { return gpus.of(row.use.uuid, row.gpu); }, SortKey::kGpu},
+       {{"RESERVED"}, [](const Row &row) { return short_bytes(row.use.reserved); }, SortKey::kReserved},
+       {{"USED"}, [](const Row &row) { return short_bytes(row.use.used); }, SortKey::kUsed},
+       {yielding("LIMIT", 9), [](const Row &row) { return short_bytes(row.use.limit); }, SortKey::kLimit},
+       {yielding("PEAK", 4), [](const Row &row) { return short_bytes(row.use.peak); }, SortKey::kPeak},
+       {yielding("PEAKUSED", 3), [](const Row &row) { return short_bytes(row.use.peak_used); }, {}}});
+  if (some([](const Row &row) { return row.use.stitching.granules != 0; })) {
+    shown.push_back(
+        {yielding("GRANULES", 0), [](const Row &row) { return std::to_string(row.use.stitching.granules); }, {}});
+    shown.push_back(
+        {yielding("STITCHED", 1), [](const Row &row) { return std::to_string(row.use.stitching.blocks); }, {}});
+  }
+  if (some([](const Row &row) { return row.use.guarantee != 0; })) {
+    shown.push_back({yielding("GUARANTEE", 7), [](const Row &row) { return bytes_or_dash(row.use.guarantee); }, {}});
+  }
+  if (some([](const Row &row) { return row.use.waiting != 0; })) {
+    shown.push_back({yielding("WAITS", 8), [](const Row &row) { return bytes_or_dash(row.use.waiting); }, {}});
+  }
+  shown.push_back(
+      {yielding("FAILS", 6), [](const Row &row) { return std::to_string(row.failures()); }, SortKey::kFailures});
+  shown.push_back({yielding("AGE", 5),
+                   [&usage](const Row &row) { return short_age(row.start_unix_ns, usage.now_unix_ns); },
+                   SortKey::kAge});
+  if (look.has_bars) {
+    shown.push_back({yielding(kBarTitle, 2, Align::kLeft),
+                     [&](const Row &row) {
+                       const std::uint64_t whole =
+                           row.use.limit != ledger::kNoLimit ? row.use.limit : sizes[row.use.uuid];
+                       return bar_of({row.use.used, row.use.reserved, whole}, kBarWidth, look.is_unicode);
+                     },
+                     {}});
+  }
+  shown.push_back({{"COMMAND", Align::kLeft, Fit::kShrinks, 0, look.width / kPartOfCommand},
+                   [](const Row &row) { return row.shown_command(); },
+                   SortKey::kCommand});
+  return table_of_rows(std::move(shown), usage.processes, look);
+}
+
+Table group_table(const Usage &usage, const TableLook &look) {
+  using Row = GroupRow;
+  const auto some = [&usage](auto has) { return std::any_of(usage.groups.begin(), usage.groups.end(), has); };
+  const GpuNames gpus(usage);
+  std::vector<Shown<Row>> shown;
+  if (some([](const Row &row) { return !row.user.empty(); })) {
+    shown.push_back({{"USER", Align::kLeft, Fit::kShrinks, 0, 8}, [](const Row &row) { return row.user; }, {}});
+  }
+  shown.push_back({{"GROUP", Align::kLeft, Fit::kShrinks}, [](const Row &row) { return row.label; }, {}});
+  shown.push_back({{"GPU", Align::kLeft}, [&gpus](const Row &row) { return gpus.of(row.uuid, row.gpu); }, {}});
+  if (look.has_bars) {
+    shown.push_back({yielding(kBarTitle, 0, Align::kLeft),
+                     [&look](const Row &row) {
+                       const std::uint64_t whole = row.limit != ledger::kNoLimit ? row.limit : row.device_size;
+                       return bar_of({row.used, row.reserved, whole}, kBarWidth, look.is_unicode);
+                     },
+                     {}});
+  }
+  shown.push_back({yielding("LIMIT", 5), [](const Row &row) { return short_bytes(row.limit); }, {}});
+  shown.push_back({{"RESERVED"}, [](const Row &row) { return short_bytes(row.reserved); }, {}});
+  if (some([](const Row &row) { return row.guaranteed != 0; })) {
+    shown.push_back({yielding("GUARANTEED", 1), [](const Row &row) { return bytes_or_dash(row.guaranteed); }, {}});
+    shown.push_back({yielding("CLAIMED", 2), [](const Row &row) { return short_bytes(row.claimed); }, {}});
+  }
+  shown.push_back({yielding("FREE", 6), [](const Row &row) { return short_bytes(row.free()); }, {}});
+  shown.push_back({yielding("PROCESSES", 3), [](const Row &row) { return std::to_string(row.processes); }, {}});
+  if (some([](const Row &row) { return row.waiting != 0; })) {
+    shown.push_back({yielding("WAITING", 4), [](const Row &row) { return std::to_string(row.waiting); }, {}});
+  }
+  return table_of_rows(std::move(shown), usage.groups, look);
 }
 
 std::vector<std::string> both_tables(const Usage &usage, std::size_t width) {
   std::vector<std::string> lines;
   if (!usage.processes.empty()) {
-    lines = process_table(usage, width);
+    lines = process_table(usage, {width}).lines;
   }
   if (!usage.groups.empty()) {
     if (!lines.empty()) {
       lines.emplace_back();
     }
-    const std::vector<std::string> groups = group_table(usage, width);
+    const std::vector<std::string> groups = group_table(usage, {width}).lines;
     lines.insert(lines.end(), groups.begin(), groups.end());
   }
   return lines;

@@ -1,11 +1,13 @@
-// The two tables of `ration ps` and `ration top`: processes and groups. Layer: cli. Threads: pure functions.
+// The two tables of `ration ps` and `ration top`: processes and groups. Layer: cli. Threads: values, pure functions.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/text_table.h"
 #include "cli/usage/process_rows.h"
 
 namespace ration::cli {
@@ -16,10 +18,33 @@ std::string short_bytes(std::uint64_t bytes);
 // "59s", "59m", "23h", "99d".
 std::string short_age(std::uint64_t start_unix_ns, std::uint64_t now_unix_ns);
 
-// Guarantees, what is waited for and granules have columns only where there are some. Titles first, no line longer than
-// `width`. A GPU is named by the first digits of its UUID, as many as make it unique.
-std::vector<std::string> process_table(const Usage &usage, std::size_t width);
-std::vector<std::string> group_table(const Usage &usage, std::size_t width);
+// Names devices: by their index on this machine, else by the first digits of the UUID, as many as make it unique among
+// the devices of a snapshot.
+class GpuNames {
+ public:
+  explicit GpuNames(const Usage &usage);
+  [[nodiscard]] std::string of(const std::string &uuid, int gpu) const;
+  [[nodiscard]] std::string digits_of(const std::string &uuid) const;
+
+ private:
+  std::size_t length_;
+};
+
+// How a table is shown.
+struct TableLook {
+  std::size_t width = 0;
+  bool has_bars = false;
+  bool is_unicode = false;             // bars and marks
+  std::optional<SortKey> sorted = {};  // its column is marked, and never omitted
+  bool is_reversed = false;
+};
+
+inline constexpr const char *kBarTitle = "MEMORY";
+
+// Groups, containers, guarantees, what is waited for and granules have columns only where there are some. Titles first,
+// no line longer than the width.
+Table process_table(const Usage &usage, const TableLook &look);
+Table group_table(const Usage &usage, const TableLook &look);
 
 // Processes, an empty line, groups; a table without rows is omitted.
 std::vector<std::string> both_tables(const Usage &usage, std::size_t width);

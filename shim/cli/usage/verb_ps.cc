@@ -1,4 +1,9 @@
-// `ration ps`: prints how much device memory each process holds, once. Layer: cli.
+// `ration ps`: prints how much device memory each process holds, once or again and again. Layer: cli.
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
 #include <iostream>
 
 #include "cli/exit_status.h"
@@ -12,12 +17,51 @@
 
 namespace ration::cli {
 
+namespace {
+
+constexpr double kLeastWatchSeconds = 0.1;
+constexpr double kMostWatchSeconds = 86400;
+
+// True: as long as the output is wanted. The reader of a pipe ends it, which poll(2) reports as an error.
+bool goes_on_after(double seconds) {
+  pollfd out{STDOUT_FILENO, 0, 0};
+  return poll(&out, 1, static_cast<int>(seconds * 1000)) == 0;
+}
+
+// Until a signal ends it.
+int watch_tables(const StateFolders &folders, double seconds) {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::vector<std::string> logged;
+  for (bool is_first = true;; is_first = false) {
+    std::cout << (is_first ? "" : "\n");
+    const Usage usage = take_snapshot(folders);
+    log_problems(usage, logged);
+    errno = 0;
+    if (!print_tables(usage, folders)) {
+      return errno == EPIPE ? 0 : kOurError;
+    }
+    if (!goes_on_after(seconds)) {
+      return 0;
+    }
+  }
+}
+
+}  // namespace
+
 int run_verb(const PsRequest &request) {
-  const std::string folder = state_folder();
-  if (folder.empty()) {
+  if (request.watch_seconds &&
+      !(*request.watch_seconds >= kLeastWatchSeconds && *request.watch_seconds <= kMostWatchSeconds)) {
+    log_line("ps: --watch takes seconds from 0.1 to 86400");
+    return kUsageError;
+  }
+  const StateFolders folders{state_folder(), request.all};
+  if (folders.own.empty()) {
     return kOurError;
   }
-  const Usage usage = take_snapshot(folder);
+  if (request.watch_seconds) {
+    return watch_tables(folders, *request.watch_seconds);
+  }
+  const Usage usage = take_snapshot(folders);
   bool written = true;
   if (request.textfile) {
     const std::string problem = replace_file(*request.textfile, prometheus_text(usage, own_pid_namespace()));
@@ -31,7 +75,7 @@ int run_verb(const PsRequest &request) {
     std::cout << usage_json(usage, 2) << '\n';
     written = flush_stdout();
   } else {
-    written = print_tables(usage, folder);
+    written = print_tables(usage, folders);
   }
   std::vector<std::string> logged;
   log_problems(usage, logged);

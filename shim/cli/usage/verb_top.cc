@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <iostream>
 #include <optional>
+#include <string_view>
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
@@ -16,6 +18,7 @@
 #include "cli/usage/snapshot.h"
 #include "cli/usage/usage_json.h"
 #include "cli/verbs.h"
+#include "config/settings_context.h"
 
 namespace ration::cli {
 
@@ -35,6 +38,16 @@ int status_of(const Usage &usage) {
   return usage.problems.empty() ? 0 : kProblemSeen;
 }
 
+bool is_set_and_not_empty(std::string_view name) {
+  const config::SettingsContext context = config::own_context();
+  for (const char *entry : config::environment_of(context)) {
+    if (entry != nullptr && std::string_view(entry).starts_with(name) && entry[name.size()] == '=') {
+      return entry[name.size() + 1] != '\0';
+    }
+  }
+  return false;
+}
+
 // Ends the process by the signal, so that its parent sees the signal in its exit status.
 int end_by(int signal) {
   std::signal(signal, SIG_DFL);
@@ -42,12 +55,16 @@ int end_by(int signal) {
   return kKilled + signal;
 }
 
-int live(const std::string &folder, Clock::duration interval, Screen &screen, int &ended_by) {
+int live(const StateFolders &folders, Clock::duration interval, Screen &screen, int &ended_by) {
   TopState state;
-  Usage usage = take_snapshot(folder);
+  state.is_unicode = screen.is_unicode();
+  Usage usage = take_snapshot(folders);
+  state.history.add(usage);
   auto due = Clock::now() + interval;
   while (!state.ended) {
-    screen.show(frame_of(usage, state, screen.height(), screen.width()));
+    const Frame frame = frame_of(usage, state, screen.height(), screen.width());
+    state.first_row = std::min(state.first_row, frame.last_first_row);
+    screen.show(frame);
     const Screen::Input input = screen.wait(state.paused ? -1 : milliseconds_until(due));
     switch (input.event) {
       case Screen::Event::kKey:
@@ -63,7 +80,8 @@ int live(const std::string &folder, Clock::duration interval, Screen &screen, in
         break;
     }
     if (!state.paused && Clock::now() >= due) {
-      usage = take_snapshot(folder);
+      usage = take_snapshot(folders);
+      state.history.add(usage);
       due = Clock::now() + interval;
     }
   }
@@ -71,15 +89,15 @@ int live(const std::string &folder, Clock::duration interval, Screen &screen, in
 }
 
 // None: the terminal cannot be used.
-std::optional<int> try_live(const std::string &folder, Clock::duration interval) {
+std::optional<int> try_live(const StateFolders &folders, Clock::duration interval) {
   int ended_by = 0;
   int status = 0;
   {
-    Screen screen;
+    Screen screen(!is_set_and_not_empty("NO_COLOR"));  // no-color.org
     if (!screen.is_open()) {
       return std::nullopt;
     }
-    status = live(folder, interval, screen, ended_by);
+    status = live(folders, interval, screen, ended_by);
   }
   return ended_by != 0 ? end_by(ended_by) : status;
 }
@@ -90,12 +108,12 @@ bool reader_closed_within(int milliseconds) {
   return poll(&out, 1, milliseconds) > 0;
 }
 
-int stream(const std::string &folder, Clock::duration interval, bool once) {
+int stream(const StateFolders &folders, Clock::duration interval, bool once) {
   std::signal(SIGPIPE, SIG_IGN);
   std::vector<std::string> logged;
   for (;;) {
     const auto due = Clock::now() + interval;
-    const Usage usage = take_snapshot(folder);
+    const Usage usage = take_snapshot(folders);
     log_problems(usage, logged);
     errno = 0;
     if (!(std::cout << usage_json(usage, -1) << std::endl)) {
@@ -119,22 +137,22 @@ int run_verb(const TopRequest &request) {
     log_line("top: --interval takes seconds from 0.1 to 86400");
     return kUsageError;
   }
-  const std::string folder = state_folder();
-  if (folder.empty()) {
+  const StateFolders folders{state_folder(), request.all};
+  if (folders.own.empty()) {
     return kOurError;
   }
   const auto interval = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   if (request.json) {
-    return stream(folder, interval, request.once);
+    return stream(folders, interval, request.once);
   }
   if (!request.once && isatty(STDOUT_FILENO) == 1) {
-    if (const std::optional<int> status = try_live(folder, interval)) {
+    if (const std::optional<int> status = try_live(folders, interval)) {
       return *status;
     }
     log_line("top: this terminal cannot be used (unknown TERM, or no keyboard); printing once");
   }
-  const Usage usage = take_snapshot(folder);
-  const bool written = print_tables(usage, folder);
+  const Usage usage = take_snapshot(folders);
+  const bool written = print_tables(usage, folders);
   std::vector<std::string> logged;
   log_problems(usage, logged);
   return written ? status_of(usage) : kOurError;

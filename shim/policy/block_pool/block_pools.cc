@@ -308,6 +308,7 @@ void BlockPools::publish(int device) noexcept {
   const events::DeviceTally &tally = journal_.tally().devices[device];
   ledger::Published published;
   published.used = tally.live_bytes.load(std::memory_order_relaxed);
+  published.peak_used = tally.peak_bytes.load(std::memory_order_relaxed);
   published.allocations = tally.allocs.load(std::memory_order_relaxed);
   published.stitching = {.granules = tally.granules.load(std::memory_order_relaxed),
                          .blocks = 0,

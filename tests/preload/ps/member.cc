@@ -1,7 +1,7 @@
 // member LIMIT[,GROUP_LIMIT] UUID=BYTES... GROUP... [for=NUMBER]: a member of groups, without a device. It joins the
 // groups ("none", "named=NAME", "tree=NUMBER") of RATION_STATE_DIR, charges the bytes to each, publishes one refusal by
 // the group, prints "ready" and runs until its stdin ends. LIMIT 0: none. With "for" it holds nothing: the bytes are
-// guaranteed to that tree.
+// guaranteed to that tree. Each device has 16 GiB; half of the bytes are used, three quarters of them were.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -52,6 +52,7 @@ void take(Membership &group, const char *device_and_bytes, const char *limits, b
   const char *equals = std::strchr(device_and_bytes, '=');
   const std::uint64_t bytes = number_in(equals + 1);
   const int device = group.device(std::string(device_and_bytes, equals), 0);
+  group.show_total(device, std::uint64_t{16} << 30U);
   if (number_in(limits) != 0) {
     group.show_limit(device, number_in(limits));
   }
@@ -69,6 +70,7 @@ void take(Membership &group, const char *device_and_bytes, const char *limits, b
   }
   Published figures;
   figures.used = bytes / 2;
+  figures.peak_used = bytes / 4 * 3;
   figures.allocations = 3;
   figures.failures = {0, 1, 0, 0, 0};
   group.publish(device, figures);

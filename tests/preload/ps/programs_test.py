@@ -77,8 +77,8 @@ def guarantees(folder):
            {"limit": 6 * GIB, "reserved": 2560 * MIB, "claimed": 5632 * MIB, "guaranteed": 5 * GIB, "waiting": 0, "free": 512 * MIB,
             "processes": 3})
     expect("claims", sum(row["groups"][0]["claimed"] for row in rows.values()), seen["groups"][0]["claimed"])
-    titles = [line.split() for line in table.splitlines() if line.endswith(("AGE", "PROCESSES"))]
-    expect("titles", titles, ["PID PROGRAM GROUP GPU RESERVED USED LIMIT PEAK GUARANTEE FAILS AGE".split(),
+    titles = [line.split() for line in table.splitlines() if line.endswith(("COMMAND", "PROCESSES"))]
+    expect("titles", titles, ["PID USER GROUP GPU RESERVED USED LIMIT PEAK PEAKUSED GUARANTEE FAILS AGE COMMAND".split(),
                               "GROUP GPU LIMIT RESERVED GUARANTEED CLAIMED FREE PROCESSES".split()])
     expect_that(metrics, f'ration_group_claimed_bytes{{gpu="{seen["groups"][0]["uuid"]}",group="nightly"}} {5632 * MIB}\n' in metrics)
     oom, = of_type(read_log(log), "oom")
@@ -125,9 +125,12 @@ def stitching(folder, backing, stitches):
         err = program.stderr.read()
     (held,), (left,) = before["processes"], after["processes"]
     end = json.loads(log.read_text().splitlines()[-1])
-    expect("titles", table.split("\n")[0].split()[7:], ["PEAK", *(["GRANULES", "STITCHED"] if stitches else []), "FAILS", "AGE"])
+    expect("titles", table.split("\n")[0].split()[6:],
+           ["PEAK", "PEAKUSED", *(["GRANULES", "STITCHED"] if stitches else []), "FAILS", "AGE", "COMMAND"])
     expect_that(f"{held['granules']} granules", 0 < held["granules"] <= held["reserved"] // (2 * MIB) if stitches else held["granules"] == 0)
     expect("while the block lives", (held["stitched_blocks"], held["stitched_total"]), (stitches, stitches))
+    expect_that(f"peaks: {left['peak_used']} of {left['peak']} bytes",
+                left["used"] <= held["used"] <= left["peak_used"] <= left["peak"] and held["peak_used"] <= left["peak_used"])
     expect("once it is freed", (left["granules"], left["stitched_blocks"], left["stitched_total"]), (held["granules"], 0, stitches))
     series = dict((line.split("{")[0], line.rsplit(" ", 1)[1]) for line in metrics.splitlines() if line[0] != "#")
     expect("metrics", [series[f"ration_{name}"] for name in ("granules", "stitched_blocks", "stitched_total")],

@@ -3,16 +3,25 @@
 import json
 import os
 import pathlib
+import pwd
 import re
+import shutil
+import signal
 import stat
 import subprocess
 
-from members import FIRST, RATION, SECOND, TREE, Member, environment, ration
-from harness import GIB, MIB, expect, expect_that, main
+from members import FIRST, RATION, SECOND, TREE, Background, Member, environment, ration
+from harness import GIB, HANG, MIB, PROGRAMS, Failure, expect, expect_that, main
 
 USAGE_ERRORS = [("ps", "--no-such-option"), ("ps", "word"), ("ps", "--json", "--prometheus"), ("ps", "--textfile"),
              ("ps", "--prometheus", "--textfile", "x"), ("top", "--interval", "0"), ("top", "--interval", "nan"),
-             ("top", "--interval", "soon"), ("top", "--interval"), ("top", "word")]
+             ("top", "--interval", "soon"), ("top", "--interval"), ("top", "word"), ("ps", "--watch=0"),
+             ("ps", "--watch=soon"), ("ps", "--watch", "--json"), ("ps", "--watch", "--prometheus"), ("ps", "--watch", "--textfile", "x"),
+             ("ps", "--all=yes")]
+
+
+USER = pwd.getpwuid(os.geteuid()).pw_name
+SHARED_MEMORY = pathlib.Path("/dev/shm")
 
 
 def state(folder):
@@ -56,15 +65,16 @@ def tables(folder):
         piped = ration(state(folder), "top")
     expect("stderr", done.stderr, "")
     lines = [line.split() for line in done.stdout.splitlines()]
-    expect("titles", lines[0], "PID PROGRAM GROUP GPU RESERVED USED LIMIT PEAK FAILS AGE".split())
-    expect("first process", lines[1][:-1], [str(second.pid), "member", "-", "99887766", "2.00GiB", "1.00GiB", "-", "2.00GiB", "1"])
-    expect("second process", lines[2][:-1], [str(first.pid), "member", "nightly,tree:01234567", "1f2e3d4c", "1.00GiB", "512MiB",
-                                             "8.00GiB", "1.00GiB", "1"])
+    expect("titles", lines[0], "PID USER GROUP GPU RESERVED USED LIMIT PEAK PEAKUSED FAILS AGE COMMAND".split())
+    expect("first process", lines[1][:10], [str(second.pid), USER, "-", "99887766", "2.00GiB", "1.00GiB", "-", "2.00GiB", "1.50GiB", "1"])
+    expect("its command", lines[1][11:], ["member", "0", f"{SECOND}={2 * GIB}", "none"])
+    expect("second process", lines[2][:10], [str(first.pid), USER, "nightly,tree:01234567", "1f2e3d4c", "1.00GiB", "512MiB",
+                                              "8.00GiB", "1.00GiB", "768MiB", "1"])
     expect("groups", lines[3:], [[], "GROUP GPU LIMIT RESERVED FREE PROCESSES".split(),
                                  ["nightly", "1f2e3d4c", "12.0GiB", "1.00GiB", "11.0GiB", "1"],
                                  ["tree:01234567", "1f2e3d4c", "12.0GiB", "1.00GiB", "11.0GiB", "1"],
                                  ["-", "99887766", "-", "2.00GiB", "-", "1"]])
-    without_age = [re.sub(r"\s+\d+[smhd]$", "", text, flags=re.M) for text in (done.stdout, once.stdout, piped.stdout)]
+    without_age = [re.sub(r"\s\d+[smhd]\s", " ", text) for text in (done.stdout, once.stdout, piped.stdout)]
     expect("top --once", without_age[1], without_age[0])
     expect("top without a terminal", without_age[2], without_age[0])
 
@@ -83,8 +93,8 @@ def a_tree_with_a_guarantee(folder):
         with Member(state(folder), "0", f"{FIRST}={GIB}", "named=nightly", f"tree={TREE}") as first:
             expect("with a process", rows(), ([(first.pid, GIB, 3 * GIB, 3 * GIB)], alone | {"reserved": GIB}))
             titles, row, *_, group, _ = [line.split() for line in ration(state(folder), "ps").stdout.splitlines()]
-        expect("titles", titles, "PID PROGRAM GROUP GPU RESERVED USED LIMIT PEAK GUARANTEE FAILS AGE".split())
-        expect("figures", row[4:9], ["1.00GiB", "512MiB", "-", "1.00GiB", "3.00GiB"])
+        expect("titles", titles, "PID USER GROUP GPU RESERVED USED LIMIT PEAK PEAKUSED GUARANTEE FAILS AGE COMMAND".split())
+        expect("figures", row[4:10], ["1.00GiB", "512MiB", "-", "1.00GiB", "768MiB", "3.00GiB"])
         expect("the group", group, ["nightly", "1f2e3d4c", "8.00GiB", "1.00GiB", "3.00GiB", "3.00GiB", "5.00GiB", "1"])
         expect("without it", rows(), ([(holder.pid, 0, 3 * GIB, 3 * GIB)], alone))
 
@@ -96,15 +106,18 @@ def as_json(folder):
         streamed = ration(state(folder), "top", "--once", "--json").stdout
     expect("processes", len(seen["processes"]), 2)
     process = next(each for each in seen["processes"] if each["pid"] == first.pid)
-    expect("figures", {key: process[key] for key in ("uuid", "reserved", "used", "limit", "peak", "allocations", "failures", "uid")},
-           {"uuid": FIRST, "reserved": GIB, "used": 512 * MIB, "limit": 8 * GIB, "peak": GIB, "allocations": 3, "failures": 1,
-            "uid": os.geteuid()})
+    expect("figures", {key: process[key] for key in ("uuid", "reserved", "used", "limit", "peak", "peak_used", "allocations", "failures", "uid", "user")},
+           {"uuid": FIRST, "reserved": GIB, "used": 512 * MIB, "limit": 8 * GIB, "peak": GIB, "peak_used": 768 * MIB, "allocations": 3,
+            "failures": 1, "uid": os.geteuid(), "user": USER})
+    expect("command", process["command"].split()[1:], [f"{8 * GIB},{12 * GIB}", f"{FIRST}={GIB}", "named=nightly", f"tree={TREE}"])
+    expect("device", {key: value for key, value in next(each for each in seen["devices"] if each["uuid"] == FIRST).items() if key != "gpu_index"},
+           {"uuid": FIRST, "size": 16 * GIB, "reserved": GIB, "used": 512 * MIB, "processes": 1})
     expect("reasons", process["failures_by_reason"], {"limit": 0, "group": 1, "device": 0, "pool_holds": 0, "fault": 0})
     expect("groups", [(each["kind"], each["name"], each["limit"], each["limit_stated"]) for each in process["groups"]],
            [("named", "nightly", 12 * GIB, 12 * GIB), ("tree", TREE, 12 * GIB, 12 * GIB)])
     expect("namespace", process["pid_namespace"], os.stat("/proc/self/ns/pid").st_ino)
-    expect("group", seen["groups"][0], {"group": "nightly", "name": "nightly", "kind": "named", "uuid": FIRST, "limit": 12 * GIB,
-                                        "reserved": GIB, "claimed": GIB, "guaranteed": 0, "waiting": 0, "free": 11 * GIB,
+    expect("group", seen["groups"][0], {"group": "nightly", "name": "nightly", "kind": "named", "uuid": FIRST, "gpu_index": None, "user": None,
+                                        "limit": 12 * GIB, "used": 512 * MIB, "reserved": GIB, "claimed": GIB, "guaranteed": 0, "waiting": 0, "free": 11 * GIB,
                                         "processes": 1})
     expect("lines of top --once --json", len(streamed.splitlines()), 1)
     expect("the same processes", [each["identity"] for each in json.loads(streamed)["processes"]],
@@ -124,11 +137,13 @@ def as_metrics(folder):
     expect("files", sorted(path.name for path in pathlib.Path(folder).iterdir()), ["ration.prom", "state"])
     series = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if not line.startswith("#"))
     of_first = [name for name in series if f'pid="{first.pid}"' in name]
-    expect("series of a process", len(of_first), 15)
+    expect("series of a process", len(of_first), 16)
     reserved = next(name for name in of_first if name.startswith("ration_memory_reserved_bytes"))
     expect_that(reserved, re.fullmatch(rf'ration_memory_reserved_bytes{{gpu="{FIRST}",pid="\d+",exe="[^"]*member",'
                                        rf'group="nightly,tree:01234567"}}', reserved))
     expect("reserved", series[reserved], str(GIB))
+    peaks = {name.split("{")[0]: series[name] for name in of_first if "peak" in name}
+    expect("peaks", peaks, {"ration_memory_peak_bytes": str(GIB), "ration_memory_peak_used_bytes": str(768 * MIB)})
     refused = next(name for name in of_first if name.endswith('reason="group"}'))
     expect("refused", series[refused], "1")
 
@@ -170,6 +185,121 @@ def killed_process(folder):
     member.process.stdout.close()
 
 
+class Watch:
+    """`ration ps --watch`; `tables()` is the next lines up to an empty one after a table of groups."""
+
+    def __init__(self, folder, *arguments):
+        self.process = subprocess.Popen([RATION, "ps", *arguments], env=environment(folder), stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(HANG)
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+    def line(self):
+        return self.process.stdout.readline()
+
+
+def watched(folder):
+    """The tables again and again, an empty line between; it ends by a signal, or when the reader has gone."""
+    with Member(state(folder), "0", f"{FIRST}={GIB}", "named=nightly") as member:
+        with Watch(state(folder), "--watch=0.1") as watch:
+            for _ in range(3):
+                seen = [watch.line() for _ in range(6)]
+                expect("titles", [seen[0].split()[0], seen[3].split()[0]], ["PID", "GROUP"])
+                expect("process", seen[1].split()[0], str(member.pid))
+                expect("empty lines", [seen[2], seen[5]], ["\n", "\n"])
+            expect_that("colour where there is no terminal", "\x1b" not in "".join(seen))
+            watch.process.send_signal(signal.SIGINT)
+            expect("status", watch.process.wait(HANG), -signal.SIGINT)
+        with Watch(state(folder), "--watch", "0.1") as watch:
+            expect("titles", watch.line().split()[0], "PID")
+            watch.process.stdout.close()
+            expect("status once the reader has gone", watch.process.wait(HANG), 0)
+            expect("stderr", watch.process.stderr.read(), "")
+        with Watch(state(folder), "--watch") as watch:  # each 2 seconds
+            expect("titles", watch.line().split()[0], "PID")
+
+
+def free_user():
+    """A user without processes of a state folder."""
+    for number in range(61000, 65000):
+        if not (SHARED_MEMORY / f"ration-{number}").exists():
+            return number
+    raise Failure("no free user")
+
+
+def for_user(user, *arguments):
+    """A member that runs as another user, and the place of its state folder."""
+    folder = SHARED_MEMORY / f"ration-{user}"
+    return folder, Background(["setpriv", f"--reuid={user}", "--clear-groups", PROGRAMS / "member", *arguments], environment(folder))
+
+
+def all_users(folder):
+    """Root sees the processes and groups of each user's folder, with the user; others only those that they may read."""
+    if os.geteuid() != 0 or shutil.which("setpriv") is None:
+        print("skipped: users' folders are read by root, with setpriv for the test")
+        return
+    users, folders, members = [], [], []
+    try:
+        for size in (GIB, 2 * GIB):
+            users.append(free_user())
+            place, member = for_user(users[-1], "0", f"{FIRST}={size}", "named=nightly")
+            folders.append(place)
+            members.append(member)
+        with Member(state(folder), "0", f"{SECOND}={GIB}", "named=own") as own:
+            mine = json.loads(ration(state(folder), "ps", "--json").stdout)
+            seen = json.loads(ration(state(folder), "ps", "--json", "--all", status=None).stdout)
+            table = ration(state(folder), "ps", "--all", status=None).stdout
+            metrics = ration(state(folder), "ps", "--prometheus", "--all", status=None).stdout
+            once = ration(state(folder), "top", "--once", "--all", status=None).stdout
+            streamed = json.loads(ration(state(folder), "top", "--once", "--json", "--all", status=None).stdout)
+            as_other = subprocess.run(["setpriv", f"--reuid={users[0]}", "--clear-groups", RATION, "ps", "--all", "--json"],
+                                      env=environment(folders[0]), capture_output=True, text=True, check=False)
+        expect("without --all", [row["pid"] for row in mine["processes"]], [own.pid])
+        wanted = {(members[0].process.pid, str(users[0]), GIB), (members[1].process.pid, str(users[1]), 2 * GIB), (own.pid, USER, GIB)}
+        for each in (seen, streamed):
+            expect_that(f"{wanted} in {each}", wanted <= {(row["pid"], row["user"], row["reserved"]) for row in each["processes"]})
+        expect("groups", {(row["group"], row["user"]) for row in seen["groups"] if row["user"] in {str(user) for user in users}},
+               {("nightly", str(user)) for user in users})
+        for user in users:
+            expect_that(f"{user} in both tables of {table}", len(re.findall(rf"(?m)^(?: *\d+ )?{user} ", table)) == 2)
+            expect_that(f"{user} in both tables of {once}", len(re.findall(rf"(?m)^(?: *\d+ )?{user} ", once)) == 2)
+            expect_that(metrics, f'group="nightly",user="{user}"}}' in metrics)
+        theirs = json.loads(as_other.stdout)
+        expect("status for another user", as_other.returncode, 1)
+        expect("what another user sees", [row["pid"] for row in theirs["processes"]], [members[0].process.pid])
+        expect_that(theirs["problems"], any(str(folders[1]) in problem for problem in theirs["problems"]))
+    finally:
+        for member in members:
+            member.__exit__()
+        for place in folders:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def a_folder_in_anothers_name(folder):
+    """It is named, and not read: its owner can write what he wants."""
+    if os.geteuid() != 0:
+        print("skipped: only root makes folders for others")
+        return
+    user = free_user()
+    place = SHARED_MEMORY / f"ration-{user}"
+    place.mkdir(mode=0o700)
+    try:
+        os.chown(place, user + 1, -1)
+        seen = json.loads(ration(state(folder), "ps", "--all", "--json", status=1).stdout)
+        problem, = [each for each in seen["problems"] if str(place) in each]
+        expect_that(problem, f"belongs to user {user + 1}" in problem)
+    finally:
+        place.rmdir()
+
+
 def a_full_disk(folder):
     with open("/dev/full", "wb") as full, Member(state(folder), "0", f"{FIRST}={GIB}", "none"):
         for line in (["ps"], ["ps", "--json"], ["ps", "--prometheus"], ["top", "--once"], ["top", "--json"]):
@@ -180,4 +310,5 @@ def a_full_disk(folder):
 main({"no processes": no_processes, "usage errors": usage_errors, "tables": tables,
       "a tree with a guarantee": a_tree_with_a_guarantee, "json": as_json, "metrics": as_metrics,
       "no folder for the metrics": no_such_folder, "a damaged group": a_damaged_group, "an unusable folder": an_unusable_folder,
-      "a killed process": killed_process, "a full disk": a_full_disk})
+      "a killed process": killed_process, "watched": watched, "all users": all_users,
+      "a folder in another's name": a_folder_in_anothers_name, "a full disk": a_full_disk})

@@ -11,7 +11,8 @@ import struct
 import subprocess
 import termios
 
-from members import FIRST, RATION, Member, environment
+from members import FIRST, RATION, SECOND, Member, environment
+from screen import Screen
 from harness import GIB, HANG, Failure, expect, expect_that, main
 
 FOOTER = b"q quit"
@@ -24,10 +25,11 @@ class Terminal:
 
     def __init__(self, state, *arguments, lines=24, columns=80, **settings):
         self.shown = b""
+        self.screen = Screen(lines, columns)
         self.ours, self.theirs = pty.openpty()
         self.resize(lines, columns)
         self.before = termios.tcgetattr(self.theirs)
-        self.process = subprocess.Popen([RATION, "top", *arguments], env=environment(state) | settings, stdin=self.theirs,
+        self.process = subprocess.Popen([RATION, "top", *arguments], env=environment(state) | {"LC_ALL": "C"} | settings, stdin=self.theirs,
                                         stdout=self.theirs, stderr=subprocess.PIPE, start_new_session=True,
                                         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
 
@@ -43,6 +45,7 @@ class Terminal:
         os.close(self.theirs)
 
     def resize(self, lines, columns):
+        self.screen.resize(lines, columns)
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
     def read(self, timeout):
@@ -50,7 +53,28 @@ class Terminal:
             return b""
         some = os.read(self.ours, 65536)
         self.shown += some
+        self.screen.feed(some)
         return some
+
+    def await_screen(self, what, holds):
+        """Waits until what is on the screen fulfils a condition; returns its lines."""
+        while not holds(self.screen.text()):
+            if not self.read(HANG):
+                raise Failure(f"not on the screen: {what}; it shows\n{self.screen.text()}")
+        return self.screen.text().split("\n")
+
+    def await_shown(self, *texts):
+        return self.await_screen(texts, lambda screen: all(text in screen for text in texts))
+
+    def await_order(self, pids, *texts):
+        """Rows of these processes, in this order, and the texts."""
+        def holds(screen):
+            rows = [line.split()[0] for line in screen.split("\n")[1:] if line.strip()]
+            return [int(word) for word in rows if word.isdigit()] == pids and all(text in screen for text in texts)
+        return self.await_screen((pids, *texts), holds)
+
+    def await_gone(self, *texts):
+        return self.await_screen(f"without {texts}", lambda screen: not any(text in screen for text in texts))
 
     def await_text(self, text):
         """Waits until `text` is shown after all text that was awaited before."""
@@ -102,22 +126,109 @@ def interrupted(folder):
         terminal.expect_end(-signal.SIGINT)
 
 
-def processes_and_keys(folder):
-    """A process appears and disappears without a key press, within an interval; the keys work."""
+def processes_come_and_go(folder):
+    """A process appears and disappears without a key press, within an interval."""
     state = pathlib.Path(folder) / "state"
     with Terminal(state, "--interval", "0.1") as terminal:
-        terminal.await_text(b"0 processes on 0 GPUs, by reserved")
-        with member(folder):
-            terminal.await_text(b"member")
-            terminal.await_text(b"1.00GiB")
-            terminal.type(b"p")
-            terminal.await_text(b"pid")
-            terminal.type(b" ")
-            terminal.await_text(b"paused")
-            terminal.type(b" ")
-        terminal.await_text(b"no process has requested")
+        terminal.await_shown("0 processes on 0 GPUs", "no process has requested")
+        with member(folder) as process:
+            lines = terminal.await_order([process.pid], "1 process on 1 GPU, 512MiB used, 1.00GiB reserved of 16.0GiB", "member 0 GPU")
+            expect("device", lines[1], "GPU 1f2e3d4c [#=                      ] 512MiB used, 1.00GiB reserved of 16.0GiB")
+            expect("group", lines[3].split()[0], "nightly")
+            expect("process", lines[5].split()[0], str(process.pid))
+        terminal.await_shown("no process has requested")
         terminal.type(b"q")
         terminal.expect_end(0)
+
+
+def two_members(folder):
+    """One holds more, the other uses a device whose UUID is larger."""
+    state = pathlib.Path(folder) / "state"
+    return Member(state, "0", f"{FIRST}={2 * GIB}", "named=nightly"), Member(state, "0", f"{SECOND}={GIB}", "named=other")
+
+
+def keys(folder):
+    """Sort, reverse, filter, help and pause."""
+    large, small = two_members(folder)
+    with large as first, small as second, Terminal(pathlib.Path(folder) / "state", "--interval", "0.1", columns=100) as terminal:
+        ways = [first.pid, second.pid]
+        terminal.await_order(ways, ">RESERVED", "2 processes on 2 GPUs")
+        terminal.type(b"r")
+        terminal.await_order(ways[::-1], "<RESERVED")
+        terminal.type(b"p")
+        terminal.await_order(sorted(ways), ">PID")
+        terminal.type(b"p")
+        terminal.await_order(sorted(ways)[::-1], "<PID")
+        terminal.type(b"g")
+        terminal.await_order(ways, ">GROUP")
+        terminal.type(b"/")
+        terminal.await_shown("/_  Enter keeps")
+        terminal.type(b"OTHq")
+        terminal.await_shown("/OTHq_", "no process has that in its names")
+        terminal.type(b"\x7f\r")
+        terminal.await_order([second.pid], '1 of 2 processes on 2 GPUs with "OTH"', "q quit")
+        terminal.type(b"\x1b")
+        terminal.await_order(ways, "2 processes on 2 GPUs,")
+        terminal.type(b"?")
+        terminal.await_shown("the same key again reverses", "any key: back")
+        terminal.type(b"x")
+        terminal.await_gone("the same key again reverses")
+        terminal.type(b" ")
+        terminal.await_shown("paused", "space goes on")
+        first.stdin.close()
+        first.wait(HANG)
+        terminal.type(b"c")
+        terminal.await_order(ways, ">COMMAND")  # one is dead
+        terminal.type(b" ")
+        terminal.await_order([second.pid], "1 process on")
+        terminal.await_gone("paused")
+        terminal.type(b"\x1b[B\x1bOB")  # arrows: no Esc, and no letters
+        terminal.type(b"/x\x1b")
+        terminal.await_order([second.pid], ">COMMAND", "q quit")
+        terminal.type(b"q")
+        terminal.expect_end(0)
+
+
+def many_rows(folder):
+    """Rows beyond the screen are counted, and the arrow keys get there."""
+    state = pathlib.Path(folder) / "state"
+    devices = [f"GPU-{number:08x}-0000-0000-0000-000000000000={(number + 1) * GIB // 4}" for number in range(20)]
+    with Member(state, "0", *devices, "none"), Terminal(state, "--interval", "0.1", lines=24) as terminal:
+        terminal.await_shown("more GPUs", "more\n", "5.00GiB")
+        terminal.type(b"\x1b[6~" * 3)
+        terminal.await_screen("the smallest", lambda screen: " 256MiB  128MiB" in screen and " more\n" not in screen)
+        terminal.type(b"\x1b[5~" * 3)
+        terminal.await_shown("5.00GiB", "more\n")
+        terminal.type(b"q")
+        terminal.expect_end(0)
+
+
+def colours(folder):
+    """Colours where the terminal has them and NO_COLOR is not set; the characters are the same."""
+    screens = []
+    for settings, has_colours in (({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": ""}, True),
+                                  ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "vt100"}, False)):
+        with Member(pathlib.Path(folder) / "state", "0", f"{FIRST}={8 * GIB}", "none"), \
+             Terminal(pathlib.Path(folder) / "state", **settings) as terminal:
+            screens.append(terminal.await_shown("[#####======  ", "q quit")[1])
+            terminal.type(b"q")
+            terminal.process.wait(HANG)
+            while terminal.read(0):
+                pass
+            expect(f"colours with {settings}", bool(terminal.screen.colours - {None}), has_colours)
+    expect("bars", len(set(screens)), 1)
+
+
+def characters(folder):
+    """Blocks where the locale is of UTF-8, else ASCII."""
+    with Member(pathlib.Path(folder) / "state", "0", f"{FIRST}={8 * GIB}", "none"):
+        for locale, bar in (("C.UTF-8", "[\u2588\u2588\u2588\u2588\u2588\u2592\u2592\u2592\u2592\u2592\u2592  "), ("C", "[#####======  ")):
+            with Terminal(pathlib.Path(folder) / "state", LC_ALL=locale) as terminal:
+                terminal.await_shown(bar, "\u25bcRESERVED" if locale == "C.UTF-8" else ">RESERVED")
+                if locale == "C":
+                    expect_that("ASCII alone", terminal.screen.text().isascii())
+                terminal.type(b"q")
+                terminal.expect_end(0)
 
 
 def any_size(folder):
@@ -126,7 +237,11 @@ def any_size(folder):
         terminal.await_text(b"r")
         for lines, columns in ((2, 3), (24, 80), (1, 1), (5, 200), (200, 5), (24, 80)):
             terminal.resize(lines, columns)
-        terminal.await_text(FOOTER)
+        terminal.await_shown("q quit", "1 process on 1 GPU", "member 0 GPU")
+        terminal.resize(6, 30)
+        lines = terminal.await_shown("q quit")
+        expect("lines", len(lines), 6)
+        expect("title", lines[0], "1 process on 1 GPU")
         terminal.type(b"q")
         terminal.expect_end(0)
 
@@ -166,5 +281,6 @@ def stream(folder):
 
 
 main({"q": quits, "SIGTERM": ended_by(signal.SIGTERM), "SIGHUP": ended_by(signal.SIGHUP), "the interrupt key": interrupted,
-      "processes and keys": processes_and_keys, "any size": any_size, "an unknown terminal": unknown_terminal, "a closed terminal": closed_terminal,
+      "processes come and go": processes_come_and_go, "keys": keys, "many rows": many_rows, "colours": colours,
+      "characters": characters, "any size": any_size, "an unknown terminal": unknown_terminal, "a closed terminal": closed_terminal,
       "stream": stream})

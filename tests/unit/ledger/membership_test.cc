@@ -128,7 +128,8 @@ TEST_CASE("reading the groups shows what each member holds and removes groups wi
     member->show_limit(0, 700);
     member->charge(0, 300);
     member->release(0, 100);
-    member->publish(0, {150, 9, {1, 2, 3, 4, 5}, {512, 2, 40}});
+    member->show_total(0, 5000);
+    member->publish(0, {150, 180, 9, {1, 2, 3, 4, 5}, {512, 2, 40}});
     const std::vector<Group> groups = read_groups(folder.path(), problem);
     CHECK(problem.empty());
     REQUIRE(groups.size() == 3);
@@ -141,6 +142,8 @@ TEST_CASE("reading the groups shows what each member holds and removes groups wi
     CHECK(use.uuid == kUuid);
     CHECK(use.reserved == 200);
     CHECK(use.used == 150);
+    CHECK(use.peak_used == 180);
+    CHECK(use.peak == 200);
     CHECK(use.limit == 700);
     CHECK(use.group_limit == 1000);
     CHECK(use.allocations == 9);
@@ -151,6 +154,12 @@ TEST_CASE("reading the groups shows what each member holds and removes groups wi
     REQUIRE(groups[0].devices.size() == 1);
     CHECK(groups[0].devices[0].limit == 1000);
     CHECK(groups[0].devices[0].reserved == 200);
+    CHECK(groups[0].devices[0].size == 5000);
+    // What was used between two publications was reserved; a member of before may not tell its peak.
+    member->publish(0, {190, 250, 9, {}, {}});
+    CHECK(read_groups(folder.path(), problem).at(0).members.at(0).devices.at(0).peak == 250);
+    member->publish(0, {190, 0, 9, {}, {}});
+    CHECK(read_groups(folder.path(), problem).at(0).members.at(0).devices.at(0).peak_used == 190);
   }
   CHECK(read_groups(folder.path(), problem).empty());
   CHECK(std::filesystem::is_empty(folder.path()));

@@ -65,12 +65,14 @@ TEST_CASE("two groups' figures of one process are merged: the newest published, 
   ledger::DeviceUse later = use(kFirstGpu, kGi);
   earlier.used = 700;
   earlier.peak = 3 * kGi;
+  earlier.peak_used = 900;
   earlier.limit = 8 * kGi;
   earlier.guarantee = 3 * kGi;
   earlier.waiting = kMi;
   earlier.failures = {1, 0, 0, 0, 0};
   earlier.stitching = {700, 7, 30};
   later.used = 300;
+  later.peak_used = 800;
   later.published_unix_ns = earlier.published_unix_ns + 1;
   later.allocations = 5;
   later.failures = {1, 2, 0, 0, 0};
@@ -84,6 +86,7 @@ TEST_CASE("two groups' figures of one process are merged: the newest published, 
     CHECK(merged.published_unix_ns == later.published_unix_ns);
     CHECK(merged.reserved == 2 * kGi);
     CHECK(merged.peak == 3 * kGi);
+    CHECK(merged.peak_used == 900);
     CHECK(merged.limit == 8 * kGi);
     CHECK(merged.guarantee == 3 * kGi);
     CHECK(merged.waiting == kMi);
@@ -221,4 +224,88 @@ TEST_CASE("rows are sorted by the chosen key") {
   CHECK(pids_by(SortKey::kPid) == Pids{10, 20, 30});
   CHECK(pids_by(SortKey::kAge) == Pids{30, 20, 10});
   CHECK(pids_by(SortKey::kGroup) == Pids{10, 30, 20});
+  seen.processes[0].use.limit = kGi;                 // 10
+  seen.processes[1].use.peak = 9 * kGi;              // 30
+  seen.processes[2].use.failures = {0, 0, 2, 0, 1};  // 20
+  for (ProcessRow &row : seen.processes) {
+    row.user = row.pid == 20 ? "ada" : "grace";
+    row.command = row.pid == 30 ? "/usr/bin/a" : "/bin/b";
+  }
+  CHECK(pids_by(SortKey::kLimit) == Pids{10, 20, 30});
+  CHECK(pids_by(SortKey::kPeak) == Pids{30, 20, 10});
+  CHECK(pids_by(SortKey::kFailures) == Pids{20, 10, 30});
+  CHECK(pids_by(SortKey::kUser) == Pids{20, 10, 30});
+  CHECK(pids_by(SortKey::kCommand) == Pids{30, 20, 10});
+  sort_rows(seen.processes, SortKey::kCommand, true);
+  CHECK(pids_of(seen) == Pids{10, 20, 30});
+}
+
+TEST_CASE("rows are sorted by the index of their device, and those without one come behind by UUID") {
+  Usage seen =
+      one_process(member(1, 10, {use(kFirstGpu, kGi), use(kSecondGpu, kGi), use("GPU-aa", kGi), use("MIG-bb", kGi)}));
+  number_devices(seen, {{kFirstGpu, 10}, {kSecondGpu, 2}});
+  const std::vector<std::string> wanted = {kSecondGpu, kFirstGpu, "GPU-aa", "MIG-bb"};
+  sort_rows(seen.processes, SortKey::kGpu);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    CHECK(seen.processes.at(i).use.uuid == wanted[i]);
+    CHECK(seen.devices.at(i).uuid == wanted[i]);
+  }
+  CHECK(seen.devices[1].gpu == 10);
+  CHECK(seen.devices[2].gpu == kNoIndex);
+}
+
+TEST_CASE("a device's row adds up its processes, each once, and has the size that a group knows") {
+  ledger::GroupDevice sized{kFirstGpu, 8 * kGi, 3 * kGi};
+  sized.size = 80 * kGi;
+  const std::vector<ledger::Member> members = {member(1, 10, {use(kFirstGpu, kGi)}),
+                                               member(2, 11, {use(kFirstGpu, 2 * kGi)})};
+  const Usage seen =
+      usage({group(GroupKind::kNamed, "a", {sized}, members), group(GroupKind::kTree, kTree, {}, members)});
+  REQUIRE(seen.devices.size() == 1);
+  CHECK(seen.devices[0].reserved == 3 * kGi);
+  CHECK(seen.devices[0].used == 3 * kGi / 2);
+  CHECK(seen.devices[0].size == 80 * kGi);
+  CHECK(seen.devices[0].processes == 2);
+  CHECK(seen.groups.at(0).used == 3 * kGi / 2);
+}
+
+TEST_CASE("what the folders of two users hold is one snapshot") {
+  Usage both = one_process(member(1, 10, {use(kFirstGpu, kGi)}));
+  both.problems = {"one"};
+  Usage more = one_process(member(2, 11, {use(kFirstGpu, 2 * kGi), use(kSecondGpu, kGi)}));
+  more.problems = {"two"};
+  add_usage(both, more);
+  CHECK(pids_of(both) == std::vector<int>{11, 10, 11});
+  CHECK(both.groups.size() == 2);
+  CHECK(both.problems == std::vector<std::string>{"one", "two"});
+  REQUIRE(both.devices.size() == 2);
+  CHECK(both.devices[0].reserved == 3 * kGi);
+  CHECK(both.devices[0].processes == 2);
+}
+
+TEST_CASE("a text finds rows by program, command, user, group, container and process ID, in any case") {
+  ProcessRow row = one_process(member(1, 4711, {use(kFirstGpu, kGi)})).processes.at(0);
+  row.program = "/opt/Trainer";
+  row.command = "/opt/Trainer --seed 7";
+  row.user = "ada";
+  row.group_label = "nightly";
+  row.here.container = "web-7f";
+  for (const char *text : {"trainer", "SEED", "ada", "Night", "web-", "471", ""}) {
+    CHECK(matches(row, text));
+  }
+  CHECK_FALSE(matches(row, "grace"));
+}
+
+TEST_CASE("a command is shown without its folder, the program's name where there is none") {
+  ProcessRow row;
+  row.program = "/opt/bin/train";
+  CHECK(row.shown_command() == "train");
+  row.program = "ration run /opt/bin/train";
+  CHECK(row.shown_command() == "ration run train");
+  row.program = "/opt/bin/";
+  CHECK(row.shown_command() == "/opt/bin/");
+  row.command = "/usr/bin/python3 /srv/train.py";
+  CHECK(row.shown_command() == "python3 /srv/train.py");
+  row.command = "train /srv/data";
+  CHECK(row.shown_command() == "train /srv/data");
 }

@@ -44,6 +44,7 @@ TEST_CASE("each figure of a process is a series of its metric family") {
   ledger::Member train = member(1, 10, {use(kFirstGpu, kGi)});
   train.devices[0].limit = 8 * kGi;
   train.devices[0].peak = 2 * kGi;
+  train.devices[0].peak_used = 3 * kGi / 2;
   train.devices[0].guarantee = 3 * kGi;
   train.devices[0].waiting = kMi;
   train.devices[0].allocations = 12;
@@ -54,6 +55,9 @@ TEST_CASE("each figure of a process is a series of its metric family") {
   CHECK(has_line(text, "ration_memory_reserved_bytes{" + labels("train") + "} 1073741824"));
   CHECK(has_line(text, "ration_memory_used_bytes{" + labels("train") + "} 536870912"));
   CHECK(has_line(text, "ration_memory_peak_bytes{" + labels("train") + "} 2147483648"));
+  CHECK(has_line(text, "ration_memory_peak_used_bytes{" + labels("train") + "} 1610612736"));
+  CHECK(has_line(text, "# HELP ration_memory_peak_bytes Peak of ration_memory_reserved_bytes so far."));
+  CHECK(has_line(text, "# HELP ration_memory_peak_used_bytes Peak of ration_memory_used_bytes so far."));
   CHECK(has_line(text, "ration_memory_guarantee_bytes{" + labels("train") + "} 3221225472"));
   CHECK(has_line(text, "ration_memory_waiting_bytes{" + labels("train") + "} 1048576"));
   CHECK(has_line(text, "ration_allocations_total{" + labels("train") + "} 12"));
@@ -107,8 +111,8 @@ TEST_CASE("a family's lines are adjacent, after one HELP and one TYPE, without a
       CHECK(series.insert(line.substr(0, line.rfind(' '))).second);
     }
   }
-  CHECK(families.size() == 15);
-  CHECK(series.size() == 3 * (9 + 5));
+  CHECK(families.size() == 16);
+  CHECK(series.size() == 3 * (10 + 5));
 }
 
 TEST_CASE("backslash, quotation mark and newline are escaped in a label") {
@@ -137,4 +141,15 @@ TEST_CASE("a process whose other labels are taken has its identity as a label") 
                       kHere);
   CHECK(has_line(text, "ration_memory_reserved_bytes{" + labels("train") + "} 1073741824"));
   CHECK(has_line(text, "ration_memory_reserved_bytes{" + labels("train") + ",identity=\"2\"} 1048576"));
+}
+
+TEST_CASE("series have users only where the folders of all users were read") {
+  Usage all =
+      usage({group(GroupKind::kNamed, "a", {{kFirstGpu, 8 * kGi, kGi}}, {member(1, 10, {use(kFirstGpu, kGi)})})});
+  all.processes.at(0).user = "ada";
+  CHECK(prometheus_text(all, kHere).find("user=") == std::string::npos);
+  all.groups.at(0).user = "ada";
+  const std::string text = prometheus_text(all, kHere);
+  CHECK(has_line(text, "ration_group_waiting{gpu=\"" + std::string(kFirstGpu) + "\",group=\"a\",user=\"ada\"} 0"));
+  CHECK(text.find("group=\"a\",user=\"ada\"} 1073741824") != std::string::npos);
 }

@@ -23,6 +23,7 @@ inline ledger::DeviceUse use(const std::string &uuid, std::uint64_t reserved) {
   out.reserved = reserved;
   out.used = reserved / 2;
   out.peak = reserved;
+  out.peak_used = reserved / 2;
   out.published_unix_ns = kNow - kSecond;
   return out;
 }

@@ -44,13 +44,18 @@ TEST_CASE("a process's object has these keys, and figures in bytes") {
   train.devices[0].allocations = 12;
   train.devices[0].failures = {1, 2, 3, 4, 5};
   train.devices[0].stitching = {512, 2, 40};
-  const json process =
-      of(usage({group(GroupKind::kTree, "0123456789abcdef", {{kFirstGpu, 7 * kGi, kGi}}, {train})}))["processes"].at(0);
+  Usage one = usage({group(GroupKind::kTree, "0123456789abcdef", {{kFirstGpu, 7 * kGi, kGi}}, {train})});
+  one.processes.at(0).command = "/opt/train --fast";
+  one.processes.at(0).user = "ada";
+  number_devices(one, {{kFirstGpu, 3}});
+  const json process = of(one)["processes"].at(0);
   const json expected = {
       {"pid", 14969},
       {"host_pid", nullptr},
       {"container", nullptr},
       {"program", "train"},
+      {"command", "/opt/train --fast"},
+      {"user", "ada"},
       {"group", "tree:01234567"},
       {"groups",
        {{{"group", "tree:01234567"},
@@ -60,12 +65,14 @@ TEST_CASE("a process's object has these keys, and figures in bytes") {
          {"limit_stated", 9 * kGi},
          {"claimed", 3 * kGi}}}},
       {"uuid", kFirstGpu},
+      {"gpu_index", 3},
       {"reserved", kGi},
       {"used", kGi / 2},
       {"limit", 8 * kGi},
       {"guarantee", 3 * kGi},
       {"waiting", 2 * kGi},
       {"peak", kGi},
+      {"peak_used", kGi / 2},
       {"allocations", 12},
       {"granules", 512},
       {"stitched_blocks", 2},
@@ -112,6 +119,9 @@ TEST_CASE("a group's object has these keys") {
                                      {"name", "a"},
                                      {"kind", "named"},
                                      {"uuid", kFirstGpu},
+                                     {"gpu_index", nullptr},
+                                     {"user", nullptr},
+                                     {"used", kGi / 2},
                                      {"limit", 8 * kGi},
                                      {"reserved", kGi},
                                      {"claimed", kGi},
@@ -122,6 +132,19 @@ TEST_CASE("a group's object has these keys") {
   CHECK(seen["groups"].at(1)["uuid"].is_null());
   CHECK(seen["groups"].at(1)["free"].is_null());
   CHECK(keys_of(seen["groups"].at(1)) == keys_of(seen["groups"].at(0)));
+}
+
+TEST_CASE("a device's object has these keys") {
+  ledger::GroupDevice sized{kFirstGpu, ledger::kNoLimit, kGi};
+  sized.size = 80 * kGi;
+  Usage one = usage({group(GroupKind::kNone, "", {sized}, {member(1, 10, {use(kFirstGpu, kGi)})})});
+  CHECK(of(one)["devices"] == json{{{"uuid", kFirstGpu},
+                                    {"gpu_index", nullptr},
+                                    {"size", 80 * kGi},
+                                    {"reserved", kGi},
+                                    {"used", kGi / 2},
+                                    {"processes", 1}}});
+  CHECK(of(one_process(member(1, 10, {use(kFirstGpu, kGi)})))["devices"].at(0)["size"].is_null());
 }
 
 TEST_CASE("a group's object says what is claimed, guaranteed and waited for") {

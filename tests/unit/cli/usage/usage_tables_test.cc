@@ -1,6 +1,7 @@
 #include "cli/usage/usage_tables.h"
 
 #include <algorithm>
+#include <sstream>
 
 #include "catch.h"
 #include "cli/text_table.h"
@@ -16,9 +17,13 @@ namespace {
 std::size_t widest(const Lines &lines) {
   std::size_t width = 0;
   for (const std::string &line : lines) {
-    width = std::max(width, line.size());
+    width = std::max(width, width_of(line));
   }
   return width;
+}
+
+Lines processes(const Usage &usage, std::size_t width) {
+  return process_table(usage, {width}).lines;
 }
 
 }  // namespace
@@ -51,9 +56,9 @@ TEST_CASE("both tables at unlimited width") {
   const Usage seen = usage({group(GroupKind::kNamed, "nightly", {{kFirstGpu, 12 * kGi, 3 * kGi / 2}}, {train}),
                             group(GroupKind::kNone, "", {}, {member(2, 7, {use(kSecondGpu, kMi)})})});
   CHECK(both_tables(seen, kUnlimitedWidth) ==
-        Lines{"  PID PROGRAM GROUP   GPU      RESERVED   USED   LIMIT    PEAK FAILS AGE",
-              "14969 train   nightly 1f2e3d4c  1.50GiB 768MiB 8.00GiB 1.50GiB     3  1m",
-              "    7 train   -       99887766     1MiB 512KiB       -    1MiB     0  1m", "",
+        Lines{"  PID USER GROUP   GPU      RESERVED   USED   LIMIT    PEAK PEAKUSED FAILS AGE COMMAND",
+              "14969 -    nightly 1f2e3d4c  1.50GiB 768MiB 8.00GiB 1.50GiB   768MiB     3  1m train",
+              "    7 -    -       99887766     1MiB 512KiB       -    1MiB   512KiB     0  1m train", "",
               "GROUP   GPU        LIMIT RESERVED    FREE PROCESSES",
               "nightly 1f2e3d4c 12.0GiB  1.50GiB 10.5GiB         1",
               "-       -              -       0B       -         1"});
@@ -63,40 +68,74 @@ TEST_CASE("granules and stitched blocks have columns where a process has granule
   ledger::Member train = member(1, 14969, {use(kFirstGpu, 3 * kGi / 2)});
   train.devices[0].stitching = {512, 3, 40};
   const Usage seen = usage({group(GroupKind::kNone, "", {}, {train, member(2, 7, {use(kSecondGpu, kMi)})})});
-  CHECK(process_table(seen, kUnlimitedWidth) ==
-        Lines{"  PID PROGRAM GROUP GPU      RESERVED   USED LIMIT    PEAK GRANULES STITCHED FAILS AGE",
-              "14969 train   -     1f2e3d4c  1.50GiB 768MiB     - 1.50GiB      512        3     0  1m",
-              "    7 train   -     99887766     1MiB 512KiB     -    1MiB        0        0     0  1m"});
+  CHECK(processes(seen, kUnlimitedWidth) ==
+        Lines{"  PID USER GPU      RESERVED   USED LIMIT    PEAK PEAKUSED GRANULES STITCHED FAILS AGE COMMAND",
+              "14969 -    1f2e3d4c  1.50GiB 768MiB     - 1.50GiB   768MiB      512        3     0  1m train",
+              "    7 -    99887766     1MiB 512KiB     -    1MiB   512KiB        0        0     0  1m train"});
 }
 
 TEST_CASE("guarantees, and what is waited for, have columns where there are some") {
   const Usage seen = usage(with_guarantees({kGi}));
-  CHECK(both_tables(seen, kUnlimitedWidth) ==
-        Lines{"PID PROGRAM GROUP           GPU      RESERVED   USED LIMIT    PEAK GUARANTEE   WAITS FAILS AGE",
-              "  6 train   a,tree:00000000 1f2e3d4c  1.00GiB 512MiB     - 1.00GiB   3.00GiB       -     0  1m",
-              "  9 own     a               1f2e3d4c   512MiB 256MiB     -  512MiB   1.00GiB 2.00GiB     0  1m", "",
-              "GROUP         GPU        LIMIT RESERVED GUARANTEED CLAIMED    FREE PROCESSES WAITING",
-              "a             1f2e3d4c 8.00GiB  1.50GiB    4.00GiB 4.00GiB 4.00GiB         2       1",
-              "tree:00000000 1f2e3d4c       -  1.00GiB          - 1.00GiB       -         1       0"});
+  CHECK(
+      both_tables(seen, kUnlimitedWidth) ==
+      Lines{
+          "PID USER GROUP           GPU      RESERVED   USED LIMIT    PEAK PEAKUSED GUARANTEE   WAITS FAILS AGE "
+          "COMMAND",
+          "  6 -    a,tree:00000000 1f2e3d4c  1.00GiB 512MiB     - 1.00GiB   512MiB   3.00GiB       -     0  1m train",
+          "  9 -    a               1f2e3d4c   512MiB 256MiB     -  512MiB   256MiB   1.00GiB 2.00GiB     0  1m own",
+          "", "GROUP         GPU        LIMIT RESERVED GUARANTEED CLAIMED    FREE PROCESSES WAITING",
+          "a             1f2e3d4c 8.00GiB  1.50GiB    4.00GiB 4.00GiB 4.00GiB         2       1",
+          "tree:00000000 1f2e3d4c       -  1.00GiB          - 1.00GiB       -         1       0"});
 }
 
-TEST_CASE("at 80 columns a table with guarantees keeps them rather than granules") {
+TEST_CASE("where not all columns fit, those of the pool go first, then bars, peaks, ages, failures") {
   std::vector<ledger::Group> groups = with_guarantees({kGi});
   groups[0].members.back().devices[0].stitching = {512, 3, 40};
-  const Lines lines = process_table(usage(groups), 80);
-  CHECK(lines.at(0) == "PID PRO+ GRO+ GPU      RESERVED   USED LIMIT    PEAK GUARANTEE   WAITS FAILS AGE");
-  CHECK(widest(both_tables(usage(groups), 80)) <= 80);
+  const Usage seen = usage(groups);
+  std::string before;
+  std::vector<std::string> gone;
+  for (std::size_t width = 200; width > 50; --width) {
+    std::string titles = process_table(seen, {.width = width, .has_bars = true}).lines.at(0);
+    titles.erase(titles.find_last_not_of('+') + 1);
+    std::istringstream words(before);
+    for (std::string word; words >> word;) {
+      if ((" " + titles + " ").find(" " + word + " ") == std::string::npos) {
+        gone.push_back(word);
+      }
+    }
+    before = titles;
+  }
+  CHECK(gone ==
+        Lines{"GRANULES", "STITCHED", "MEMORY", "PEAKUSED", "PEAK", "AGE", "FAILS", "GUARANTEE", "WAITS", "LIMIT"});
 }
 
-TEST_CASE("where not all columns fit, those of granules go first, the others keep their figures") {
-  ledger::Member train = member(1, 14969, {use(kFirstGpu, 3 * kGi / 2)});
-  train.devices[0].stitching = {512, 3, 40};
-  const Usage seen = one_process(train);
-  CHECK(process_table(seen, 80) ==
-        Lines{"  PID PROGRAM GROUP GPU      RESERVED   USED LIMIT    PEAK STITCHED FAILS AGE",
-              "14969 train   -     1f2e3d4c  1.50GiB 768MiB     - 1.50GiB        3     0  1m"});
-  train.devices[0].stitching = {};
-  CHECK(process_table(seen, 70) == process_table(one_process(train), 70));
+TEST_CASE("the column that rows are sorted by is marked, and stays") {
+  const Usage seen = usage(with_guarantees({kGi}));
+  const auto titles = [&seen](SortKey key, bool is_reversed, bool is_unicode) {
+    return process_table(seen, {55, false, is_unicode, key, is_reversed}).lines.at(0);
+  };
+  CHECK(titles(SortKey::kReserved, false, false).find(" >RESERVED ") != std::string::npos);
+  CHECK(titles(SortKey::kReserved, true, false).find(" <RESERVED ") != std::string::npos);
+  CHECK(titles(SortKey::kReserved, false, true).find(" \u25bcRESERVED ") != std::string::npos);
+  CHECK(titles(SortKey::kReserved, true, true).find(" \u25b2RESERVED ") != std::string::npos);
+  CHECK(titles(SortKey::kReserved, false, false).find("PEAK") == std::string::npos);
+  CHECK(titles(SortKey::kPeak, false, false).find(">PEAK") != std::string::npos);
+}
+
+TEST_CASE("a device has its index where the machine has one, and no two rows of a table name it in two ways") {
+  Usage seen = one_process(member(1, 10, {use(kFirstGpu, kGi), use(kSecondGpu, 2 * kGi)}));
+  number_devices(seen, {{kSecondGpu, 1}});
+  CHECK(processes(seen, kUnlimitedWidth) ==
+        Lines{"PID USER GPU      RESERVED    USED LIMIT    PEAK PEAKUSED FAILS AGE COMMAND",
+              " 10 -    1         2.00GiB 1.00GiB     - 2.00GiB  1.00GiB     0  1m train",
+              " 10 -    1f2e3d4c  1.00GiB  512MiB     - 1.00GiB   512MiB     0  1m train"});
+}
+
+TEST_CASE("groups have users where the folders of all users were read") {
+  Usage seen = usage({group(GroupKind::kNamed, "a", {{kFirstGpu, kGi, kGi}}, {})});
+  CHECK(group_table(seen, {80}).lines.at(0).find("USER") == std::string::npos);
+  seen.groups.at(0).user = "ada";
+  CHECK(group_table(seen, {80}).lines.at(1).find("ada  a ") == 0);
 }
 
 TEST_CASE("at 80 columns names are truncated, never figures") {
@@ -106,12 +145,12 @@ TEST_CASE("at 80 columns names are truncated, never figures") {
   long_name.devices[0].failures = {4000000, 0, 0, 0, 0};
   const Usage seen = usage({group(GroupKind::kNamed, std::string(64, 'g'), {{kFirstGpu, kGi, kGi}}, {long_name})});
   CHECK(widest(both_tables(seen, 80)) <= 80);
-  const std::string row = process_table(seen, 80).at(1);
-  CHECK(row.find("4194303 xxx") == 0);
-  CHECK(row.find("x+ ") != std::string::npos);
+  const std::string row = processes(seen, 80).at(1);
+  CHECK(row.find("4194303 -    ggg") == 0);
+  CHECK(row.find("x+") == row.size() - 2);
   CHECK(row.find("g+ ") != std::string::npos);
   CHECK(row.find("1f2e3d4c") != std::string::npos);
-  CHECK(row.find("191GiB 95.9GiB 191GiB 191GiB 4000000  1m") != std::string::npos);
+  CHECK(row.find("191GiB 95.9GiB 191GiB") != std::string::npos);
 }
 
 TEST_CASE("a table fits any width") {
@@ -125,32 +164,32 @@ TEST_CASE("a table fits any width") {
 TEST_CASE("a program's name sends nothing to a terminal") {
   ledger::Member hostile = member(1, 10, {use(kFirstGpu, kGi)});
   hostile.program = "a\x1b[2J\nb\x9b\xc3\xa9";
-  for (const std::string &line : process_table(one_process(hostile), kUnlimitedWidth)) {
+  for (const std::string &line : processes(one_process(hostile), kUnlimitedWidth)) {
     CHECK(std::none_of(line.begin(), line.end(), [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; }));
   }
-  CHECK(process_table(one_process(hostile), kUnlimitedWidth).at(1).find("a\\x1b[2J\\x0ab\\x9b\xc3\xa9 ") !=
+  CHECK(processes(one_process(hostile), kUnlimitedWidth).at(1).find("a\\x1b[2J\\x0ab\\x9b\xc3\xa9") !=
         std::string::npos);
 }
 
 TEST_CASE("a program is shown without its folder") {
   ledger::Member process = member(1, 10, {use(kFirstGpu, kGi)});
   process.program = "/opt/nightly/bin/train";
-  CHECK(process_table(one_process(process), kUnlimitedWidth).at(1).find(" 10 train   -") == 0);
+  CHECK(processes(one_process(process), kUnlimitedWidth).at(1).find("1m train") != std::string::npos);
 }
 
 TEST_CASE("GPUs with a common UUID prefix get longer names") {
   const Usage seen =
       one_process(member(1, 10, {use("GPU-12345678-aaaa-0000", kGi), use("GPU-12345678-aabb-0000", 2 * kGi)}));
-  CHECK(process_table(seen, kUnlimitedWidth).at(1).find(" 12345678-aab ") != std::string::npos);
-  CHECK(process_table(seen, kUnlimitedWidth).at(2).find(" 12345678-aaa ") != std::string::npos);
+  CHECK(processes(seen, kUnlimitedWidth).at(1).find(" 12345678-aab ") != std::string::npos);
+  CHECK(processes(seen, kUnlimitedWidth).at(2).find(" 12345678-aaa ") != std::string::npos);
 }
 
 TEST_CASE("a process of a container has the ID that it has here") {
   Usage seen = one_process(member(1, 1, {use(kFirstGpu, kGi)}));
-  CHECK(process_table(seen, kUnlimitedWidth).at(0).find("CONTAINER") == std::string::npos);
+  CHECK(processes(seen, kUnlimitedWidth).at(0).find("CONTAINER") == std::string::npos);
   seen.processes.front().here = {4711, "web-7f\x1b"};
-  CHECK(process_table(seen, kUnlimitedWidth).at(0).find("CONTAINER") != std::string::npos);
-  CHECK(process_table(seen, kUnlimitedWidth).at(1).find("4711 web-7f\\x1b") != std::string::npos);
+  CHECK(processes(seen, kUnlimitedWidth).at(0).find("CONTAINER") != std::string::npos);
+  CHECK(processes(seen, kUnlimitedWidth).at(1).find("4711 -    web-7f\\x1b") != std::string::npos);
 }
 
 TEST_CASE("a container's name is found in a line of its cgroup") {

@@ -1,0 +1,61 @@
+#include "cli/usage/device_lines.h"
+
+#include <algorithm>
+
+#include "cli/usage/usage_tables.h"
+
+namespace ration::cli {
+
+namespace {
+
+constexpr std::size_t kLeastBar = 10;  // of a device
+constexpr std::size_t kLeastHistory = 8;
+constexpr std::size_t kWide = 100;  // from here on UUIDs and history are shown
+
+}  // namespace
+
+// The bar takes what the figures leave; on a wide screen half of it.
+DeviceLines::DeviceLines(const Usage &usage, const TopState &state, std::size_t width) : usage_(usage), state_(state) {
+  const GpuNames gpus(usage);
+  for (const DeviceRow &row : usage.devices) {
+    names_.emplace_back("GPU ").append(gpus.of(row.uuid, row.gpu));
+    if (row.gpu != kNoIndex && width >= kWide) {
+      names_.back().append(" ").append(gpus.digits_of(row.uuid));
+    }
+    figures_.push_back(short_bytes(row.used) + " used, " + short_bytes(row.reserved) + " reserved" +
+                       (row.size == 0 ? "" : std::string(" of ") + short_bytes(row.size)));
+    name_width_ = std::max(name_width_, names_.back().size());
+    figures_width_ = std::max(figures_width_, figures_.back().size());
+  }
+  const std::size_t text = name_width_ + figures_width_ + 2;
+  const std::size_t left = width - std::min(width, text);
+  bar_width_ = left < kLeastBar ? 0 : width >= kWide ? left / 2 : left;
+  history_width_ = left - bar_width_ < kLeastHistory + 1 || bar_width_ == 0 ? 0 : left - bar_width_ - 1;
+}
+
+void DeviceLines::add(FrameDraft &draft, std::size_t number) const {
+  const DeviceRow &row = usage_.devices[number];
+  const BarFigures bar{row.used, row.reserved, row.size};
+  std::string line = names_[number];
+  line.resize(name_width_ + 1, ' ');
+  if (bar_width_ != 0) {
+    line += bar_of(bar, bar_width_, state_.is_unicode) + " ";
+  }
+  line.append(figures_width_ - figures_[number].size(), ' ');
+  line += figures_[number];
+  const std::size_t before_history = width_of(line) + 1;
+  if (history_width_ != 0) {
+    line.append(" ").append(sparkline_of(state_.history.of(row.uuid), row.size, history_width_, state_.is_unicode));
+  }
+  line.erase(line.find_last_not_of(' ') + 1);
+  draft.add(line);
+  draft.mark(0, name_width_, Style::kStrong);
+  if (bar_width_ != 0) {
+    draft.mark_bar(name_width_ + 1, bar, bar_width_);
+  }
+  if (history_width_ != 0) {
+    draft.mark(before_history, history_width_, Style::kHistory);
+  }
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,44 @@
+// A frame of `ration top` while it is put together, line by line. Layer: cli. Threads: one.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "cli/text_table.h"
+#include "cli/usage/bars.h"
+#include "cli/usage/top_frame.h"
+
+namespace ration::cli {
+
+class FrameDraft {
+ public:
+  FrameDraft(std::size_t height, std::size_t width) : height_(height), width_(width) {}
+
+  [[nodiscard]] std::size_t room() const { return height_ - std::min(height_, frame_.lines.size()); }
+  [[nodiscard]] std::size_t width() const { return width_; }
+
+  void add(const std::string &line) { frame_.lines.push_back(truncate(line, width_)); }
+  void add(const std::string &line, Style style) {  // all of the line, to the screen's edge
+    add(line);
+    mark(0, static_cast<std::size_t>(-1), style);
+  }
+  // In the line that was added last.
+  void mark(std::size_t begin, std::size_t width, Style style) {
+    frame_.spans.push_back({frame_.lines.size() - 1, begin, width, style});
+  }
+  void mark_bar(std::size_t begin, const BarFigures &figures, std::size_t width) {
+    const BarParts parts = parts_of(figures, width - 2);
+    mark(begin + 1, parts.used, Style::kUsed);
+    mark(begin + 1 + parts.used, parts.reserved, Style::kReserved);
+  }
+  Frame take() { return std::move(frame_); }
+  Frame &frame() { return frame_; }
+
+ private:
+  std::size_t height_, width_;
+  Frame frame_;
+};
+
+}  // namespace ration::cli

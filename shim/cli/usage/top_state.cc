@@ -1,0 +1,105 @@
+#include "cli/usage/top_state.h"
+
+#include <algorithm>
+
+namespace ration::cli {
+
+namespace {
+
+constexpr std::size_t kMostRemembered = 512;  // snapshots
+constexpr std::size_t kRowsOfPage = 10;
+
+struct Key {
+  char key;
+  SortKey sorts_by;
+};
+
+constexpr Key kSortKeys[] = {{'r', SortKey::kReserved}, {'u', SortKey::kUsed},     {'l', SortKey::kLimit},
+                             {'k', SortKey::kPeak},     {'f', SortKey::kFailures}, {'a', SortKey::kAge},
+                             {'p', SortKey::kPid},      {'n', SortKey::kUser},     {'d', SortKey::kGpu},
+                             {'g', SortKey::kGroup},    {'c', SortKey::kCommand}};
+
+bool type_into(std::string &text, int key) {
+  if (key == kEraseKey) {
+    while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xc0U) == 0x80U) {
+      text.pop_back();
+    }
+    if (!text.empty()) {
+      text.pop_back();
+    }
+    return true;
+  }
+  if (key >= ' ' && key <= 0xff && key != 0x7f) {
+    text += static_cast<char>(key);
+    return true;
+  }
+  return false;
+}
+
+void handle_typed(int key, TopState &state) {
+  if (key == kEscapeKey) {
+    state.filter.clear();
+  }
+  state.is_typing = key != kEscapeKey && key != kEnterKey;
+  if (type_into(state.filter, key)) {
+    state.first_row = 0;
+  }
+}
+
+void scroll(int key, TopState &state) {
+  const std::size_t by = key == kUpKey || key == kDownKey ? 1 : kRowsOfPage;
+  state.first_row =
+      key == kDownKey || key == kPageDownKey ? state.first_row + by : state.first_row - std::min(state.first_row, by);
+}
+
+}  // namespace
+
+void UsageHistory::add(const Usage &usage) {
+  for (const DeviceRow &device : usage.devices) {
+    reserved_.try_emplace(device.uuid);
+  }
+  for (auto &[uuid, values] : reserved_) {
+    const auto of_uuid = [&uuid = uuid](const DeviceRow &device) { return device.uuid == uuid; };
+    const auto found = std::find_if(usage.devices.begin(), usage.devices.end(), of_uuid);
+    values.push_back(found == usage.devices.end() ? 0 : found->reserved);
+    if (values.size() > kMostRemembered) {
+      values.erase(values.begin());
+    }
+  }
+}
+
+const std::vector<std::uint64_t> &UsageHistory::of(const std::string &uuid) const {
+  static const std::vector<std::uint64_t> kNothing;
+  const auto found = reserved_.find(uuid);
+  return found == reserved_.end() ? kNothing : found->second;
+}
+
+void handle_key(int key, TopState &state) {
+  if (state.is_typing) {
+    handle_typed(key, state);
+    return;
+  }
+  if (state.shows_help) {
+    state.shows_help = false;
+    state.ended |= key == 'q';
+    return;
+  }
+  for (const Key &each : kSortKeys) {
+    if (each.key == key) {
+      state.is_reversed = each.sorts_by == state.sorted_by && !state.is_reversed;
+      state.sorted_by = each.sorts_by;
+    }
+  }
+  if (key == kEscapeKey) {
+    state.filter.clear();
+  }
+  if (key >= kUpKey && key <= kPageDownKey) {
+    scroll(key, state);
+  }
+  state.is_typing = key == '/';
+  state.shows_help = key == '?';
+  state.paused ^= key == ' ';
+  state.ended |= key == 'q';
+}
+
+}  // namespace ration::cli
