@@ -97,7 +97,7 @@ bool is_readable_by_all(mode_t mode) {
 
 // Absolute, and made where it is absent: an engine starts no container whose mount has no source.
 std::string made_folder(const std::string &given, mode_t mode) {
-  const std::string path = fs::absolute(given).lexically_normal().string();
+  std::string path = fs::absolute(given).lexically_normal().string();
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);
   if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST) {

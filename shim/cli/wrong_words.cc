@@ -1,6 +1,5 @@
 #include "cli/wrong_words.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string_view>
 
@@ -42,7 +41,7 @@ std::string unknown_option(const CLI::App &app, const std::string &help, const s
 // The first word that names no option. Empty: there is none.
 std::string first_unknown_option(const CLI::App &app, const std::vector<std::string> &words, std::size_t from) {
   for (std::size_t i = from; i < words.size() && words[i] != "--"; ++i) {
-    const std::string name = words[i].substr(0, words[i].find('='));
+    std::string name = words[i].substr(0, words[i].find('='));
     if (is_option(name) && app.get_option_no_throw(name) == nullptr) {
       return name;
     }

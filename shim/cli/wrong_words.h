@@ -1,13 +1,9 @@
 // One sentence about a command line that cannot be parsed. Layer: cli. Threads: pure functions.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
-
-namespace CLI {
-class App;
-class ParseError;
-}  // namespace CLI
 
 namespace ration::cli {
 

@@ -52,7 +52,7 @@ std::string container_of(const std::string &folder) {
   char own[256] = "";
   gethostname(own, sizeof(own) - 1);
   // As the container's programs see it: engines write the host name of each container into this file.
-  const std::string name = first_line(folder + "/root" + kHostName);
+  std::string name = first_line(folder + "/root" + kHostName);
   if (!name.empty() && name != own) {
     return name;
   }
