@@ -262,7 +262,7 @@ def wait_for_an_allocation(folder):
         expect("bounded", two("alloc=500m"), REFUSED)
         ended_clean(machine)
         waits = [each["dur"] for each in of_type(read_log(machine.folder / "log"), "wait") if each["how"] == "members"]
-        expect_that(f"once: {waits}", sum(each >= 90_000_000 for each in waits) == 1)
+        expect_that(f"once: {waits}", sum(each >= 60_000_000 for each in waits) == 1)
 
 
 def until(holds, what):
