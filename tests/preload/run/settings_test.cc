@@ -203,7 +203,8 @@ TEST_CASE("the summary reports peak, limit, refusals and unfreed blocks") {
   CHECK(ended.out == "got 10\n");
   CHECK(says(ended.err, "device 0: peak 1,000 MiB (1048576000 bytes) of the limit of 1,024 MiB (1073741824 bytes)\n"));
   CHECK(says(ended.err,
-             "10 allocations, 8 frees, 1 refused (limit 1); the largest refused: 100 MiB, at most 76 MiB too much; not freed: 2 blocks, 200 MiB (209715200 bytes)\n"));
+             "10 allocations, 8 frees, 1 refused (limit 1); the largest refused: 100 MiB, at most 76 MiB too much; not "
+             "freed: 2 blocks, 200 MiB (209715200 bytes)\n"));
   CHECK(run_test::lines_in(ended.err) == 2);
 }
 
