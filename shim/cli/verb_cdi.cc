@@ -68,7 +68,6 @@ Share share_of(const std::string &word) {
     if (const std::size_t percent = share.name.find('%'); percent != std::string::npos) {
       share.name.replace(percent, 1, "pct");  // no name of a device has a percent sign
     }
-    std::erase(share.name, ' ');
   }
   if (!is_device_name(share.name)) {
     throw config::quoted(word) + ": " + config::quoted(share.name) +
@@ -91,10 +90,6 @@ std::vector<Share> shares_of(const std::vector<std::string> &words) {
   return shares;
 }
 
-bool is_readable_by_all(mode_t mode) {
-  return (mode & S_IROTH) != 0;
-}
-
 // Absolute, and made where it is absent: an engine starts no container whose mount has no source.
 std::string made_folder(const std::string &given, mode_t mode) {
   std::string path = fs::absolute(given).lexically_normal().string();
@@ -106,7 +101,7 @@ std::string made_folder(const std::string &given, mode_t mode) {
   if (!fs::is_directory(path, error)) {
     throw config::quoted(path) + " is no folder";
   }
-  if (is_readable_by_all(mode) && chmod(path.c_str(), mode) != 0) {  // whatever the umask
+  if ((mode & S_IROTH) != 0 && chmod(path.c_str(), mode) != 0) {  // whatever the umask
     throw Refusal{kOurError, "cannot make " + config::quoted(path) + " readable: " + std::strerror(errno)};
   }
   return path;

@@ -4,7 +4,6 @@ The environment comes from ration_preload_test (preload_test.cmake).
 """
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 
@@ -12,27 +11,15 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TESTS / "preload"), str(TESTS / "preload/python")]
 
 import client  # noqa: E402
-from harness import BUILD, GIB, HANG, LIBRARIES, Failure, clean_environment, expect, expect_that, of_type, read_log  # noqa: E402
+from harness import (  # noqa: E402, F401
+    BUILD, GIB, HANG, LIBRARIES, Failure, clean_environment, expect, expect_that, needs, of_type, read_log, skip)
 
 MODES = ("pool", "async", "direct")
-SKIPPED = 77
 
 
 def python():
     """The interpreter with the packages of tests/requirements.txt. Skipped only if no package index answers."""
     return client.interpreter(TESTS.parent, BUILD)
-
-
-def needs(program, package):
-    """Skipped only where the distribution does not offer the package."""
-    if shutil.which(program):
-        return
-    asked = subprocess.run(["apt-cache", "policy", package], stdout=subprocess.PIPE, text=True, check=False) \
-        if shutil.which("apt-cache") else None
-    if asked and "Candidate: (" not in asked.stdout and "Candidate:" in asked.stdout:
-        sys.exit(f"{program} is missing: scripts/setup.sh installs {package}")
-    print(f"skipped: {program} is missing, and no {package} is offered")
-    sys.exit(SKIPPED)
 
 
 def start(command, folder, devices, more_libraries=(), **environment):

@@ -3,14 +3,13 @@
 import pathlib
 import subprocess
 
-from clients import MODES, SKIPPED, limited, python, run, same_in_every_mode
+from clients import MODES, limited, python, run, same_in_every_mode, skip
 from harness import MIB, expect, expect_that, main
 
 PYTHON = python()
 PROGRAM = pathlib.Path(__file__).resolve().parent / "tinygrad_program.py"
 if subprocess.run([PYTHON, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"], check=False).returncode:
-    print("skipped: this release of tinygrad needs Python 3.11")
-    raise SystemExit(SKIPPED)
+    skip("this release of tinygrad needs Python 3.11")
 SIZE = 64 * MIB
 
 

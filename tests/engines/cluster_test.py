@@ -16,7 +16,7 @@ import tempfile
 import time
 
 from engines import BUILD, GIB, LIBRARY, MIB, expect, expect_that, main, needs, simulated, skip
-from slurm_cluster import HOST, Cluster, Daemon, enter_pid_namespace, free_ports
+from slurm_cluster import COMMON_SETTINGS, HOST, Cluster, Daemon, enter_pid_namespace, free_ports
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "preload/group"))
 from members import Member  # noqa: E402
@@ -30,23 +30,7 @@ MARGIN = 0.07  # for a context of each of 16 jobs; examples/slurm says 5 %, whic
 CARELESS = 8  # one of so many
 AT_ONCE = 2  # nodes
 SHARES = {1: 0.40, 2: 0.35, 3: 0.15, 4: 0.10}  # of the jobs
-SETTINGS = """\
-ClusterName=nodes
-SlurmctldHost={host}(127.0.0.1)
-SlurmUser=root
-AuthInfo=socket={folder}/munge.socket
-CommunicationParameters=NoInAddrAny,NoCtldInAddrAny
-SlurmctldPort={ports[0]}
-SlurmdPort={ports[1]}
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
-SlurmctldPidFile={folder}/slurmctld.pid
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-TCPTimeout=60
-MessageTimeout=60
-JobAcctGatherType=jobacct_gather/none
-MpiDefault=none
+SETTINGS = COMMON_SETTINGS + """\
 GresTypes=gpu,shard
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core

@@ -4,7 +4,6 @@ The environment comes from ration_preload_test (preload_test.cmake).
 """
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 
@@ -12,31 +11,20 @@ TESTS = pathlib.Path(__file__).resolve().parents[1]
 SOURCE = TESTS.parent
 sys.path.insert(0, str(TESTS / "preload"))
 
-from harness import BUILD, GIB, HANG, MIB, Failure, clean_environment, expect, expect_that, main, of_type, read_log  # noqa: E402, F401
+import harness  # noqa: E402
+from harness import (  # noqa: E402, F401
+    BUILD, GIB, HANG, MIB, Failure, clean_environment, expect, expect_that, main, of_type, read_log, skip)
 
 RATION = BUILD / "bin/ration"
 LIBRARY = BUILD / "lib/libration.so"
 SIMULATOR = BUILD / "lib/ration/sim"
 PACKAGE = SOURCE / "shim/python"  # on PYTHONPATH, with `ration` of the build first on PATH
 EXAMPLES = SOURCE / "examples"
-SKIPPED = 77
-
-
-def skip(why):
-    """The engine cannot run on this machine: says why."""
-    print(f"skipped: {why}")
-    sys.exit(SKIPPED)
 
 
 def needs(program, package):
-    """Skipped only where the distribution does not offer the package."""
-    if shutil.which(program):
-        return
-    asked = subprocess.run(["apt-cache", "policy", package], stdout=subprocess.PIPE, text=True, check=False) \
-        if shutil.which("apt-cache") else None
-    if asked and "Candidate: (" not in asked.stdout and "Candidate:" in asked.stdout:
-        sys.exit(f"{program} is missing: scripts/setup.sh --engines installs {package}")
-    skip(f"{program} is missing, and no {package} is offered")
+    """As the harness's, of what the engines need beside the other tests."""
+    harness.needs(program, package, "scripts/setup.sh --engines")
 
 
 def python():

@@ -20,7 +20,7 @@ from engines import BUILD, EXAMPLES, HANG, Failure, simulated
 HOST = socket.gethostname().partition(".")[0]
 PLUG_IN = BUILD / "lib/ration/slurm/spank_ration.so"
 # What the README does not set: everything private, on loopback, as root, without cgroups.
-SETTINGS = """\
+COMMON_SETTINGS = """\
 ClusterName=ration
 SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
@@ -31,17 +31,19 @@ SlurmdPort={ports[1]}
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
-PlugStackConfig={folder}/plugstack.conf
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
 MpiDefault=none
+TCPTimeout=60
+MessageTimeout=60
+"""
+SETTINGS = COMMON_SETTINGS + """\
+SlurmdPidFile={folder}/slurmd.pid
+PlugStackConfig={folder}/plugstack.conf
 SlurmdParameters=config_overrides
 SchedulerParameters=sched_min_interval=1
 KillWait=1
-TCPTimeout=60
-MessageTimeout=60
 PartitionName=gpu Nodes=ALL Default=YES
 TaskProlog={folder}/task_prolog.sh
 LaunchParameters=use_interactive_step

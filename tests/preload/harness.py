@@ -26,6 +26,7 @@ SANITIZED = bool(os.environ.get("PRELOAD_SANITIZE"))
 
 MIB, GIB = 1 << 20, 1 << 30
 BLOCK = 100 * MIB
+SKIPPED = 77  # the exit status, to ctest
 HANG = 180 if SANITIZED else 60  # seconds; a program that takes longer is stuck
 # Stops after the first failed case.
 UNTIL_FAILED = bool(os.environ.get("PRELOAD_UNTIL_FAILED"))
@@ -71,6 +72,23 @@ def expect_ended(pid):
         return
     expect_that(f"process {pid} has ended", select.select([process], [], [], HANG)[0])
     os.close(process)
+
+
+def skip(why):
+    """Ends a test that cannot run on this machine: says why."""
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
+
+
+def needs(program, package, setup="scripts/setup.sh"):
+    """Skipped only where the distribution does not offer the package."""
+    if shutil.which(program):
+        return
+    asked = subprocess.run(["apt-cache", "policy", package], stdout=subprocess.PIPE, text=True, check=False) \
+        if shutil.which("apt-cache") else None
+    if asked and "Candidate: (" not in asked.stdout and "Candidate:" in asked.stdout:
+        sys.exit(f"{program} is missing: {setup} installs {package}")
+    skip(f"{program} is missing, and no {package} is offered")
 
 
 @functools.cache
