@@ -9,6 +9,8 @@
 #include "cli/log.h"
 #include "cli/run/free_memory.h"
 #include "cli/run/run_preparation.h"
+#include "cli/run/simulated_machine.h"
+#include "cli/verb_options.h"
 #include "cli/verbs.h"
 #include "config/values/quotes.h"
 
@@ -127,6 +129,9 @@ int run_verb(const EnvRequest &request) try {
   }
   if (request.answers_free_memory) {
     return answer_free_memory();
+  }
+  if (const std::string wrong = error_in_simulation(request.run.simulate); !wrong.empty()) {
+    return usage_error("env: " + wrong, kUsageError);
   }
   EnvironmentBlock environment(config::process_environment());
   set_flags(request.run, environment);

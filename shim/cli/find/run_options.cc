@@ -1,6 +1,7 @@
 #include "cli/find/run_options.h"
 
 #include "cli/find/repeated_run.h"
+#include "cli/run/simulated_machine.h"
 #include "config/values/option_parsers.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
@@ -14,6 +15,9 @@ constexpr std::uint64_t kPartsOfAll = std::uint64_t{1} << 50;  // a share's prec
 std::string read_both(const RunRequest &run, const std::optional<std::string> &timeout, FindOptions &options) {
   if (run.command.empty() || run.command.front().empty()) {
     return "no command; write it after the options: -- ./train";
+  }
+  if (std::string wrong = error_in_simulation(run.simulate); !wrong.empty()) {
+    return wrong;
   }
   if (!timeout) {
     return "";
