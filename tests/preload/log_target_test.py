@@ -235,7 +235,8 @@ def nowhere(folder):
     cannot_write(folder, "sub/", "it is a folder, and a log is a file", path=f"{here}/sub/")
     cannot_write(folder, "n" * 256, "its name is too long")
     cannot_write(folder, "n" * 250 + "-%p.jsonl", "its name is too long", path=f"{here}/{'n' * 250}-%p.jsonl")
-    cannot_write(folder, "/proc/run.jsonl", "no file can be created in /proc: No such file or directory", path="/proc/run.jsonl")
+    why = "no file can be created in /proc: No such file or directory" if os.geteuid() == 0 else "this user may not create files in /proc"
+    cannot_write(folder, "/proc/run.jsonl", why, path="/proc/run.jsonl")
     cannot_write(folder, f"{here}/100%%/%n.jsonl", f"there is no folder {here}/100%", path=f"{here}/100%/%n.jsonl")
     (here / "circle").symlink_to("circle")
     cannot_write(folder, "circle", "symbolic links lead in a circle")

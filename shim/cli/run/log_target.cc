@@ -30,9 +30,9 @@ constexpr const char *kAnother = "is not a log, and stays as it is; choose anoth
 // The file that the command's first process would open.
 struct LogTarget {
   std::string path;
-  std::string shown;      // the same, with %p where a process puts its number
-  bool is_known = true;   // before it starts: without %p
-  bool has_known_folder;  // the same for every process, whatever its number and name
+  std::string shown;             // the same, with %p where a process puts its number
+  bool is_known = true;          // before it starts: without %p
+  bool has_known_folder = true;  // the same for every process, whatever its number and name
 };
 
 // argv[0] of the process, less its folder (program_invocation_short_name(3)).
@@ -44,7 +44,7 @@ std::string name_of_process(const Program &program, const std::string &command) 
   return std::string(file_name(words.empty() ? command : words.front()));
 }
 
-std::string with_number_left_out(std::string pattern) {
+std::string with_number_unexpanded(std::string pattern) {
   for (std::size_t at = pattern.find('%'); at != std::string::npos; at = pattern.find('%', at + 2)) {
     if (at + 1 < pattern.size() && pattern[at + 1] == 'p') {
       pattern.insert(at++, 1, '%');
@@ -70,7 +70,7 @@ std::optional<LogTarget> target_of(const std::string &pattern, const std::string
       return std::nullopt;
     }
   }
-  const std::string kept = with_number_left_out(pattern);
+  const std::string kept = with_number_unexpanded(pattern);
   const auto expanded = [&](const std::string &from, long pid, const std::string &name) {
     return begin + config::expand_path(config::plain_log(from), pid, host.data(), name);
   };
