@@ -326,8 +326,8 @@ void BlockPools::publish(int device) noexcept {
 void BlockPools::publish_exactly(int device) noexcept {
   constexpr int kMostTries = 100;
   const events::DeviceTally &tally = journal_.tally().devices[device];
-  for (int i = 0; i < kMostTries && !ledger_.account(device).has_published(
-                                        used(device), tally.allocs.load(std::memory_order_relaxed));
+  for (int i = 0; i < kMostTries &&
+                  !ledger_.account(device).has_published(used(device), tally.allocs.load(std::memory_order_relaxed));
        ++i) {
     publish(device);
     // Another thread may have published newer figures first: what this one wrote must be seen before it looks again.

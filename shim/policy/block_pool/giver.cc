@@ -12,7 +12,8 @@ namespace ration::policy {
 namespace {
 
 // How late memory beyond the threshold goes back, and others see what hits have changed, where the program makes no
-// call that would do it; and how long the end of a process may be put off whose main thread has ended before the others.
+// call that would do it; and how long the end of a process may be put off whose main thread has ended before the
+// others.
 constexpr std::uint64_t kLookNs = 1'000'000'000;
 constexpr std::uint64_t kLastGiftNs = 200'000'000;
 
