@@ -14,6 +14,7 @@ using Kind = JsonNode::Kind;
 
 constexpr std::size_t kMostProblems = 8;  // a file of another format has thousands
 constexpr std::size_t kMostRules = 256;
+constexpr std::string_view kListOfKeys = "`ration config --schema`";
 constexpr std::size_t kLongestPattern = 1024;
 constexpr std::string_view kMatchExample = R"(write for example "match": {"exe": "*/python3*", "argv": "*serve*"})";
 
@@ -157,8 +158,8 @@ class FileReader {
       return;
     }
     const Option *variable = option_of_variable(member.key);
-    const std::string_view nearest = variable == nullptr ? nearest_key(member.key) : variable->key;
-    note(member.key, member.place, "there is no such key; the nearest is " + std::string(nearest));
+    const std::string_view near = variable == nullptr ? near_key(member.key) : variable->key;
+    note(member.key, member.place, "there is no such key" + and_nearest(near, kListOfKeys));
   }
 
   void read_member(const Option &option, const JsonNode &member, std::size_t first, bool in_rule) {
@@ -198,10 +199,9 @@ class FileReader {
       reading_.in_doubt = true;
       if (!has_enough_problems()) {
         const bool known = option_of_key(each.text) != nullptr;
-        refuse(locked.place,
-               "locked names " + quoted(each.text) +
-                   (known ? ", but this file sets no value for it"
-                          : ", which is not a key; the nearest is " + std::string(nearest_key(each.text))));
+        refuse(locked.place, "locked names " + quoted(each.text) +
+                                 (known ? ", but this file sets no value for it"
+                                        : ", which is not a key" + and_nearest(near_key(each.text), kListOfKeys)));
       }
     }
   }

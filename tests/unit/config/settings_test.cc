@@ -272,7 +272,6 @@ TEST_CASE("an unknown variable gets a line with the nearest known name and is no
       {"RATION_ASYNC_PREALLOC=0", "RATION_ASYNC_PREALLOCATE"},
       {"RATION_GROUPLIMIT=1g", "RATION_GROUP_LIMIT"},
       {"RATION_STATEDIR=/x", "RATION_STATE_DIR"},
-      {"RATION_=1", "RATION_"},
       {"RATION_LOG_FILE=x", "RATION_LOG"},
       {"RATION_Mode=direct", "RATION_MODE"},
       {"RATION_MODE", "RATION_MODE"},  // an entry without "="
@@ -293,6 +292,15 @@ TEST_CASE("an unknown variable gets a line with the nearest known name and is no
     CHECK_FALSE(reading.settings.limit_on(device(0)).asked);
   }
   CHECK(read({"ration_limit=8g", "RATIO_LIMIT=8g", "XRATION_LIMIT=1", "=x", ""}).problems.empty());
+}
+
+TEST_CASE("a variable that is like none of ours gets no suggestion") {
+  for (const char *entry : {"RATION_FOO=1", "RATION_CORE=/x", "RATION_=1", "RATION_MAXIMUM=1g"}) {
+    INFO(entry);
+    const Reading reading = read({entry});
+    REQUIRE(reading.problems.size() == 1);
+    CHECK(reading.problems[0].line == std::string(entry) + ": there is no such setting (`ration env` lists them)");
+  }
 }
 
 TEST_CASE("an unknown name of a megabyte gets one short line") {
