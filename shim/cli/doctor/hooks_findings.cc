@@ -28,6 +28,7 @@ bool prevents_hooks(const Finding &finding) {
     case Check::driver_fails:
     case Check::device_none:
     case Check::disabled:
+    case Check::process_disabled:
       return true;
     default:
       return false;

@@ -78,7 +78,8 @@ Findings check_settings(const Checkup &checkup) {
   }
   check_without_effect(settings, found);
   check_locks(found);
-  if (settings.disabled) {
+  if (checkup.process) {  // whose own finding says whether it is held
+  } else if (settings.disabled) {
     found.push_back(
         {Check::disabled, "RATION_DISABLE=1: programs that are started here are neither limited nor counted", {}});
   } else if (!settings.limit_asked()) {

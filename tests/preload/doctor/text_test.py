@@ -36,10 +36,18 @@ def healthy_process(_):
     with running(*steps("load", "init", "alloc"), LD_PRELOAD=LIBRARIES, RATION_LIMIT="1GiB", RATION_GROUP="lab") as pid:
         answer = doctor("--pid", pid)
         held, = answer.of("process")
-        expect_that(held["what"], re.search(rf"^process {pid} \(.*\) is held: group lab, [\d,]+ MiB reserved", held["what"]))
+        expect_that(held["what"], re.search(rf"^process {pid} \(.*\) is held: group lab, [\d,]+ MiB reserved, limit 1,024 MiB", held["what"]))
         asked, = answer.of("process_settings")
         expect_that(asked["what"], all(part in asked["what"] for part in ("LD_PRELOAD=", "RATION_LIMIT=1GiB", "RATION_GROUP=lab")))
         expect("status", (answer.status, answer.of("process_not_in_books"), answer.of("limit_none")), (0, [], []))
+
+
+def counted_process(_):
+    """A process without a limit is not called held."""
+    with running(*steps("load", "init", "alloc"), LD_PRELOAD=LIBRARIES) as pid:
+        answer = doctor("--pid", pid)
+        shown, = answer.of("process")
+        expect_that(shown["what"], "is counted, no limit is set: no group, " in shown["what"])
 
 
 def in_a_container(_):
@@ -173,7 +181,8 @@ def listed(_):
     expect_that("the manual", (BUILD / "share/man/man1/ration-doctor.1").exists())
 
 
-main({"a healthy machine has no trouble": healthy, "a process that is held": healthy_process, "a process in a container": in_a_container,
+main({"a healthy machine has no trouble": healthy, "a process that is held": healthy_process, "a process without a limit": counted_process,
+      "a process in a container": in_a_container,
       "trouble comes first, text and JSON agree": in_order,
       "widths": widths, "widths of --coverage": coverage_widths, "no trace is left": no_trace, "a command is not started": is_not_started,
       "an unknown function": unknown_function, "a full disk": full_disk, "listed": listed})
