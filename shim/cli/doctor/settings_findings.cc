@@ -11,6 +11,9 @@ namespace ration::cli::doctor {
 
 namespace {
 
+constexpr std::size_t kMostNamed = 8;
+constexpr std::size_t kUuidShown = 12;  // "GPU-" and what tells most devices apart
+
 Check check_of(const config::Problem &problem) {
   if (problem.sentence.find(config::kNotImplemented) != std::string::npos) {
     return Check::setting_without_effect;
@@ -54,6 +57,21 @@ void check_locks(Findings &found) {
   }
 }
 
+// The remedy of a limit for a device that is not there.
+std::string name_a_device(const Checkup &checkup) {
+  std::string text = "name a device that programs get here, by number or UUID:";
+  const std::vector<config::DeviceIdentity> &devices = checkup.machine.driver.devices;
+  for (std::size_t i = 0; i < std::min(devices.size(), kMostNamed); ++i) {
+    text += (i == 0 ? " " : ", ") + std::to_string(devices[i].ordinal) +
+            (devices[i].uuid.empty() ? "" : " (" + devices[i].uuid.substr(0, kUuidShown) + ")");
+  }
+  text += devices.size() > kMostNamed ? ", ..." : "";
+  const std::string visible = checkup.probed.value("CUDA_VISIBLE_DEVICES");
+  return visible.empty()
+             ? text
+             : text + "; CUDA_VISIBLE_DEVICES=" + config::shown(visible) + " hides others, and numbers these";
+}
+
 std::string in_force(const config::Settings &settings) {
   std::string text;
   for (const config::Origin &origin : settings.origins) {
@@ -74,7 +92,8 @@ Findings check_settings(const Checkup &checkup) {
   }
   for (const config::Problem &problem : checkup.device_problems) {
     const bool is_of_limit = problem.key != "reserve";  // which may leave nothing of a device
-    found.push_back({is_of_limit ? Check::setting_absent_device : Check::setting_malformed, problem.line, {}});
+    found.push_back({is_of_limit ? Check::setting_absent_device : Check::setting_malformed, problem.line,
+                     is_of_limit ? name_a_device(checkup) : ""});
   }
   check_without_effect(settings, found);
   check_locks(found);

@@ -18,6 +18,14 @@ def in_folder(name, *words, make=lambda path: path.mkdir(mode=0o700)):
     return case
 
 
+def unusable(_):
+    doctor(RATION_STATE_DIR="/nowhere/at/all").expect("state_unusable", "/nowhere/at/all cannot be made", "those of groups do not")
+    if IS_ROOT:
+        answer = doctor(RATION_STATE_DIR="/proc")
+        answer.expect("state_unusable", "/proc lies on a file system that has no space for files")
+        expect("it is not full", answer.of("state_full"), [])
+
+
 def linked(path):
     path.symlink_to("/dev/shm")
 
@@ -61,11 +69,17 @@ def unlocked(_):
     doctor(LD_PRELOAD=PLANTED / "locks/no_locks.so").expect("state_no_locks", "cannot be locked: No locks available")
 
 
-def contained(name, *words, **settings):
-    def case(_):
-        wrapper = in_namespaces("--pid", "--fork", "--mount-proc")
-        doctor(wrapper=wrapper, **settings).expect(name, *words)
-    return case
+def contained(_):
+    """With a /dev/shm as containers have it; where the host's is left, the PID namespace alone says nothing."""
+    options = ("--pid", "--fork", "--mount-proc", "--mount")
+    wrapper = in_namespaces(*options, script="mount -t tmpfs shm /dev/shm")
+    doctor(wrapper=wrapper, RATION_STATE_DIR=None).expect("container_books", "/dev/shm/ration-", "this container's alone")
+    expect("the host's", doctor(wrapper=in_namespaces(*options), RATION_STATE_DIR=None).of("container_books"), [])
+
+
+def read_only(_):
+    wrapper = in_namespaces("--mount", script="mount -t tmpfs -o ro none /dev/shm")
+    doctor(wrapper=wrapper).expect("shared_memory_read_only", "/dev/shm is mounted read-only")
 
 
 def with_settings(name, *words, **settings):
@@ -235,20 +249,21 @@ CASES = {
     "state_not_folder": in_folder("state_not_folder", "state is a link", make=linked),
     "state_foreign_owner": foreign,
     "state_open_to_others": in_folder("state_open_to_others", "other users may write to it", make=open_to_others),
-    "state_unusable": lambda _: doctor(RATION_STATE_DIR="/nowhere/at/all").expect("state_unusable", "/nowhere/at/all cannot be made"),
+    "state_unusable": unusable,
     "state_full": mounted("state_full", "has 0 KiB left", script="mount -t tmpfs -o size=64k,mode=700 none state; head -c 64k /dev/zero >state/all"),
-    "state_no_inodes": mounted("state_no_inodes", "can have 1 more files", script="mount -t tmpfs -o size=8m,nr_inodes=2,mode=700 none state"),
+    "state_no_inodes": mounted("state_no_inodes", "can have 1 more file; limits of single processes hold all the same", script="mount -t tmpfs -o size=8m,nr_inodes=2,mode=700 none state"),
     "state_no_locks": unlocked,
     "state_file_system": mounted("state_file_system", "lies on overlay: an overlay is one container's alone",
                                  script="mount -t overlay none -o lowerdir=lower,upperdir=upper,workdir=work state"),
     "shared_memory_missing": without_shared_memory,
-    "container_processes": contained("container_processes", "PID namespace of its own"),
-    "container_books": contained("container_books", "/dev/shm/ration-", "this container's alone", RATION_STATE_DIR=None),
+    "shared_memory_read_only": read_only,
+    "container_books": contained,
     "setting_malformed": with_settings("setting_malformed", "RATION_LIMIT=much: it does not begin with a number", RATION_LIMIT="much"),
     "setting_unknown": unknown,
     "setting_without_effect": without_effect,
     "setting_lock_escapable": escapable,
-    "setting_absent_device": with_settings("setting_absent_device", "3=1GiB", RATION_LIMIT="0=1GiB,3=1GiB"),
+    "setting_absent_device": lambda _: doctor(RATION_LIMIT="0=1GiB,3=1GiB").expect("setting_absent_device", "3=1GiB",
+                                                                                   remedy="by number or UUID: 0 (GPU-"),
     "limit_none": with_settings("limit_none", "counted, not limited"),
     "disabled": with_settings("disabled", "RATION_DISABLE=1", RATION_DISABLE="1"),
     "command_not_found": not_found,

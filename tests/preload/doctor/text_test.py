@@ -70,7 +70,7 @@ def in_order(_):
     expect_that(answer.findings, all(sorted(each) == ["id", "remedy", "severity", "what"] for each in answer.findings))
     order = [each["severity"] for each in answer.findings]
     expect("order", order, sorted(order, key=["trouble", "note", "ok"].index))
-    expect("kinds", [order.count("trouble"), "note" in order, "ok" in order], [2, True, True])
+    expect("kinds", [order.count("trouble"), "note" in order, "ok" in order], [3, True, True])
     expect("severities", order, [table()[each["id"]][0] for each in answer.findings])
     expect("only what is well has no remedy", {each["severity"] for each in answer.findings if not each["remedy"]}, {"ok"})
     lines = []
@@ -78,10 +78,10 @@ def in_order(_):
         lines.append(f"{each['severity']:<9}{each['what']} ({each['id']})")
         lines += [f"         -> {each['remedy']}"] if each["remedy"] else []
     notes = order.count("note")
-    lines.append(f"2 troubles, {notes} note{'s' if notes != 1 else ''}, {order.count('ok')} ok")
+    lines.append(f"3 troubles, {notes} note{'s' if notes != 1 else ''}, {order.count('ok')} ok")
     expect("text", answer.text.splitlines(), lines)
     document = json.loads(ration("doctor", "--json", status=1, **TROUBLES).stdout)
-    expect("document", [document["schema"], document["troubles"], document["notes"]], ["ration.doctor/1", 2, notes])
+    expect("document", [document["schema"], document["troubles"], document["notes"]], ["ration.doctor/1", 3, notes])
 
 
 def on_terminal(columns, *arguments):
