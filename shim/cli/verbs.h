@@ -15,6 +15,7 @@ using Flags = std::vector<std::pair<const config::Option *, std::string>>;  // a
 
 struct RunRequest {
   Flags flags;
+  bool force = false;  // --log may overwrite a log
   std::optional<std::string> simulate;
   std::optional<std::string> wait;  // for room, at most so long; empty: as long as it takes
   bool quiet = false;

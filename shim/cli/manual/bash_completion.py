@@ -1,5 +1,5 @@
 """Completion for bash, from the description of the command."""
-from completed import NOTE, names_of, needs_value, takes_file, takes_files, words_of
+from completed import NOTE, names_of, takes_file, takes_files, takes_word, words_of
 
 
 def cases(pairs, indent):
@@ -11,7 +11,7 @@ def cases(pairs, indent):
 
 
 BASH = r"""
-# The options of the verb $1, and those of them that need a value.
+# The options of the verb $1, and those of them that take the next word.
 _ration_options() {
   case $1 in
 @OPTIONS@
@@ -67,6 +67,7 @@ _ration() {
   _ration_options "$verb"
   for ((at = 1; at < last; at++)); do
     word=${words[at]}
+    [[ $word != -* ]] || option=  # no value begins so
     if [[ -n $option ]]; then
       option=
     elif [[ $word == -- ]]; then
@@ -84,6 +85,7 @@ _ration() {
     fi
   done
   word=$current
+  [[ $word != -* ]] || option=
   if [[ -z $option && $current == --*=* ]]; then
     option=${current%%=*}
     word=${current#*=}
@@ -116,7 +118,7 @@ def bash(command):
     options, values = [], []
     for verb in command["verbs"]:
         kind = "runs=yes" if verb["runs_command"] else "files=yes" if takes_files(verb) else ""
-        valued = " ".join(names_of(each for each in verb["options"] if needs_value(each)))
+        valued = " ".join(names_of(each for each in verb["options"] if takes_word(each)))
         names = " ".join(names_of(verb["options"]))
         options.append(f"    {verb['name']})\n      options='{names}'\n      valued='{valued}'"
                        + (f"\n      {kind}" if kind else "") + "\n      ;;")

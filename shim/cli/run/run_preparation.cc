@@ -29,12 +29,17 @@ constexpr std::string_view kTreeKey = "group_tree";  // its flag holds a limit, 
 constexpr std::string_view kMarks = "RATION_FLAGS";
 
 // The program may change its folder before it opens the log. The log's name is a pattern, so a '%' of the folder is
-// doubled.
+// doubled. "-" is for the setting's parser, which refuses it.
 std::string absolute_log(const std::string &path) {
-  if (path.front() == '/') {
+  if (path.front() == '/' || path == "-") {
     return path;
   }
-  std::string here = std::filesystem::current_path().string();
+  std::error_code removed;
+  std::string here = std::filesystem::current_path(removed).string();
+  if (removed) {
+    throw Refusal{kOurError, "--log " + config::shown(path) +
+                                 ": the folder that it would be in was removed; write an absolute path"};
+  }
   for (std::size_t at = here.find('%'); at != std::string::npos; at = here.find('%', at + 2)) {
     here.insert(at, 1, '%');
   }

@@ -182,7 +182,7 @@ TEST_CASE("an unknown RATION_ variable does not stop the command") {
 TEST_CASE("a relative log path is resolved in the folder of the call") {
   const auto from_tmp = [] { REQUIRE(chdir("/tmp") == 0); };
   CHECK(ration_run({"--log", "%n.jsonl", "printenv", "RATION_LOG"}, {}, from_tmp).out == "/tmp/%n.jsonl\n");
-  CHECK(ration_run({"--log", "/a/b", "printenv", "RATION_LOG"}, {}, from_tmp).out == "/a/b\n");
+  CHECK(ration_run({"--log", "/dev/null", "printenv", "RATION_LOG"}, {}, from_tmp).out == "/dev/null\n");
   CHECK(ration_run({"printenv", "RATION_LOG"}, {"RATION_LOG=x"}, from_tmp).out == "x\n");
 }
 
