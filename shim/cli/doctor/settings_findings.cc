@@ -1,7 +1,9 @@
 // The settings in force, and what is wrong with them or has no effect. Layer: cli.
 #include <algorithm>
 
+#include "base/file_name.h"
 #include "cli/doctor/checkup.h"
+#include "cli/run/log_target.h"
 #include "config/files/small_file.h"
 #include "config/locks.h"
 #include "config/settings_context.h"
@@ -38,6 +40,18 @@ void check_without_effect(const config::Settings &settings, Findings &found) {
                        config::shown(each.variable + "=" + each.value) + " has no effect here: " + each.reason,
                        {}});
     }
+  }
+}
+
+void check_log(const Checkup &checkup, Findings &found) {
+  const config::Origin *origin = checkup.settings.origin_of("log");
+  if (origin == nullptr || checkup.settings.log.empty() || checkup.process) {  // which has opened its log, or not
+    return;
+  }
+  const std::string program = checkup.walk ? checkup.walk->stages.back().words.front() : "program";
+  const std::string obstacle = obstacle_to_log(checkup.settings.log, std::string(file_name(program)));
+  if (!obstacle.empty()) {
+    found.push_back({Check::setting_unwritable_log, origin->written() + ": " + config::printable(obstacle), {}});
   }
 }
 
@@ -96,6 +110,7 @@ Findings check_settings(const Checkup &checkup) {
                      is_of_limit ? name_a_device(checkup) : ""});
   }
   check_without_effect(settings, found);
+  check_log(checkup, found);
   check_locks(found);
   if (checkup.process) {  // whose own finding says whether it is held
   } else if (settings.disabled) {

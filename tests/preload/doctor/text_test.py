@@ -131,7 +131,10 @@ def coverage_widths(_):
     for columns in (60, 80, 120):
         status, text = on_terminal(columns, "doctor", "--coverage")
         expect("status", status, 0)
-        *lines, covered, gaps = text.splitlines()
+        head, _, body = text.partition("\n\n")
+        lines, (covered, gaps, *legend) = body.splitlines(), head.splitlines()
+        expect(f"legend longer than {columns}", [line for line in legend if len(line) > columns], [])
+        expect("as COLUMNS asks", ration("doctor", "--coverage", COLUMNS=columns).stdout, text)
         expect("totals", (covered, gaps), (f"covered: {rows['covered']} of {rows['of']}", f"gaps: {rows['gaps']}"))
         expect("exports", sorted(line for line in lines if not line.startswith(" ")), sorted(row["export"] for row in rows["rows"] + rows["also_hooked"]))
         expect(f"lines longer than {columns}", [line for line in lines if len(line) > columns and " " in line.strip()], [])
@@ -165,6 +168,13 @@ def unknown_function(folder):
     expect_that(text, "that this Ration does not know" in text and "cuMemUnheardOf007" in text and "What you can do:" in text)
 
 
+def hint_at_a_command(_):
+    for word in (PROBE, "ls"):
+        said = ration("doctor", word, status=2).stderr
+        expect_that(said, said.endswith(f"; for a command write: ration doctor -- {word}\n"))
+    expect_that("no hint", "--" not in ration("doctor", "/nowhere/x.jsonl", status=2).stderr)
+
+
 def full_disk(_):
     for more in ([], ["--json"], ["--", "ls"]):
         with open("/dev/full", "w", encoding="ascii") as full:
@@ -185,4 +195,4 @@ main({"a healthy machine has no trouble": healthy, "a process that is held": hea
       "a process in a container": in_a_container,
       "trouble comes first, text and JSON agree": in_order,
       "widths": widths, "widths of --coverage": coverage_widths, "no trace is left": no_trace, "a command is not started": is_not_started,
-      "an unknown function": unknown_function, "a full disk": full_disk, "listed": listed})
+      "an unknown function": unknown_function, "a program for a log": hint_at_a_command, "a full disk": full_disk, "listed": listed})
