@@ -10,6 +10,7 @@
 
 #include "base/file_name.h"
 #include "cli/doctor/checkup.h"
+#include "cli/doctor/launchers.h"
 #include "cli/exit_status.h"
 #include "cli/run/c_library.h"
 #include "config/values/quotes.h"
@@ -127,18 +128,34 @@ bool is_run(const CommandWalk::Stage &stage) {
   return file_name(stage.words.front()) == "ration";
 }
 
-void check_script(const Program &program, Findings &found) {
+// By what a script of a shell loses LD_PRELOAD, in a line that is one command: "changes LD_PRELOAD"; empty: not seen.
+std::string loss_in(const Program &program, const Checkup &checkup) {
   std::ifstream file(program.path);
-  bool changes = false;
-  std::size_t lines = 0;
-  for (std::string line; lines < kMostLines && std::getline(file, line); ++lines) {
-    const std::size_t first = line.find_first_not_of(" \t");
-    changes =
-        changes || (first != std::string::npos && line[first] != '#' && line.find("LD_PRELOAD") != std::string::npos);
+  std::string line;
+  for (std::size_t i = 0; is_shell(program.runs) && i < kMostLines && std::getline(file, line); ++i) {
+    line.erase(0, line.find_first_not_of(" \t"));
+    if (line.empty() || line.front() == '#') {
+      continue;
+    }
+    if (line.find("LD_PRELOAD") != std::string::npos) {
+      return "changes LD_PRELOAD";
+    }
+    const auto words = simple_command(line);
+    if (words && !words->empty()) {
+      const CommandWalk walk = walk_command(*words, checkup.environment, checkup.library);
+      if (walk.loss) {
+        return "loses LD_PRELOAD by " + walk.loss->name;
+      }
+    }
   }
+  return {};
+}
+
+void check_script(const Program &program, const Checkup &checkup, Findings &found) {
+  const std::string loss = loss_in(program, checkup);
   found.push_back({Check::unchecked,
                    "what the script " + config::printable(program.path) +
-                       (changes ? ", which changes LD_PRELOAD," : "") + " starts was not checked",
+                       (loss.empty() ? "" : ", which " + loss + ",") + " starts was not checked",
                    kAskTheProcess});
 }
 
@@ -179,7 +196,7 @@ void check_program(const Checkup &checkup, Findings &found) {
   check_own_driver(checkup, program, found);
   found.push_back({Check::command, described(name, program) + " can be intercepted", {}});
   if (program.runs != program.path && checkup.walk->unchecked.empty()) {
-    check_script(program, found);
+    check_script(program, checkup, found);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "cli/doctor/launchers.h"
 #include "cli/run/command_line.h"
 #include "cli/run/preload_order.h"
+#include "cli/run/program.h"
 #include "config/options.h"
 #include "config/values/quotes.h"
 
@@ -64,7 +65,7 @@ class Walk {
     name_ = file_name(words.front());
     const Launcher *launcher = launcher_of(name_);
     if (launcher == nullptr || !starts_command(*launcher, words)) {
-      return {};
+      return launcher == nullptr ? behind_script(words) : CommandWords{};
     }
     const std::size_t begin = std::min(end_of_options(*launcher, words) + launcher->arguments, words.size());
     CommandWords rest(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
@@ -216,6 +217,22 @@ class Walk {
     }
     const auto line = option_value(launcher, words, "-c", "--command");
     return line ? of_shell_line(*line, {}) : CommandWords{};
+  }
+
+  // A script whose first line has env clear the environment: `#!/usr/bin/env -S -i sh`.
+  [[nodiscard]] CommandWords behind_script(const CommandWords &words) const {
+    const Program program = inspect_program(words.front(), walk_.environment.value("PATH"));
+    const Shebang shebang = read_shebang(program.path);
+    if (program.exit_status != 0 || file_name(shebang.interpreter) != "env" || !shebang.argument.starts_with("-S")) {
+      return {};
+    }
+    const CommandWords own = simple_command(shebang.argument).value_or(CommandWords{});
+    const bool clears = std::any_of(own.begin(), own.end(), [](const std::string &word) {
+      return word == "-i" || word.find(kPreload) != std::string::npos;
+    });
+    CommandWords next = {shebang.interpreter, shebang.argument, program.path};
+    next.insert(next.end(), words.begin() + 1, words.end());
+    return clears ? next : CommandWords{};
   }
 
   CommandWords behind_sandbox(const CommandWords &words) {

@@ -1,5 +1,5 @@
 // Follows a command line from one command to the next that it starts (nice, env, sudo, sh -c, ration run) as far as the
-// words alone say it. Nothing is started. Layer: cli. Threads: pure functions.
+// words, and the first lines of scripts, say it. Nothing is started. Layer: cli. Threads: one.
 #pragma once
 
 #include <optional>

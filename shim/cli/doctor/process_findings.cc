@@ -276,7 +276,8 @@ class ProcessCheck {
       add(Check::process_not_in_books,
           name_ + " has the library and its core, but is in no books, as its state folder cannot be used: " +
               (problem.empty() ? config::printable(state_folder_of_process()) : config::printable(problem)),
-          "what is wrong with the folder is all that is wrong: a limit of its own holds, those of groups do not");
+          "what is wrong with the folder is all that is wrong: a limit of its own holds, and members of groups get no "
+          "memory");
       return;
     }
     if (const ProcessFacts parent = read_process(process_.parent);

@@ -20,7 +20,7 @@ namespace ration::cli::doctor {
 namespace {
 
 constexpr const char *kSharedMemory = "/dev/shm";
-constexpr const char *kCost = "; limits of single processes hold all the same, those of groups do not";
+constexpr const char *kCost = "; a limit of each process holds all the same, and members of groups get no memory";
 constexpr std::uint64_t kLeastSpace = 1U << 20U;  // for the files of a few groups
 constexpr std::uint64_t kLeastFiles = 4;
 

@@ -19,7 +19,7 @@ def in_folder(name, *words, make=lambda path: path.mkdir(mode=0o700)):
 
 
 def unusable(_):
-    doctor(RATION_STATE_DIR="/nowhere/at/all").expect("state_unusable", "/nowhere/at/all cannot be made", "those of groups do not")
+    doctor(RATION_STATE_DIR="/nowhere/at/all").expect("state_unusable", "/nowhere/at/all cannot be made", "members of groups get no memory")
     if IS_ROOT:
         answer = doctor(RATION_STATE_DIR="/proc")
         answer.expect("state_unusable", "/proc lies on a file system that has no space for files")
@@ -235,6 +235,12 @@ def unchecked(folder):
     doctor("--", "sh", script).expect("unchecked", "what sh starts was not checked", remedy=ask)
     script.write_text("#!/bin/sh\nunset LD_PRELOAD\nls\n")
     doctor("--", script).expect("unchecked", "which changes LD_PRELOAD,", remedy=ask)
+    script.write_text("#!/bin/sh\nset -e\n  exec env -i ls\n")
+    doctor("--", script).expect("unchecked", "which loses LD_PRELOAD by env,", remedy=ask)
+    script.write_text("#!/bin/sh\n# sudo ls\nenv A=1 ls\n")
+    doctor("--", script).expect("unchecked", f"what the script {script} starts", remedy=ask)
+    script.write_text("#!/usr/bin/env -S -i A=1 sh\n")
+    doctor("--", script).expect("command_clears_environment", "env starts its command without LD_PRELOAD", remedy="env ... ")
     doctor("--", "bash", "-c", "unset LD_PRELOAD; ls").expect("unchecked", "whose command line changes LD_PRELOAD,", remedy=ask)
     for simple in (["bash", "-c", "ls -l"], ["ls"]):
         expect(f"{simple} is checked", doctor("--", *simple).of("unchecked"), [])
@@ -251,7 +257,7 @@ CASES = {
     "state_open_to_others": in_folder("state_open_to_others", "other users may write to it", make=open_to_others),
     "state_unusable": unusable,
     "state_full": mounted("state_full", "has 0 KiB left", script="mount -t tmpfs -o size=64k,mode=700 none state; head -c 64k /dev/zero >state/all"),
-    "state_no_inodes": mounted("state_no_inodes", "can have 1 more file; limits of single processes hold all the same", script="mount -t tmpfs -o size=8m,nr_inodes=2,mode=700 none state"),
+    "state_no_inodes": mounted("state_no_inodes", "can have 1 more file; a limit of each process holds all the same", script="mount -t tmpfs -o size=8m,nr_inodes=2,mode=700 none state"),
     "state_no_locks": unlocked,
     "state_file_system": mounted("state_file_system", "lies on overlay: an overlay is one container's alone",
                                  script="mount -t overlay none -o lowerdir=lower,upperdir=upper,workdir=work state"),
