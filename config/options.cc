@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 #include <vector>
 
+#include "config/values/ascii.h"
 #include "config/values/option_parsers.h"
 
 namespace ration::config {
@@ -23,13 +25,11 @@ static_assert(std::none_of(std::begin(kOptions), std::end(kOptions), [](const Op
   return option.state == State::kAccepted && option.effect != Effect::kComfort;
 }));
 
-constexpr std::string_view kVariablePrefix = "RATION_";
-constexpr std::size_t kShortestBeginning = 3;
 constexpr std::size_t kLongestName = 64;  // of ours; the cost of comparing is quadratic in the length
 
-// Levenshtein distance, one row at a time; two neighbours that are exchanged are one edit.
+// Levenshtein distance, where two characters that have changed places are one edit; a row at a time.
 std::size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before;
+  std::vector<std::size_t> before_last(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(last.begin(), last.end(), std::size_t{0});
@@ -39,47 +39,45 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
       const bool same = a[i - 1] == b[j - 1];
       row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        row[j] = std::min(row[j], before[j - 2] + 1);
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
       }
     }
-    before = last;
+    before_last = std::move(last);
     last = row;
   }
   return last[b.size()];
 }
 
-// The words of the column `names` that a user may write.
-std::vector<std::string_view> words_of(std::string_view Option::*names, Scope widest) {
-  std::vector<std::string_view> words;
+constexpr std::size_t kEditsOfPart = 2;  // as what a word counts that is a part of a name, or has one as a part
+constexpr std::size_t kLeastOfPart = 3;  // characters
+constexpr std::string_view kSeparators = "_-";
+constexpr std::string_view kVariablePrefix = "RATION_";
+
+std::string_view without_dashes(std::string_view word) {
+  return word.substr(std::min(word.find_first_not_of('-'), word.size()));
+}
+
+// Whether one is the beginning of the other, as prealloc, or the name stands at an end of the word, as in memory_limit.
+bool is_part(std::string_view word, std::string_view name) {
+  const auto is_separator = [&](std::size_t at) { return kSeparators.find(word[at]) != std::string_view::npos; };
+  if (std::min(word.size(), name.size()) < kLeastOfPart || word.size() == name.size()) {
+    return false;
+  }
+  if (word.size() < name.size()) {
+    return name.starts_with(word);
+  }
+  return (word.starts_with(name) && is_separator(name.size())) ||
+         (word.ends_with(name) && is_separator(word.size() - name.size() - 1));
+}
+
+// Both are compared without the prefix that only variables have.
+std::string_view near_option(std::string_view name, Scope widest, std::vector<std::string_view> known) {
   for (const Option &option : kOptions) {
-    if (option.state != State::kInternal && !(option.*names).empty() && option.scope <= widest) {
-      words.push_back(option.*names);
+    if (option.state != State::kInternal && option.scope <= widest) {
+      known.push_back(option.key);
     }
   }
-  return words;
-}
-
-std::string upper(std::string_view text) {
-  std::string out(text.substr(0, kLongestName));
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](char each) { return each >= 'a' && each <= 'z' ? static_cast<char>(each - 'a' + 'A') : each; });
-  return out;
-}
-
-// Near, too, is a name that is the beginning of the other.
-std::string_view near_name(std::string_view name, const std::vector<std::string_view> &words) {
-  std::string_view found = near_word(name, words);
-  if (!found.empty()) {
-    return found;
-  }
-  for (const std::string_view each : words) {
-    const std::size_t shorter = std::min(name.size(), each.size());
-    if (shorter >= kShortestBeginning && name.substr(0, shorter) == each.substr(0, shorter) &&
-        each.size() > found.size()) {
-      found = each;
-    }
-  }
-  return found;
+  return near_word(name.substr(name.starts_with(kVariablePrefix) ? kVariablePrefix.size() : 0), known);
 }
 
 }  // namespace
@@ -101,38 +99,29 @@ const Option *option_of_variable(std::string_view variable) {
 }
 
 std::string_view near_variable(std::string_view variable) {
-  // What all have in common makes no name likelier.
-  std::vector<std::string_view> words;
-  for (const std::string_view each : words_of(&Option::variable, Scope::kVariable)) {
-    words.push_back(each.substr(kVariablePrefix.size()));
-  }
-  const std::string_view near = near_name(upper(variable.substr(kVariablePrefix.size())), words);
-  const auto *found = std::find_if(std::begin(kOptions), std::end(kOptions), [&](const Option &option) {
-    return !near.empty() && option.variable.size() == kVariablePrefix.size() + near.size() &&
-           option.variable.substr(kVariablePrefix.size()) == near;
-  });
-  return found == std::end(kOptions) ? std::string_view() : found->variable;
+  const std::string_view key = near_option(variable, Scope::kVariable, {});
+  return key.empty() ? key : option_of_key(key)->variable;
 }
 
 std::string_view near_key(std::string_view key) {
-  return near_name(key, words_of(&Option::key, Scope::kAnywhere));
+  return near_option(key, Scope::kAnywhere, {"locked", "rules"});
 }
 
 std::string_view near_word(std::string_view word, std::span<const std::string_view> words) {
-  const std::string_view head = word.substr(0, kLongestName);
+  const std::string head = lower(without_dashes(word.substr(0, kLongestName)));
+  const std::size_t most = head.size() < 2 ? 0 : 1 + head.size() / 5;
   std::string_view found;
-  std::size_t fewest = 1 + head.size() / 6;
+  std::size_t fewest = 0;
   for (const std::string_view each : words) {
-    if (const std::size_t edits = edits_between(head, each); edits <= fewest && (found.empty() || edits < fewest)) {
+    const std::string name = lower(without_dashes(each));
+    const bool has_part = is_part(head, name);
+    const std::size_t edits = std::min(edits_between(head, name), has_part ? kEditsOfPart : kLongestName);
+    if ((has_part || edits <= most) && (found.empty() || edits < fewest)) {
       found = each;
       fewest = edits;
     }
   }
   return found;
-}
-
-std::string and_nearest(std::string_view near, std::string_view list) {
-  return near.empty() ? " (" + std::string(list) + " lists them)" : "; the nearest is " + std::string(near);
 }
 
 bool has_no_effect(const Option &option, std::string_view value) {

@@ -33,13 +33,13 @@ std::span<const Option> options();
 const Option *option_of_key(std::string_view key);
 const Option *option_of_variable(std::string_view variable);
 
-// The known name that is likely meant. Empty: none is near. REQUIRES: the variable begins with RATION_.
+// The known name that is likely meant, by near_word(). Empty: none is near.
 std::string_view near_variable(std::string_view variable);
 std::string_view near_key(std::string_view key);  // of a file
-// The word that is likely meant: the nearest, where few edits lead to it. Empty: none is near.
+
+// The one notion of what is near, for settings, options and verbs: the nearest word, where few edits lead to it or one
+// has the other as its part; in either case. Empty: none is near.
 std::string_view near_word(std::string_view word, std::span<const std::string_view> words);
-// The end of a sentence about an unknown word: the one that is likely meant, or, where none is near, what lists them.
-std::string and_nearest(std::string_view near, std::string_view list);
 
 // Whether `value`, which the option accepts, changes nothing because its feature is not built yet.
 bool has_no_effect(const Option &option, std::string_view value);

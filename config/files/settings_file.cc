@@ -14,7 +14,6 @@ using Kind = JsonNode::Kind;
 
 constexpr std::size_t kMostProblems = 8;  // a file of another format has thousands
 constexpr std::size_t kMostRules = 256;
-constexpr std::string_view kListOfKeys = "`ration config --schema`";
 constexpr std::size_t kLongestPattern = 1024;
 constexpr std::string_view kMatchExample = R"(write for example "match": {"exe": "*/python3*", "argv": "*serve*"})";
 
@@ -22,6 +21,11 @@ const JsonNode *child_of(const JsonNode &node, std::string_view key) {
   const auto found =
       std::find_if(node.children.begin(), node.children.end(), [&](const JsonNode &each) { return each.key == key; });
   return found == node.children.end() ? nullptr : &*found;
+}
+
+std::string near_or_list(std::string_view key) {
+  const std::string_view near = near_key(key);
+  return near.empty() ? " (`ration env` lists them)" : "; the nearest is " + std::string(near);
 }
 
 class FileReader {
@@ -157,9 +161,7 @@ class FileReader {
            "it is no key of " + std::string(where) + "; set the variable " + std::string(option->variable));
       return;
     }
-    const Option *variable = option_of_variable(member.key);
-    const std::string_view near = variable == nullptr ? near_key(member.key) : variable->key;
-    note(member.key, member.place, "there is no such key" + and_nearest(near, kListOfKeys));
+    note(member.key, member.place, "there is no such key" + near_or_list(member.key));
   }
 
   void read_member(const Option &option, const JsonNode &member, std::size_t first, bool in_rule) {
@@ -199,9 +201,9 @@ class FileReader {
       reading_.in_doubt = true;
       if (!has_enough_problems()) {
         const bool known = option_of_key(each.text) != nullptr;
-        refuse(locked.place, "locked names " + quoted(each.text) +
-                                 (known ? ", but this file sets no value for it"
-                                        : ", which is not a key" + and_nearest(near_key(each.text), kListOfKeys)));
+        refuse(locked.place,
+               "locked names " + quoted(each.text) +
+                   (known ? ", but this file sets no value for it" : ", which is not a key" + near_or_list(each.text)));
       }
     }
   }

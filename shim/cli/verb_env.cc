@@ -8,8 +8,11 @@
 #include "cli/driver_probe.h"
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/run/device_limits.h"
 #include "cli/run/free_memory.h"
 #include "cli/run/run_preparation.h"
+#include "cli/run/simulated_machine.h"
+#include "cli/verb_options.h"
 #include "cli/verbs.h"
 #include "config/values/quotes.h"
 
@@ -79,6 +82,14 @@ Json as_json(const config::Settings &settings, const std::vector<config::Problem
   return document;
 }
 
+std::vector<config::DeviceIdentity> identities_of(const Json &devices) {
+  std::vector<config::DeviceIdentity> identities;
+  for (const Json &device : devices) {
+    identities.push_back({device.value("dev", 0), device.value("uuid", ""), device.value("total", std::uint64_t{0})});
+  }
+  return identities;
+}
+
 void print_row(std::string_view name, std::string_view source, const std::string &text) {
   std::cout << std::left << std::setw(20) << name << std::setw(13) << source << text << '\n';
 }
@@ -132,6 +143,9 @@ int run_verb(const EnvRequest &request) try {
   if (request.answers_free_memory) {
     return answer_free_memory();
   }
+  if (const std::string wrong = error_in_simulation(request.run.simulate); !wrong.empty()) {
+    return usage_error("env: " + wrong, kUsageError);
+  }
   EnvironmentBlock environment(config::process_environment());
   set_flags(request.run, environment);
   std::vector<config::Problem> problems;
@@ -142,6 +156,13 @@ int run_verb(const EnvRequest &request) try {
     log_line(problem.line);
   }
   const Json devices = fatal ? Json::array() : ask_driver(request.run, environment);
+  if (!devices.empty() && !settings.disabled) {
+    for (config::Problem &problem : errors_in_device_limits(request.run, identities_of(devices), environment)) {
+      fatal = true;
+      log_line(problem.line);
+      problems.push_back(std::move(problem));
+    }
+  }
   if (request.json) {
     // A value may hold any bytes; those that are not UTF-8 become the replacement character.
     std::cout << as_json(settings, problems, devices).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';

@@ -240,13 +240,12 @@ void preload(const Library &library, const Program &program, EnvironmentBlock &e
 
 void simulate(const std::string &devices, const Library &library, const std::string &folder,
               EnvironmentBlock &environment) {
-  const auto parsed = parse_simulated_devices(devices);
-  if (const std::string *wrong = std::get_if<std::string>(&parsed)) {
-    throw Refusal{kOurError, "--sim " + config::shown(devices) + ": " + *wrong};
+  if (const std::string wrong = error_in_simulation(devices); !wrong.empty()) {
+    throw Refusal{kOurError, wrong};
   }
   require_readable(library.simulator + "/libcuda.so.1");
   environment.set("LD_LIBRARY_PATH", prepend_folder(environment.value("LD_LIBRARY_PATH"), library.simulator));
-  environment.set("SIMCUDA_DEVICES", std::get<SimulatedDevices>(parsed).text);
+  environment.set("SIMCUDA_DEVICES", std::get<SimulatedDevices>(parse_simulated_devices(devices)).text);
   if (environment.value("SIMCUDA_MACHINE").empty()) {
     if (folder.empty()) {
       throw Refusal{kOurError,

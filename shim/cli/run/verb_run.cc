@@ -6,6 +6,7 @@
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/run/device_limits.h"
 #include "cli/run/environment_block.h"
 #include "cli/run/forwarded_wait.h"
 #include "cli/run/log_compression.h"
@@ -90,6 +91,9 @@ int start(const RunRequest &request) {
   }
   if (request.simulate) {
     simulate(*request.simulate, library, folder.path(), environment);
+  }
+  if (!settings.disabled) {
+    refuse_absent_devices(request, environment);
   }
   const Program program = inspect(request, library, environment, settings);
   check_log_target(request, settings, program);

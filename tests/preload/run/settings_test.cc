@@ -29,7 +29,7 @@ TEST_CASE("each wrong option or variable gives one line that names it, and nothi
       {{"--limit", "-1"}, {}, "ration: run: --limit -1: "},
       {{"--limit=1"}, {}, "ration: run: --limit 1: "},
       {{"--limit", "0=8GiB,0=4GiB"}, {}, "ration: run: --limit 0=8GiB,0=4GiB: "},
-      {{"--limit", "8 GB"}, {}, "ration: run: --limit 8 GB: "},
+      {{"--limit", "8  GB"}, {}, "ration: run: --limit 8  GB: "},
       {{"--mode", "fast"}, {}, "ration: run: --mode fast: "},
       {{"--reserve", "1"}, {}, "ration: run: --reserve 1: "},
       {{"--show-limit", "yes"}, {}, "ration: run: --show-limit yes: "},

@@ -54,8 +54,11 @@ TEST_CASE("the message for an unknown option names the nearest one") {
   const std::pair<Words, const char *> rows[] = {
       {{"--limt", "8g", "ls"}, "--limt is not an option; the nearest is --limit"},
       {{"--lmit=8g", "ls"}, "--lmit is not an option; the nearest is --limit"},
-      {{"-l", "8g", "ls"}, "-l is not an option"},
-      {{"-", "ls"}, "- is not an option"},
+      {{"-l", "8g", "ls"}, "-l is not an option (`ration run --help` lists"},
+      {{"-", "ls"}, "- is not an option (`ration run --help` lists"},
+      {{"--memory-limit", "8g", "ls"}, "--memory-limit is not an option; the nearest is --limit"},
+      {{"--LIMIT", "8g", "ls"}, "--LIMIT is not an option; the nearest is --limit"},
+      {{"--threads", "8", "ls"}, "--threads is not an option (`ration run --help` lists"},
       {{"--preallocate=false", "ls"}, "set the variable RATION_PREALLOCATE"},
       {{"--large-alignment", "2m", "ls"}, "is not an option here, and not implemented yet"},
       {{"--limit"}, "--limit needs a value"},
