@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/exit_status.h"
+#include "cli/help_formatter.h"
 #include "cli/log.h"
 #include "cli/manual/description.h"
 #include "cli/run/command_line.h"
@@ -112,7 +113,8 @@ constexpr const char *kCheckFooter =
     "was in pieces too small for a request that all of it would have served, at the refusal where that was most; 0%\n"
     "without such a refusal.\n\n"
     "Examples:\n"
-    "  ration run --log run.jsonl -- ./train; ration check run.jsonl --max-peak 6GiB --no-failures\n"
+    "  ration run --log run.jsonl -- ./train\n"
+    "  ration check run.jsonl --max-peak 6GiB --no-failures\n"
     "  ration check run.jsonl --no-leaks --max-fragmentation 5% --junit ration.xml\n\n"
     "Exit status: 0 all hold; 1 one does not; 2 a bad option, or no whole log; 125 the output could not be written.";
 
@@ -125,11 +127,12 @@ constexpr const char *kReportFooter =
     "needs no network, with memory over time, a map of the pool, a flame graph and a table of callers; it is replaced\n"
     "as a whole, or not at all.\n\n"
     "Examples:\n"
-    "  ration run --log run.jsonl -- ./train; ration report run.jsonl\n"
-    "  ration run --stacks native --log run.jsonl -- ./train; ration report run.jsonl --leaks\n"
+    "  ration run --stacks native --log run.jsonl -- ./train\n"
+    "  ration report run.jsonl\n"
+    "  ration report run.jsonl --leaks\n"
     "  ration report run.jsonl --by size\n"
     "  ration report run.jsonl* -o run.html      the logs of several processes on one axis of time\n"
-    "  ration report *.jsonl --json | jq '.logs[] | {log, peak: .devices[0].peak_bytes}'\n\n"
+    "  ration report *.jsonl --json | jq '.logs[].devices[0].peak_bytes'\n\n"
     "Exit status: 0; 2 a bad option, or no whole log; 125 the output could not be written.";
 
 constexpr const char *kReplayFooter =
@@ -142,7 +145,8 @@ constexpr const char *kReplayFooter =
     "The log is best one of a run without a limit. A program that asks how much is free, and takes that, has another\n"
     "log under another limit: `ration find-min` runs it.\n\n"
     "Examples:\n"
-    "  ration run --log run.jsonl -- ./train; ration replay run.jsonl --find-min\n"
+    "  ration run --log run.jsonl -- ./train\n"
+    "  ration replay run.jsonl --find-min\n"
     "  ration replay run.jsonl --limit 40% --mode direct\n"
     "  ration replay run.jsonl --find-min --json | jq .min_arena_bytes\n\n"
     "Exit status: 0 fits, or found; 1 does not fit; 2 a bad option, no whole log, or no answer (--mode async); 125 "
@@ -178,27 +182,14 @@ constexpr const char *kFindFaultsFooter =
     "  ration find-faults -- ./train --epochs 1\n"
     "  ration find-faults --sim 8GiB --first 20 --timeout 30s -- ./test\n"
     "  ration run --fail nth=3 -- ./test                    the run of the line whose NTH is 3, to look at it\n"
-    "  ration find-faults --json -- ./test | jq '.refusals[] | select(.outcome == \"crash\")'\n\n"
+    "  ration find-faults --json -- ./test | jq '.refusals[].outcome'\n\n"
     "Exit status: 0 no crash and no hang; 1 there was one; 2 a bad option; 125 the command fails with nothing "
     "refused;\n"
     "126, 127 as `ration run`; 128+N a signal ended it, and the command.";
 
 constexpr const char *kGroupingWords = "function|library|kind|stream|thread|size";
 
-// The usage line of a verb that runs a command.
-class RunFormatter : public CLI::Formatter {
- public:
-  std::string make_usage(const CLI::App *verb, std::string) const override {
-    return "Usage: ration " + verb->get_name() + " [OPTIONS] [--] COMMAND [ARGUMENTS...]\n";
-  }
-};
-
-class DoctorFormatter : public CLI::Formatter {
- public:
-  std::string make_usage(const CLI::App *, std::string) const override {
-    return "Usage: ration doctor [OPTIONS] [LOG | -- COMMAND [ARGUMENTS...]]\n";
-  }
-};
+constexpr const char *kCommandArguments = "[--] COMMAND [ARGUMENTS...]";
 
 // Their options beside those of `ration run`; nothing for other verbs.
 std::optional<VerbFlags> flags_of(const std::string &verb) {
@@ -260,7 +251,7 @@ void describe_run(CLI::App &verb, RunRequest &request) {
   verb.add_flag("-q,--quiet", request.quiet, "say nothing at the end");
   verb.add_option("--summary", request.summary, "write what is said at the end into FILE, as JSON; json: on stderr")
       ->type_name("FILE|json");
-  verb.formatter(std::make_shared<RunFormatter>());
+  verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
   verb.footer(kRunFooter);
 }
 
@@ -279,7 +270,7 @@ void describe_find_min(CLI::App &verb, FindMinRequest &request) {
   describe_flags(verb, request.run.flags);
   verb.get_option("--limit")->group("");  // each run has its own
   describe_simulation(verb, request.run);
-  verb.formatter(std::make_shared<RunFormatter>());
+  verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
   verb.footer(kFindMinFooter);
 }
 
@@ -294,7 +285,7 @@ void describe_find_faults(CLI::App &verb, FindFaultsRequest &request) {
     verb.get_option(own)->group("");  // each run has its own
   }
   describe_simulation(verb, request.run);
-  verb.formatter(std::make_shared<RunFormatter>());
+  verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
   verb.footer(kFindFaultsFooter);
 }
 
@@ -309,6 +300,7 @@ void describe_env(CLI::App &verb, EnvRequest &request) {
   describe_simulation(verb, request.run);
   verb.remove_option(verb.get_option("--group-tree"));  // creates a tree; it sets nothing that is shown
   verb.add_option("COMMAND", request.run.command, "the command that the rules in settings files are matched against");
+  verb.formatter(std::make_shared<HelpFormatter>("[[--] COMMAND [ARGUMENTS...]]"));
   verb.footer(
       "Variables that a framework reads itself are not applied in a process that has loaded the framework.\n"
       "Below the settings: the driver's devices, and what a pool on each is made of. A first granule is tried when a\n"
@@ -386,7 +378,7 @@ void describe_doctor(CLI::App &verb, DoctorRequest &request) {
   add_flag(verb, "--coverage", request.coverage, "print what Ration does about each driver function");
   add_flag(verb, "--json", request.json, "one JSON object");
   verb.add_option("LOG", request.log, "a log: which functions its program asked for that Ration does not know");
-  verb.formatter(std::make_shared<DoctorFormatter>());
+  verb.formatter(std::make_shared<HelpFormatter>("[LOG | -- COMMAND [ARGUMENTS...]]"));
   verb.footer(kDoctorFooter);
 }
 
@@ -464,7 +456,9 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   }
   const int status = !words.empty() && words[0] == "run" ? kOurError : kUsageError;
   CLI::App app("A limit of GPU memory for every CUDA process", "ration");
-  app.set_version_flag("-V,--version", version);
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.set_help_flag("-h,--help", "print this help");  // verbs take it over, and the formatter
+  app.set_version_flag("-V,--version", version, "print the version and the build");
   const CLI::Option *described = app.add_flag("--describe")->group("");  // for the build: manual/description.h
   app.footer(kExamples);
   app.require_subcommand(0, 1);

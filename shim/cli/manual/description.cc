@@ -10,21 +10,6 @@ namespace {
 
 using Document = nlohmann::ordered_json;
 
-std::vector<std::string> dashed_names(const CLI::Option &option) {
-  std::vector<std::string> names;
-  for (const std::string &name : option.get_snames()) {
-    names.push_back("-" + name);
-  }
-  for (const std::string &name : option.get_lnames()) {
-    names.push_back("--" + name);
-  }
-  return names;
-}
-
-bool repeats(const CLI::Option &option) {
-  return option.get_expected_max() >= CLI::detail::expected_max_vector_size;
-}
-
 Document described_option(const CLI::Option &option) {
   const bool takes_value = option.get_items_expected_max() > 0;
   std::vector<std::string> excluded;
@@ -70,6 +55,21 @@ Document described_app(const CLI::App &app) {
 }
 
 }  // namespace
+
+std::vector<std::string> dashed_names(const CLI::Option &option) {
+  std::vector<std::string> names;
+  for (const std::string &name : option.get_snames()) {
+    names.push_back("-" + name);
+  }
+  for (const std::string &name : option.get_lnames()) {
+    names.push_back("--" + name);
+  }
+  return names;
+}
+
+bool repeats(const CLI::Option &option) {
+  return option.get_expected_max() >= CLI::detail::expected_max_vector_size;
+}
 
 std::string description_of(const CLI::App &app, const std::function<bool(const std::string &verb)> &runs_command) {
   Document document = {{"schema", "ration.command/1"}, {"version", RATION_VERSION}};

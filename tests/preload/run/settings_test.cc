@@ -172,7 +172,7 @@ TEST_CASE("the help of ration run shows the options of groups") {
   CHECK(help.status == 0);
   CHECK(says(help.out, "--group NAME"));
   CHECK(says(help.out, "--group-limit SIZE|DEVICE=SIZE,..."));
-  CHECK(says(help.out, "--group-tree [=LIMIT]"));
+  CHECK(says(help.out, "--group-tree[=LIMIT]"));
 }
 
 TEST_CASE("an unknown RATION_ variable does not stop the command") {
