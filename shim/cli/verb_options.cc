@@ -187,6 +187,7 @@ constexpr const char *kFindFaultsFooter =
     "refused;\n"
     "126, 127 as `ration run`; 128+N a signal ended it, and the command.";
 
+constexpr const char *kLogFile = "FILE";
 constexpr const char *kGroupingWords = "function|library|kind|stream|thread|size";
 
 constexpr const char *kCommandArguments = "[--] COMMAND [ARGUMENTS...]";
@@ -319,7 +320,9 @@ void describe_config(CLI::App &verb, ConfigRequest &request) {
 }
 
 void describe_set(CLI::App &verb, SetRequest &request) {
-  verb.add_option("TARGET", request.target, "a group as `ration ps` names it, or the ID of a process")->required();
+  verb.add_option("TARGET", request.target, "a group as `ration ps` names it, or the ID of a process")
+      ->required()
+      ->type_name("GROUP|PID");
   verb.add_option("--limit", request.limit, "of all members of the group together, or of the process, on each device")
       ->type_name("SIZE|default");
   verb.add_option("--guarantee", request.guarantee, "what its group always leaves to the process, or to its run")
@@ -331,7 +334,8 @@ void describe_set(CLI::App &verb, SetRequest &request) {
 void describe_cdi(CLI::App &verb, CdiRequest &request) {
   verb.add_option("SHARE", request.shares,
                   "what the processes of one container may take together: 25%, 8GiB, small=2GiB")
-      ->required();
+      ->required()
+      ->type_name("SIZE");
   verb.add_option("--group", request.group, "a group of all containers that get a share")->type_name("NAME");
   verb.add_option("--group-limit", request.group_limit, "what they may take together")->type_name("SIZE");
   verb.add_option("--state-dir", request.state_folder,
@@ -351,6 +355,7 @@ void describe_ps(CLI::App &verb, PsRequest &request) {
   json->excludes(prometheus)->excludes(file);
   prometheus->excludes(file);
   add_flag(verb, "--all", request.all, "of all users, for root: their folders in /dev/shm, too");
+  verb.add_flag("--targets", request.targets, "")->group("");  // for completions: what `ration set` can change
   const CLI::callback_t keep = [&request](const CLI::results_t &values) {
     request.watch_seconds = 2;
     return values.front().empty() || CLI::detail::lexical_cast(values.front(), *request.watch_seconds);
@@ -377,13 +382,14 @@ void describe_doctor(CLI::App &verb, DoctorRequest &request) {
   verb.add_option("--pid", request.pid, "whether this process is held, and why not")->type_name("PID");
   add_flag(verb, "--coverage", request.coverage, "print what Ration does about each driver function");
   add_flag(verb, "--json", request.json, "one JSON object");
-  verb.add_option("LOG", request.log, "a log: which functions its program asked for that Ration does not know");
+  verb.add_option("LOG", request.log, "a log: which functions its program asked for that Ration does not know")
+      ->type_name(kLogFile);
   verb.formatter(std::make_shared<HelpFormatter>("[LOG | -- COMMAND [ARGUMENTS...]]"));
   verb.footer(kDoctorFooter);
 }
 
 void describe_check(CLI::App &verb, CheckRequest &request) {
-  verb.add_option("LOG", request.log, "the log of one process")->required();
+  verb.add_option("LOG", request.log, "the log of one process")->required()->type_name(kLogFile);
   verb.add_option("--max-peak", request.max_peak, "the most that its blocks may take at once")->type_name("SIZE");
   verb.add_flag("--no-leaks", request.no_leaks, "every block of device memory was freed");
   verb.add_flag("--no-failures", request.no_failures, "nothing was refused or failed");
@@ -394,7 +400,7 @@ void describe_check(CLI::App &verb, CheckRequest &request) {
 }
 
 void describe_report(CLI::App &verb, ReportRequest &request) {
-  verb.add_option("LOG", request.logs, "logs, one of each process")->required();
+  verb.add_option("LOG", request.logs, "logs, one of each process")->required()->type_name(kLogFile);
   CLI::Option *by = verb.add_option("--by", request.by, "what blocks are put together by (default: function)")
                         ->type_name(kGroupingWords);
   CLI::Option *leaks = verb.add_flag("--leaks", request.leaks, "only what was never freed, all of it");
@@ -408,7 +414,7 @@ void describe_report(CLI::App &verb, ReportRequest &request) {
 }
 
 void describe_convert(CLI::App &verb, ConvertRequest &request) {
-  verb.add_option("LOG", request.log, "the log of one process")->required();
+  verb.add_option("LOG", request.log, "the log of one process")->required()->type_name(kLogFile);
   verb.add_option("--to", request.to, "the format")->required()->type_name("chrome|pprof|collapsed|torch|rmm-csv|csv");
   verb.add_option("-o,--output", request.output, "the file to write (default: standard output)")->type_name("FILE");
   verb.add_option("--at", request.at, "pprof: when its inuse_ types are of (default: end)")->type_name("end|peak");
@@ -418,8 +424,8 @@ void describe_convert(CLI::App &verb, ConvertRequest &request) {
 }
 
 void describe_diff(CLI::App &verb, DiffRequest &request) {
-  verb.add_option("A", request.before, "the log before")->required();
-  verb.add_option("B", request.after, "the log after, of the same program")->required();
+  verb.add_option("A", request.before, "the log before")->required()->type_name(kLogFile);
+  verb.add_option("B", request.after, "the log after, of the same program")->required()->type_name(kLogFile);
   verb.add_option("--by", request.by, "what blocks are put together by (default: function)")->type_name(kGroupingWords);
   verb.add_option("--fail-above", request.fail_above, "exit with 1 if a device's peak has grown by more")
       ->type_name("SIZE|PERCENT");
@@ -428,7 +434,7 @@ void describe_diff(CLI::App &verb, DiffRequest &request) {
 }
 
 void describe_replay(CLI::App &verb, ReplayRequest &request) {
-  verb.add_option("LOG", request.log, "the log of one process")->required();
+  verb.add_option("LOG", request.log, "the log of one process")->required()->type_name(kLogFile);
   CLI::Option *limit =
       verb.add_option("--limit", request.limit, "of each device (default: the one that the log was written under)")
           ->type_name("SIZE");
@@ -527,7 +533,12 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
     return *std::move(parsed);
   }
   if (described->count() > 0) {
-    std::cout << description_of(app, [](const std::string &verb) { return verb == "env" || flags_of(verb); }) << '\n';
+    const auto begins = [](const std::string &verb) {
+      return verb == "env" || flags_of(verb) ? CommandBegins::kAtFirstWord
+             : verb == "doctor"              ? CommandBegins::kBehindDashes
+                                             : CommandBegins::kNowhere;
+    };
+    std::cout << description_of(app, begins) << '\n';
     return 0;
   }
   std::cerr << app.help();

@@ -56,6 +56,7 @@ struct PsRequest {
   std::optional<std::string> textfile;
   std::optional<double> watch_seconds;  // none: print once
   bool all = false;                     // users
+  bool targets = false;                 // for completions of shells
 };
 
 struct TopRequest {

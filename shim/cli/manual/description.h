@@ -13,8 +13,10 @@ class Option;
 
 namespace ration::cli {
 
-// `runs_command`: whether the verb of that name takes a command, which begins at the first word that is no option.
-std::string description_of(const CLI::App &app, const std::function<bool(const std::string &verb)> &runs_command);
+// Where the command of a verb begins, if it takes one.
+enum class CommandBegins { kNowhere, kAtFirstWord, kBehindDashes };
+
+std::string description_of(const CLI::App &app, const std::function<CommandBegins(const std::string &verb)> &begins);
 
 // "-o", "--output".
 std::vector<std::string> dashed_names(const CLI::Option &option);
