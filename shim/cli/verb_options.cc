@@ -195,10 +195,10 @@ constexpr const char *kCommandArguments = "[--] COMMAND [ARGUMENTS...]";
 // Their options beside those of `ration run`; nothing for other verbs.
 std::optional<VerbFlags> flags_of(const std::string &verb) {
   if (verb == "find-min") {
-    return VerbFlags{{"--tolerance", "--timeout"}, {"--json"}};
+    return VerbFlags{{"--tolerance", "--timeout"}, {"--json"}, "find-min"};
   }
   if (verb == "find-faults") {
-    return VerbFlags{{"--first", "--timeout"}, {"--json"}};
+    return VerbFlags{{"--first", "--timeout"}, {"--json"}, "find-faults"};
   }
   return verb == "run" ? std::optional(VerbFlags{{"--wait", "--summary"}, {"--wait", "-q", "--quiet"}}) : std::nullopt;
 }
@@ -249,7 +249,7 @@ void describe_run(CLI::App &verb, RunRequest &request) {
           "start when the guarantee, or the limit, fits into the group and the device: first come, first served")
       ->expected(0, 1)
       ->type_name("[=DURATION]");
-  verb.add_flag("-q,--quiet", request.quiet, "say nothing at the end");
+  add_flag(verb, "-q,--quiet", request.quiet, "say nothing at the end");
   verb.add_option("--summary", request.summary, "write what is said at the end into FILE, as JSON; json: on stderr")
       ->type_name("FILE|json");
   verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
@@ -262,35 +262,43 @@ void describe_timeout(CLI::App &verb, std::optional<std::string> &timeout) {
       ->type_name("DURATION");
 }
 
+// Options of `ration run` that each run has its own of: given however often, they are refused later.
+void hide_own(CLI::App &verb, std::initializer_list<const char *> options) {
+  for (const char *own : options) {
+    verb.get_option(own)->group("")->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+}
+
 void describe_find_min(CLI::App &verb, FindMinRequest &request) {
+  request.run.verb = "find-min";
   verb.add_option("--tolerance", request.tolerance,
                   "how close to the smallest limit, in bytes or percent of it (default: 2MiB or 0.5%, the larger)")
       ->type_name("SIZE|PERCENT");
   describe_timeout(verb, request.timeout);
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
   describe_flags(verb, request.run.flags);
-  verb.get_option("--limit")->group("");  // each run has its own
+  hide_own(verb, {"--limit"});
   describe_simulation(verb, request.run);
   verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
   verb.footer(kFindMinFooter);
 }
 
 void describe_find_faults(CLI::App &verb, FindFaultsRequest &request) {
+  request.run.verb = "find-faults";
   verb.add_option("--first", request.first, "refuse only the first N allocations (default 100)")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
   describe_timeout(verb, request.timeout);
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
   describe_flags(verb, request.run.flags);
-  for (const char *own : {"--log", "--fail"}) {
-    verb.get_option(own)->group("");  // each run has its own
-  }
+  hide_own(verb, {"--log", "--fail"});
   describe_simulation(verb, request.run);
   verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
   verb.footer(kFindFaultsFooter);
 }
 
 void describe_env(CLI::App &verb, EnvRequest &request) {
+  request.run.verb = "env";
   add_flag(verb, "--json", request.json, "one JSON document, sizes in bytes");
   verb.add_flag("--answer-probe", request.answers_probe, "")->group("");              // not for people: driver_probe.h
   verb.add_flag("--answer-free-memory", request.answers_free_memory, "")->group("");  // the same: free_memory.h
@@ -391,8 +399,8 @@ void describe_doctor(CLI::App &verb, DoctorRequest &request) {
 void describe_check(CLI::App &verb, CheckRequest &request) {
   verb.add_option("LOG", request.log, "the log of one process")->required()->type_name(kLogFile);
   verb.add_option("--max-peak", request.max_peak, "the most that its blocks may take at once")->type_name("SIZE");
-  verb.add_flag("--no-leaks", request.no_leaks, "every block of device memory was freed");
-  verb.add_flag("--no-failures", request.no_failures, "nothing was refused or failed");
+  add_flag(verb, "--no-leaks", request.no_leaks, "every block of device memory was freed");
+  add_flag(verb, "--no-failures", request.no_failures, "nothing was refused or failed");
   verb.add_option("--max-fragmentation", request.max_fragmentation, "free memory that was in too small pieces: 5%")
       ->type_name("PERCENT");
   verb.add_option("--junit", request.junit, "write a JUnit report, too")->type_name("FILE");
@@ -403,8 +411,8 @@ void describe_report(CLI::App &verb, ReportRequest &request) {
   verb.add_option("LOG", request.logs, "logs, one of each process")->required()->type_name(kLogFile);
   CLI::Option *by = verb.add_option("--by", request.by, "what blocks are put together by (default: function)")
                         ->type_name(kGroupingWords);
-  CLI::Option *leaks = verb.add_flag("--leaks", request.leaks, "only what was never freed, all of it");
-  CLI::Option *json = verb.add_flag("--json", request.json, "one JSON object, sizes in bytes")->excludes(leaks);
+  CLI::Option *leaks = add_flag(verb, "--leaks", request.leaks, "only what was never freed, all of it");
+  CLI::Option *json = add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes")->excludes(leaks);
   verb.add_option("-o,--output", request.page, "write a page for a browser: all logs, over time")
       ->type_name("FILE.html")
       ->excludes(by)
@@ -438,7 +446,7 @@ void describe_replay(CLI::App &verb, ReplayRequest &request) {
   CLI::Option *limit =
       verb.add_option("--limit", request.limit, "of each device (default: the one that the log was written under)")
           ->type_name("SIZE");
-  verb.add_flag("--find-min", request.find_min, "the smallest limit instead, to 0.05 %")->excludes(limit);
+  add_flag(verb, "--find-min", request.find_min, "the smallest limit instead, to 0.05 %")->excludes(limit);
   verb.add_option("--mode", request.mode, "how blocks would be served (default: pool)")->type_name("pool|direct|async");
   verb.add_option("--backing", request.backing, "what the pool would be made of (default: as in the log)")
       ->type_name("slab|vmm");
@@ -514,8 +522,11 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
       each->command = command;
     }
   }
-  if (const auto dashes = std::find(own.begin(), own.end(), "--");
-      !own.empty() && own.front() == "doctor" && dashes != own.end()) {
+  const auto dashes = std::find(own.begin(), own.end(), "--");
+  if (std::any_of(own.begin(), dashes, [](const std::string &word) { return word.starts_with("--help="); })) {
+    return usage_error((own.front()[0] == '-' ? "" : own.front() + ": ") + "--help: takes no value", status);
+  }
+  if (!own.empty() && own.front() == "doctor" && dashes != own.end()) {
     if (dashes + 1 == own.end()) {
       return usage_error("doctor: no command after --", status);
     }

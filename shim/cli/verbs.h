@@ -14,6 +14,7 @@ namespace ration::cli {
 using Flags = std::vector<std::pair<const config::Option *, std::string>>;  // as given
 
 struct RunRequest {
+  std::string verb = "run";  // whose line it is, and who says what is wrong with it
   Flags flags;
   std::optional<std::string> simulate;
   std::optional<std::string> wait;  // for room, at most so long; empty: as long as it takes

@@ -85,7 +85,7 @@ int start(const RunRequest &request) {
     pages.keep();
   }
   if (request.simulate) {
-    simulate(*request.simulate, library, folder.path(), environment);
+    simulate(request, library, folder.path(), environment);
   }
   const Program program = inspect(request, library, environment, settings);
   Reservation reservation = reserve(request, settings, environment);
