@@ -113,7 +113,7 @@ def self_test():
     problems += [f"self-test: accepted {leak}" for leak in leaks if not check_preload({**good, **leak}, hooked)]
     core = {**good, "exports": {"ration_core_start"}}
     problems += [f"self-test: a correct core is refused: {p}" for p in check_core(core)]
-    problems += [] if check_core({**core, "exports": {"ration_core_start", "spdlog"}}) else ["self-test: core leak"]
+    problems += [] if check_core({**core, "exports": {"ration_core_start", "fmt"}}) else ["self-test: core leak"]
     return problems, len(leaks) + 1
 
 

@@ -12,8 +12,8 @@ work=$root/build/package
 dist=$root/dist
 declare -A debian_machine=([x86_64]=amd64 [aarch64]=arm64)
 # The shared libraries are named for CMake, which wants to see them; nothing is linked with them.
-linked=(zlib1g-dev libzstd-dev libtinfo6 liblzma-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev)
-packages=(libtinfo6 zlib1g-dev libzstd-dev libncurses-dev liblzma-dev libdw-dev libelf-dev libspdlog-dev libspdlog1.10 libfmt-dev libfmt9
+linked=(zlib1g-dev libzstd-dev libtinfo6 liblzma-dev libfmt-dev nlohmann-json3-dev libcli11-dev)
+packages=(libtinfo6 zlib1g-dev libzstd-dev libncurses-dev liblzma-dev libdw-dev libelf-dev libfmt-dev libfmt9
   nlohmann-json3-dev libcli11-dev libjs-dygraphs)
 
 if [ "${1:-}" = --work ]; then
@@ -59,7 +59,7 @@ fetch_libraries() {
   apt-get "${options[@]}" update || return 1
   (cd "$folder/debs" && apt-get "${options[@]}" download "${packages[@]}") || return 1
   for package in "$folder"/debs/*.deb; do dpkg -x "$package" "$folder/root" || return 1; done
-  find "$folder/root" -name 'lib*.so*' ! -name 'libfmt*' ! -name 'libspdlog*' -delete
+  find "$folder/root" -name 'lib*.so*' ! -name 'libfmt*' -delete
   echo "${packages[*]}" >"$folder/fetched"
 }
 

@@ -88,12 +88,21 @@ std::variant<std::vector<Fault>, std::string> parse_faults(std::string_view text
   std::vector<Fault> faults;
   for (const std::string_view rule : split(text, ';')) {
     Fault fault;
+    std::vector<std::string_view> names;
     for (const std::string_view condition : split(rule, ',')) {
       const std::size_t equals = std::min(condition.find('='), condition.size());
+      const std::string_view name = condition.substr(0, equals);
       const std::string_view value = condition.substr(std::min(equals + 1, condition.size()));
-      if (std::string wrong = read_condition(condition.substr(0, equals), value, fault); !wrong.empty()) {
+      if (std::string wrong = read_condition(name, value, fault); !wrong.empty()) {
         return wrong;
       }
+      if (std::ranges::find(names, name) != names.end()) {
+        return std::string(name) + " is given twice in one rule; separate rules by ';'";
+      }
+      names.push_back(name);
+    }
+    if (std::ranges::find(names, "seed") != names.end() && std::ranges::find(names, "probability") == names.end()) {
+      return "seed is of a probability: probability=0.01,seed=" + std::to_string(fault.seed);
     }
     if ((fault.nth != 0) + (fault.every != 0) + (fault.probability < 1) > 1) {
       return "nth, every and probability exclude each other in one rule; separate rules by ';'";

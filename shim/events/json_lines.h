@@ -3,7 +3,7 @@
 // Layer: events (a leaf). Threads: pure functions.
 #pragma once
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/format.h>
 
 #include <string>
 

@@ -1,6 +1,6 @@
 #include "events/stack_tree.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 

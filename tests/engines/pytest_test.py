@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-from engines import GIB, HANG, MIB, expect, expect_that, main
+from engines import GIB, HANG, LIBRARY, MIB, RATION, expect, expect_that, main
 from python_engine import TOTAL, environment, expect_exactly, expect_readme, held, inside, part, surrounded, until
 
 inside()
@@ -15,12 +15,14 @@ inside()
 PLUGIN = ("-p", "ration_gpu.pytest", "-p", "no:cacheprovider")
 
 
-def started(folder, program, *options, plugin=PLUGIN, **variables):
-    """A run of pytest for the tests in `program`. Its file is named after `folder`'s, so that two can run at once."""
+def started(folder, program, *options, plugin=PLUGIN, preload=True, **variables):
+    """A run of pytest for the tests in `program`. Its file is named after `folder`'s, so that two can run at once. Without xdist
+    the process that runs the tests needs the library from its start, and has it with `preload`."""
     number = len(list(pathlib.Path(folder).glob("test_*.py")))
     path = pathlib.Path(folder) / f"test_{number}.py"
     path.write_text("import ctypes, json, os, pathlib, sys\nimport gpu_job\nimport pytest\n" + program)
-    return subprocess.Popen([sys.executable, "-m", "pytest", *plugin, *options, path.name], env=environment(folder) | variables, cwd=folder,
+    made = environment(folder) | ({"LD_PRELOAD": str(LIBRARY)} if preload else {}) | variables
+    return subprocess.Popen([sys.executable, "-m", "pytest", *plugin, *options, path.name], env=made, cwd=folder,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -116,14 +118,42 @@ def ways(folder):
     ini.unlink()
 
 
+def by_the_command(folder):
+    """Under `ration run` the run has its share from the start, in the same process, and leaves no file behind."""
+    (pathlib.Path(folder) / "test_it.py").write_text("import os\nimport gpu_job\nprint(f'imported by {os.getpid()}.')\n" + TOTALS +
+                                                     "def test_process(): print(f'run by {os.getpid()}.')\n")
+    command = [RATION, "run", "-q", "--", sys.executable, "-m", "pytest", *PLUGIN, "--ration", "3GiB", "--ration-leaks", "-rP", "-s", "test_it.py"]
+    done = subprocess.run(command, env=environment(folder), cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
+    says(done.stdout, f"total={3 * GIB}\\.")
+    expect("one process", len(set(re.findall(r"(?:imported|run) by (\d+)", done.stdout))), 1)
+    expect("left behind", list(pathlib.Path(folder).glob("pytest-ration-*")), [])
+
+
+def without_the_library(folder):
+    """Without xdist and without the library nothing is run, and the words are those of a command that does it."""
+    for options in (("--ration", "1GiB"), ("--ration-leaks",), ("-n", "0", "--ration", "1GiB")):
+        out = run(folder, "def test(): pathlib.Path('ran').touch()\n", *options, status=4, preload=False)
+        says(out, r"ERROR: this run of pytest would have no limit: it was started without libration\.so in LD_PRELOAD; without xdist start it as",
+             rf"\n +ration run -- python3 -m pytest -p ration_gpu.pytest -p no:cacheprovider {' '.join(options)} test_\d\.py")
+    expect("nothing ran", (pathlib.Path(folder) / "ran").exists(), False)
+    expect("left behind", list(pathlib.Path(folder).glob("pytest-ration-*")), [])
+    # What needs no library does not ask for it.
+    for options in (("--ration", "1GiB", "--collect-only"), ("--ration-leaks", "--help"), ("-n", "1", "--ration", "1GiB")):
+        run(folder, "def test(): pass\n", *options, preload=False)
+
+
 def from_a_program(folder):
-    """pytest.main() in a program: the run is a child of it."""
+    """pytest.main() in a program: in it, and refused once the program has used CUDA."""
     program = pathlib.Path(folder) / "program.py"
     program.write_text("import pytest, sys\nstatus = pytest.main(['-p', 'ration_gpu.pytest', '--ration', '1GiB', '-rP', 'test_it.py'])\n"
                        "print('status', int(status), 'after')\n")
     (pathlib.Path(folder) / "test_it.py").write_text("import gpu_job\n" + TOTALS.replace("os.environ.get('RATION_GROUP')", "0"))
-    done = subprocess.run([sys.executable, program], env=environment(folder), cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
+    made = environment(folder) | {"LD_PRELOAD": str(LIBRARY)}
+    done = subprocess.run([sys.executable, program], env=made, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
     says(done.stdout, f"total={GIB}\\.", "status 0 after")
+    program.write_text("import gpu_job\ngpu_job.sizes()\n" + program.read_text())
+    done = subprocess.run([sys.executable, program], env=made, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True)
+    says(done.stdout, "ERROR: this process has used CUDA already", "status 4 after")
 
 
 def nothing_asked(folder):
@@ -134,8 +164,8 @@ def test_nothing():
     assert not gpu_job.surroundings()["loaded"]
     assert not [name for name in os.environ if name.startswith(("RATION_LIMIT", "PYTEST_RATION"))]
 '''
-    run(folder, program, PATH="/usr/bin:/bin")
-    run(folder, program, "-n", "1", plugin=("-p", "no:cacheprovider"))
+    run(folder, program, PATH="/usr/bin:/bin", preload=False)
+    run(folder, program, "-n", "1", plugin=("-p", "no:cacheprovider"), preload=False)
 
 
 MARKED = '''
@@ -267,7 +297,7 @@ def fails_closed(folder):
 
 
 def interrupted(folder):
-    """Ctrl-C reaches a run that was started again, which leaves nothing behind."""
+    """Ctrl-C leaves nothing behind."""
     process = started(folder, FILLS, "--ration", "1GiB", NAME="one")
     try:
         full(folder, "one")
@@ -280,6 +310,6 @@ def interrupted(folder):
 
 
 main({"unlike_shares": unlike_shares, "equal_shares": equal_shares, "ways": ways, "from_a_program": from_a_program,
-      "nothing_asked": nothing_asked, "marked": marked, "without_the_next": without_the_next, "refused": refused, "leaks": leaks,
+      "by_the_command": by_the_command, "without_the_library": without_the_library, "nothing_asked": nothing_asked, "marked": marked, "without_the_next": without_the_next, "refused": refused, "leaks": leaks,
       "fails_closed": fails_closed, "interrupted": interrupted,
       "readme": lambda folder: expect_readme("pytest", folder, PYTEST_PLUGINS="ration_gpu.pytest")})

@@ -4,8 +4,8 @@ from __future__ import annotations
 import gc
 import os
 import pathlib
+import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import typing
@@ -28,34 +28,26 @@ def _environment(limit: str | int | None, folder: str, leaks: bool) -> dict[str,
         raise pytest.UsageError(str(error)) from error
 
 
-def start_again(config: pytest.Config, limit: str | int | None) -> None:
-    """Runs this command line under the limit in this process's place. Returns where pytest is not the program."""
-    if list(config.invocation_params.args) != sys.argv[1:]:
-        return
-    folder = tempfile.mkdtemp(prefix="pytest-ration-")
+def _command(config: pytest.Config) -> str:
+    """How this run is started under the library."""
+    program = ["python3", "-m", "pytest"] if os.path.basename(sys.argv[0]) == "__main__.py" else ["pytest"]
+    return shlex.join(["ration", "run", "--", *program, *map(str, config.invocation_params.args)])
+
+
+def limit_this_process(config: pytest.Config, limit: str | int | None) -> None:
+    """Sets what the library, which is here already, reads at the first CUDA call. UsageError: it is not here, or has read it."""
     try:
-        made = _environment(limit, folder, config.known_args_namespace.ration_leaks)
-        words = getattr(sys, "orig_argv", ["", "-m", "pytest", *sys.argv[1:]])[1:]  # since Python 3.10
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os.execve(sys.executable, [sys.executable, *words], made)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _limits.require_preloaded("this run of pytest", f"without xdist start it as\n  {_command(config)}")
+    except RationError as error:
+        raise pytest.UsageError(str(error)) from error
+    if _limits.loaded("libration-core.so"):
+        raise pytest.UsageError("this process has used CUDA already, so it keeps the limit and the log that it has; "
+                                "start pytest in a process of its own")
+    _prepare(config, limit, config.known_args_namespace.ration_leaks)
 
 
-def run_again(config: pytest.Config, limit: str | int | None) -> int:
-    """Runs it in a child, whose exit status it returns."""
-    folder = tempfile.mkdtemp(prefix="pytest-ration-")
-    try:
-        made = _environment(limit, folder, config.option.ration_leaks)
-        words = [sys.executable, "-m", "pytest", *map(str, config.invocation_params.args)]
-        return subprocess.call(words, env=made, cwd=config.invocation_params.dir)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def prepare_workers(config: pytest.Config, limit: str | int | None) -> None:
-    """Makes what this process starts, until the run ends, start under the limit."""
+def _prepare(config: pytest.Config, limit: str | int | None, leaks: bool) -> None:
+    """Sets the environment until the run ends."""
     folder = tempfile.mkdtemp(prefix="pytest-ration-")
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     before = dict(os.environ)
@@ -64,9 +56,14 @@ def prepare_workers(config: pytest.Config, limit: str | int | None) -> None:
         os.environ.clear()
         os.environ.update(before)
 
-    made = _environment(limit, folder, config.option.ration_leaks)
+    made = _environment(limit, folder, leaks)
     config.add_cleanup(restore)
     os.environ.update(made)
+
+
+def prepare_workers(config: pytest.Config, limit: str | int | None) -> None:
+    """Makes what this process starts start under the limit."""
+    _prepare(config, limit, config.option.ration_leaks)
 
 
 def watch(config: pytest.Config) -> None:
@@ -84,8 +81,6 @@ def watch(config: pytest.Config) -> None:
         os.environ["RATION_GROUP"] = f"pytest-{os.getpid()}"
         os.environ["RATION_GROUP_LIMIT"] = os.environ["RATION_LIMIT"]
     log = _log.Log(pathlib.Path(folder) / f"{os.getpid()}.jsonl") if config.option.ration_leaks else None
-    if not hasattr(config, "workerinput"):
-        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     config.pluginmanager.register(Refusals(log))
     if log is not None:
         config.pluginmanager.register(Leaks(log))

@@ -1,8 +1,9 @@
 """pytest: tests that share a GPU, tests under a limit, tests that leave memory behind.
 
     pytest -n 4 --ration equal          each xdist worker gets an equal share of each GPU; so does `-p ration_gpu.pytest` alone
-    pytest -n 4 --ration 2GiB           or this limit; without xdist the whole run has it
-    pytest --ration-leaks               names each test that leaves device memory behind, the bytes, and the line
+    pytest -n 4 --ration 2GiB           or this limit
+    pytest -n 4 --ration-leaks          names each test that leaves device memory behind, the bytes, and the line
+    ration run -- pytest --ration 2GiB  without xdist: the whole run has it; --ration-leaks likewise
 
     @pytest.mark.ration("2GiB")         this test runs in a process of its own under the limit
     def test_small(): ...
@@ -65,27 +66,19 @@ def _session() -> typing.Any:
     return _pytest_session
 
 
-def _starts_again(config: pytest.Config, option: typing.Any) -> bool:
-    """Whether this run is to be started again, under the library: without xdist, whose workers are started anyway."""
+def _limits_itself(config: pytest.Config, option: typing.Any) -> bool:
+    """Whether the tests run in this process, without xdist, and it shall have a limit or a log."""
     return ((option.ration is not None or option.ration_leaks) and FOLDER not in os.environ and ALONE not in config.stash
             and not (option.help or option.collectonly or _distributed(option) or _is_worker(config)))
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> typing.Generator[None, None, None]:
-    """Before anything is captured, and before what conftest.py imports: a run of the program pytest."""
+    """Before what conftest.py imports, which may use CUDA."""
     option = early_config.known_args_namespace
-    if _starts_again(early_config, option):
-        _session().start_again(early_config, _limit(option))
+    if _limits_itself(early_config, option):
+        _session().limit_this_process(early_config, _limit(option))
     yield
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    """A run by pytest.main() in another program."""
-    if not _starts_again(config, config.option):
-        return None
-    return typing.cast(int, _session().run_again(config, _limit(config.option)))
 
 
 @pytest.hookimpl(optionalhook=True)

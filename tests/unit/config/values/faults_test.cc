@@ -37,12 +37,36 @@ TEST_CASE("rules of faults are read with all their conditions") {
 }
 
 TEST_CASE("a rule of faults that cannot be meant is a sentence") {
-  for (const char *text :
-       {"",        "nth",     "nth=",          "nth=0",           "nth=-1",          "nth=1;",        "nth=1,",
-        "every=0", "every=x", "probability=0", "probability=1.5", "probability=nan", "seed=x",        "above=40%",
-        "above=x", "after=3", "library=",      "size=3",          "nth=1,every=2",   "nth=1 ,every=2"}) {
+  for (const char *text : {"",
+                           "nth",
+                           "nth=",
+                           "nth=0",
+                           "nth=-1",
+                           "nth=1;",
+                           "nth=1,",
+                           "every=0",
+                           "every=x",
+                           "probability=0",
+                           "probability=1.5",
+                           "probability=nan",
+                           "seed=x",
+                           "above=40%",
+                           "above=x",
+                           "after=3",
+                           "library=",
+                           "size=3",
+                           "nth=1,every=2",
+                           "nth=1 ,every=2",
+                           "nth=1,nth=2",
+                           "seed=1",
+                           "nth=1,seed=2",
+                           "above=1,above=2",
+                           "after=3s,after=4s"}) {
     INFO(text);
     CHECK_FALSE(wrong(text).empty());
   }
   CHECK(wrong("size=3").find("unknown condition size") == 0);
+  CHECK(wrong("nth=1,nth=2") == "nth is given twice in one rule; separate rules by ';'");
+  CHECK(wrong("every=2,seed=3") == "seed is of a probability: probability=0.01,seed=3");
+  CHECK(read("seed=3,probability=1;nth=1;nth=2").size() == 3);
 }
