@@ -84,8 +84,10 @@ void Journal::describe(std::vector<DeviceFacts> devices, int driver_version) noe
     tally.limit.store(device.limit, std::memory_order_relaxed);
     tally.limit_asked.store(device.limit_asked ? 1 : 0, std::memory_order_relaxed);
     tally.group_limit.store(device.group_limit, std::memory_order_relaxed);
+    device.uuid.copy(tally_->uuids[device.ordinal], sizeof(tally_->uuids[device.ordinal]));
   }
-  tally_->device_count.store(static_cast<std::uint32_t>(devices.size()), std::memory_order_relaxed);
+  // Pairs with read_summary().
+  tally_->device_count.store(static_cast<std::uint32_t>(devices.size()), std::memory_order_release);
   if (logging_ && !is_inherited()) {
     Meta meta = options_.meta;
     const bool another = std::all_of(devices.begin(), devices.end(), [&](const DeviceFacts &device) {

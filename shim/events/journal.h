@@ -73,6 +73,13 @@ class Journal {
     tally_->devices[device].overhead_unmeasured.fetch_add(1, std::memory_order_relaxed);
   }
 
+  // One of the process's groups, in the totals; and where its figures on a device belong. REQUIRES: group <
+  // kMostGroups.
+  void name_group(unsigned group, std::uint32_t kind, const std::string &name) noexcept {
+    publish_group(*tally_, group, kind, name);
+  }
+  GroupFigures &group_figures(unsigned group, int device) noexcept { return tally_->group_figures[device][group]; }
+
   // Writes the `end` record. Later events (destructors run after atexit handlers) rewrite it, so the last line stays a
   // correct `end`. `asked` may be null; it outlives the journal.
   void end(const RationCoverage *asked) noexcept;

@@ -18,6 +18,7 @@
 #include "cli/text_table.h"
 #include "cli/verb_options.h"
 #include "cli/verbs.h"
+#include "config/values/size.h"
 
 namespace ration::cli {
 namespace {
@@ -94,10 +95,10 @@ bool MinimumFinder::run(std::uint64_t limit, const char *before) {
   if (end.our_error != 0) {
     log_line("find-min: cannot start a process: " + std::string(std::strerror(end.our_error)));
   } else if (end.interrupted_by == 0) {
-    const std::string what = before + (limit == 0 ? "no limit" : "limit " + exact(limit));
+    const std::string what = before + (limit == 0 ? "no limit" : "limit " + config::show_exact_bytes(limit));
     std::string line = "find-min: " + what + ": " + (end.succeeded() ? "succeeds" : "fails, " + end_text(end));
     const std::uint64_t peak = all_.back().figures.peak;
-    log_line(line += peak == 0 ? ", no device memory was requested" : ", peak " + exact(peak));
+    log_line(line += peak == 0 ? ", no device memory was requested" : ", peak " + config::show_exact_bytes(peak));
   }
   return end.our_error == 0 && end.interrupted_by == 0;
 }
