@@ -42,7 +42,7 @@ constexpr const char *kExamples =
 constexpr const char *kRunFooter =
     "--wait=DURATION waits at most so long: 90s, 5m or 2h. What is waited for is then guaranteed to the command.\n"
     "The variable RATION_WAIT is another wait: of one allocation for memory of the group that others hold.\n"
-    "Simulated GPUs are those of one `ration run --sim`: what shares them runs within it.\n\n"
+    "Simulated GPUs are those of one `ration run --sim`: what shares them runs within it. No kernels run on them.\n\n"
     "Options after the command belong to the command. Every setting without an option here has a variable (ration env\n"
     "lists them); an option overrides its variable.\n\n"
     "Examples:\n"
@@ -233,7 +233,9 @@ void describe_flags(CLI::App &verb, Flags &flags) {
 void describe_simulation(CLI::App &verb, RunRequest &request) {
   verb.add_option_function<std::string>(
           "--sim", [&request](const std::string &value) { request.simulate = value; },
-          "run on simulated GPUs, without a real one: 8GiB, 2x8GiB or 8GiB,4GiB")
+          "run on simulated GPUs, without a real one: 8GiB, 2x8GiB or 8GiB,4GiB; for programs of the driver API, not "
+          "of "
+          "NVIDIA's runtime (libcudart)")
       ->type_name("[Nx]SIZE");
 }
 

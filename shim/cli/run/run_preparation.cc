@@ -15,6 +15,7 @@
 #include "cli/run/group_tree.h"
 #include "cli/run/preload_order.h"
 #include "cli/run/simulated_machine.h"
+#include "cli/run/simulation_notes.h"
 #include "config/flag_marks.h"
 #include "config/options.h"
 #include "config/settings_context.h"
@@ -267,6 +268,7 @@ void simulate(const RunRequest &request, const Library &library, const std::stri
   require_readable(library.simulator + "/libcuda.so.1");
   environment.set("LD_LIBRARY_PATH", prepend_folder(environment.value("LD_LIBRARY_PATH"), library.simulator));
   environment.set("SIMCUDA_DEVICES", devices.text);
+  environment.set("SIMCUDA_NOTES", folder.empty() ? "" : make_notes_folder(folder));
   if (environment.value("SIMCUDA_MACHINE").empty()) {
     if (folder.empty()) {
       throw Refusal{kOurError,
