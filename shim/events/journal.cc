@@ -140,7 +140,7 @@ void Journal::count(const Alloc &event) {
     bump(tally.stitched);
   }
   if (event.source == Source::driver) {
-    gain(tally.reserved_bytes, tally.reserved_peak_bytes, event.size);
+    gain_reserved(event.device, event.size);
   }
 }
 
@@ -169,7 +169,7 @@ void Journal::count(const Oom &event) {
 
 void Journal::count(const SlabAlloc &event) {
   DeviceTally &tally = tally_->devices[event.device];
-  gain(tally.reserved_bytes, tally.reserved_peak_bytes, event.size);
+  gain_reserved(event.device, event.size);
   if (event.granule) {
     gain(tally.granules, tally.granules_peak, 1);
   }
@@ -186,7 +186,7 @@ void Journal::count(const SlabFree &event) {
 void Journal::count(const Sample &event) {
   DeviceTally &tally = tally_->devices[event.device];
   if (event.pool_reserved > event.before) {
-    gain(tally.reserved_bytes, tally.reserved_peak_bytes, event.pool_reserved - event.before);
+    gain_reserved(event.device, event.pool_reserved - event.before);
   } else {
     tally.reserved_bytes.fetch_sub(event.before - event.pool_reserved, std::memory_order_relaxed);
   }

@@ -45,6 +45,12 @@ void Account::leave_figures(const Membership *membership, GroupFigures *figures)
   }
 }
 
+void Account::note_groups() const {
+  for (int i = 0; i < shares(); ++i) {
+    leave_figures_of(shares_[i]);
+  }
+}
+
 void Account::leave_figures_of(const Share &share) {
   GroupFigures *const figures = share.figures.load(std::memory_order_acquire);
   if (figures == nullptr) {
@@ -129,9 +135,6 @@ ReserveOutcome Account::reserve(std::uint64_t bytes, Effort effort) {
 void Account::commit(std::uint64_t reserved_bytes, std::uint64_t actual_bytes) {
   if (reserved_bytes != actual_bytes) {
     release(reserved_bytes - actual_bytes);
-  }
-  for (int i = 0; i < shares(); ++i) {
-    leave_figures_of(shares_[i]);
   }
 }
 

@@ -36,8 +36,11 @@ class Account {
   // at a time.
   bool share(Membership *membership, int device);
   bool is_shared_with(const Membership *membership) const;
-  // Leaves there from now on what it sees of a group that it is shared with. REQUIRES: `figures` is never freed.
+  // Leaves there what it sees of a group that it is shared with: now, whenever that refuses, and in note_groups().
+  // REQUIRES: `figures` is never freed.
   void leave_figures(const Membership *membership, GroupFigures *figures);
+  // After memory was taken: not before, because what is only reserved may not be had.
+  void note_groups() const;
   // A closed account refuses everything: a group that was asked for cannot be joined.
   void close(bool closed = true) { closed_.store(closed, std::memory_order_relaxed); }
 

@@ -87,6 +87,10 @@ void Assembly::name_groups(const std::vector<events::DeviceFacts> &facts) {
     }
     ++number;
   }
+  if (number != 0) {
+    journal.when_taken([](void *of, int device) { static_cast<ledger::Ledger *>(of)->account(device).note_groups(); },
+                       &ledger);
+  }
 }
 
 }  // namespace ration::runtime

@@ -208,6 +208,29 @@ TEST_CASE("the summary reports peak, limit, refusals and unfreed blocks") {
   CHECK(run_test::lines_in(ended.err) == 2);
 }
 
+TEST_CASE("the summary names the group, the tree or the container whose limit it was") {
+  const std::pair<std::vector<std::string>, const char *> rows[] = {
+      {{"--group", "summary.lab", "--group-limit", "1GiB"}, "peak 1000MiB of the group summary.lab's limit of 1.00GiB"},
+      {{"--group-tree=1GiB"}, "'s limit of 1.00GiB"},
+      {{"--container-limit", "1GiB"}, "peak 1000MiB of the container's limit of 1.00GiB"},
+      {{"--limit", "2GiB", "--group-tree=1GiB"}, "peak 1000MiB of the limit of 2.00GiB and of tree:"},
+  };
+  for (const auto &[options, part] : rows) {
+    std::vector<std::string> line = {"--sim", "8GiB", "--mode", "direct"};
+    line.insert(line.end(), options.begin(), options.end());
+    std::vector<std::string> killed = line;
+    line.insert(line.end(), {TAKE, "20", kMiB100, "0"});
+    const Ended ended = ration_run(line);
+    INFO(ended.err);
+    CHECK(says(ended.err, part));
+    CHECK(says(ended.err, "'s limit of 1.00GiB (all members: at most 1000MiB)\n"));
+    killed.insert(killed.end(), {"--summary", "json", TAKE, "3", kMiB100, "3", std::to_string(SIGKILL)});
+    const Ended json = ration_run(killed);
+    INFO(json.err);
+    CHECK(says(json.err, "\"limit\":1073741824,\"peak_claimed_bytes\":314572800}"));
+  }
+}
+
 TEST_CASE("a killed process leaves its figures for the summary") {
   const Ended ended =
       ration_run({"--sim", "8GiB", "--mode", "direct", TAKE, "3", kMiB100, "3", std::to_string(SIGKILL)});
