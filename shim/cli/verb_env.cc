@@ -134,9 +134,11 @@ int run_verb(const EnvRequest &request) try {
   const config::Settings settings = settings_of(request.run, environment, problems);
   std::vector<config::Problem> fatal_ones;
   for (const config::Problem &problem : problems) {
-    if (problem.fatal_for_cli) {
-      fatal_ones.push_back(problem);
+    if (!problem.fatal_for_cli) {
+      log_line(problem.line);  // as the library would
+      continue;
     }
+    fatal_ones.push_back(problem);
     log_line("env: " + as_written(request.run, problem) + problem.line.substr(problem.written.size()));
   }
   const bool fatal = !fatal_ones.empty();
