@@ -157,12 +157,26 @@ std::string Size::text() const {
 }
 
 std::string show_bytes(std::uint64_t bytes) {
-  const std::uint64_t unit = bytes >= kMiB ? kMiB : bytes >= 1024 ? 1024 : 1;
-  std::string digits = std::to_string(bytes / unit);
-  for (std::size_t i = digits.size(); i > 3; i -= 3) {
-    digits.insert(i - 3, 1, ',');
+  constexpr std::uint64_t kKiB = 1024;
+  constexpr std::uint64_t kGiB = kKiB * kMiB;
+  if (bytes < kGiB) {
+    return bytes < kKiB   ? std::to_string(bytes) + "B"
+           : bytes < kMiB ? std::to_string(bytes / kKiB) + "KiB"
+                          : std::to_string(bytes / kMiB) + "MiB";
   }
-  return digits + (unit == kMiB ? " MiB" : unit == 1024 ? " KiB" : bytes == 1 ? " byte" : " bytes");
+  std::string text = std::to_string(bytes / kGiB);
+  if (text.size() < 3) {  // three digits in all
+    const std::string hundredths = std::to_string(100 + (bytes % kGiB) * 100 / kGiB);
+    const std::size_t decimals = 3 - text.size();
+    text += '.';
+    text += hundredths.substr(1, decimals);
+  }
+  return text + "GiB";
+}
+
+std::string show_exact_bytes(std::uint64_t bytes) {
+  const std::string exact = std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
+  return bytes < 1024 ? exact : show_bytes(bytes) + " (" + exact + ")";
 }
 
 std::variant<Size, std::string> parse_amount(std::string_view text, std::string_view examples) {

@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "config/values/quotes.h"
-#include "config/values/size.h"
 
 namespace ration::cli {
 
@@ -153,10 +152,6 @@ std::string readable(std::string_view text) {
     at += std::max<std::size_t>(length, 1);
   }
   return out;
-}
-
-std::string exact(std::uint64_t bytes) {
-  return config::show_bytes(bytes) + " (" + std::to_string(bytes) + " bytes)";
 }
 
 std::string counted(std::uint64_t count, const std::string &one, const std::string &many) {

@@ -150,16 +150,21 @@ int run_verb(const EnvRequest &request) try {
   set_flags(request.run, environment);
   std::vector<config::Problem> problems;
   const config::Settings settings = settings_of(request.run, environment, problems);
-  bool fatal = false;
+  std::vector<config::Problem> fatal_ones;
   for (const config::Problem &problem : problems) {
-    fatal = fatal || problem.fatal_for_cli;
-    log_line(problem.line);
+    if (!problem.fatal_for_cli) {
+      log_line(problem.line);  // as the library would
+      continue;
+    }
+    fatal_ones.push_back(problem);
+    log_line("env: " + as_written(request.run, problem) + problem.line.substr(problem.written.size()));
   }
-  const Json devices = fatal ? Json::array() : ask_driver(request.run, environment);
+  int status = fatal_ones.empty() ? 0 : status_of(request.run, fatal_ones);
+  const Json devices = status != 0 ? Json::array() : ask_driver(request.run, environment);
   if (!devices.empty() && !settings.disabled) {
     for (config::Problem &problem : errors_in_device_limits(request.run, identities_of(devices), environment)) {
-      fatal = true;
-      log_line(problem.line);
+      status = usage_status(request.run);  // options alone are looked at
+      log_line("env: " + problem.line);
       problems.push_back(std::move(problem));
     }
   }
@@ -169,7 +174,7 @@ int run_verb(const EnvRequest &request) try {
   } else {
     print_table(settings, devices);
   }
-  return flush_stdout() && !fatal ? 0 : kOurError;
+  return flush_stdout() ? status : kOurError;
 } catch (const Refusal &refusal) {  // of --sim
   if (!refusal.line.empty()) {
     log_line("env: " + refusal.line);

@@ -14,6 +14,7 @@ namespace ration::cli {
 using Flags = std::vector<std::pair<const config::Option *, std::string>>;  // as given
 
 struct RunRequest {
+  std::string verb = "run";  // whose line it is, and who says what is wrong with it
   Flags flags;
   bool force = false;  // --log may overwrite a log
   std::optional<std::string> simulate;
@@ -58,6 +59,7 @@ struct PsRequest {
   std::optional<std::string> textfile;
   std::optional<double> watch_seconds;  // none: print once
   bool all = false;                     // users
+  bool targets = false;                 // for completions of shells
 };
 
 struct TopRequest {

@@ -218,7 +218,7 @@ class ProcessCheck {
     return ledger::read_groups(folder, problem);
   }
 
-  // "group a, 512 MiB reserved, limit 1,024 MiB": one for each of its groups.
+  // "group a, 512MiB reserved, limit 1.00GiB": one for each of its groups.
   [[nodiscard]] std::string books_of(const ProcessFacts &process, std::string &problem) {
     std::string text;
     for (const ledger::Group &group : groups_of_process(problem)) {

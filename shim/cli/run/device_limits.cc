@@ -70,7 +70,7 @@ void refuse_absent_devices(const RunRequest &request, const EnvironmentBlock &en
   }
   const std::vector<config::Problem> problems = errors_in_device_limits(request, *devices, environment);
   for (const config::Problem &problem : problems) {
-    log_line("run: " + problem.line);
+    log_line(request.verb + ": " + problem.line);
   }
   if (!problems.empty()) {
     throw Refusal{kOurError, {}};

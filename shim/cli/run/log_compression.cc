@@ -12,8 +12,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "base/file_name.h"
 #include "cli/logs/log_reader.h"
@@ -184,6 +186,10 @@ class LogCompression {
 // The name, of the plain log, by which the process was to write it; nothing: no log that this run is to compress. Its
 // first line names the run, and the setting. Another run, or a process that set its own, may have the name by now.
 std::optional<std::string> LogCompression::asked_name(const std::string &path, std::int64_t pid) const {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) {  // /dev/full has no end
+    return std::nullopt;
+  }
   LogReader log(path);
   Record meta;
   if (!log.next(meta) || static_cast<std::int64_t>(meta.number("pid")) != pid) {

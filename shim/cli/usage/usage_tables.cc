@@ -9,14 +9,12 @@
 
 #include "cli/usage/bars.h"
 #include "config/values/quotes.h"
+#include "config/values/size.h"
 
 namespace ration::cli {
 
 namespace {
 
-constexpr std::uint64_t kKib = 1024;
-constexpr std::uint64_t kMib = kKib * 1024;
-constexpr std::uint64_t kGib = kMib * 1024;
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::size_t kShortUuid = 8;
 
@@ -71,22 +69,7 @@ Column yielding(const char *title, int rank, Align align = Align::kRight) {
 }  // namespace
 
 std::string short_bytes(std::uint64_t bytes) {
-  if (bytes == ledger::kNoLimit) {
-    return "-";
-  }
-  if (bytes < kGib) {
-    return bytes < kKib   ? std::to_string(bytes) + "B"
-           : bytes < kMib ? std::to_string(bytes / kKib) + "KiB"
-                          : std::to_string(bytes / kMib) + "MiB";
-  }
-  const std::uint64_t hundredths = (bytes % kGib) * 100 / kGib;
-  std::string text = std::to_string(bytes / kGib);
-  if (text.size() < 3) {  // three digits in total
-    const std::string fraction = std::to_string(100 + hundredths);
-    text += '.';
-    text += fraction.substr(1, 3 - text.size() + 1);
-  }
-  return text + "GiB";
+  return bytes == ledger::kNoLimit ? "-" : config::show_bytes(bytes);
 }
 
 std::string short_age(std::uint64_t start_unix_ns, std::uint64_t now_unix_ns) {

@@ -12,7 +12,7 @@
 
 namespace ration::cli {
 
-// "512MiB", "6.39GiB": at most seven characters below 1 TiB, truncated as all displayed sizes are. "-": no limit.
+// As config::show_bytes; "-": no limit.
 std::string short_bytes(std::uint64_t bytes);
 
 // "59s", "59m", "23h", "99d".

@@ -5,9 +5,11 @@
 #include <cerrno>
 #include <csignal>
 #include <iostream>
+#include <map>
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/text_table.h"
 #include "cli/usage/prometheus_text.h"
 #include "cli/usage/snapshot.h"
 #include "cli/usage/usage_json.h"
@@ -46,6 +48,22 @@ int watch_tables(const StateFolders &folders, double seconds) {
   }
 }
 
+// What `ration set` can change: a line for each group and each process, its name and what that is.
+void print_targets(const Usage &usage) {
+  std::map<std::string, std::string> targets;
+  for (const GroupRow &group : usage.groups) {
+    if (group.kind != ledger::GroupKind::kNone && group.kind != ledger::GroupKind::kQueue) {
+      targets[group.label] = "group of " + counted(group.processes, "process", "processes");
+    }
+  }
+  for (const ProcessRow &process : usage.processes) {
+    targets.emplace(std::to_string(process.shown_pid()), process.shown_command());
+  }
+  for (const auto &[name, what] : targets) {
+    std::cout << name << '\t' << readable(what) << '\n';
+  }
+}
+
 }  // namespace
 
 int run_verb(const PsRequest &request) {
@@ -62,6 +80,10 @@ int run_verb(const PsRequest &request) {
     return watch_tables(folders, *request.watch_seconds);
   }
   const Usage usage = take_snapshot(folders);
+  if (request.targets) {
+    print_targets(usage);
+    return flush_stdout() ? 0 : kOurError;
+  }
   bool written = true;
   if (request.textfile) {
     const std::string problem = replace_file(*request.textfile, prometheus_text(usage, own_pid_namespace()));

@@ -13,8 +13,16 @@ _PACKAGES = {"site-packages", "dist-packages", "ctypes", "ration_gpu"}
 
 
 def size(count: int) -> str:
-    """Bytes, as Ration writes them."""
-    return f"{count / (1 << 20):,.0f} MiB ({count} bytes)" if count >= 1 << 20 else f"{count:,} bytes"
+    """Bytes, as Ration writes them where they count: "6.39GiB (6871947673 bytes)"; truncated, with three digits from a GiB on."""
+    exact = f"{count} byte{'' if count == 1 else 's'}"
+    if count < 1 << 10:
+        return exact
+    if count < 1 << 30:
+        return f"{count >> 20}MiB ({exact})" if count >= 1 << 20 else f"{count >> 10}KiB ({exact})"
+    whole, rest = divmod(count, 1 << 30)
+    decimals = max(0, 3 - len(str(whole)))
+    fraction = f".{rest * 10**decimals >> 30:0{decimals}}" if decimals else ""
+    return f"{whole}{fraction}GiB ({exact})"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -70,7 +70,8 @@ TEST_CASE("the message for an unknown option names the nearest one") {
       {{"--log=", "ls"}, "--log has an empty value"},
       {{"--log", "-x", "ls"}, "-x is not an option"},
       {{"--limit", "", "ls"}, "--limit has an empty value"},
-      {{"--help=x"}, "--help is not an option"},
+      {{"--help=x"}, "--help: takes no value"},
+      {{"-Z", "ls"}, "-Z is not an option (`ration help run` lists them)"},
       {{"--\nx"}, "--\\x0ax is not an option"},
   };
   for (const auto &[line, says] : rows) {
