@@ -12,7 +12,7 @@
 
 namespace ration::cli {
 
-// "512MiB", "6.39GiB": at most seven characters below 1 TiB, truncated as all displayed sizes are. "-": no limit.
+// "512MiB", "6.40GiB": at most seven characters below 10,000 GiB, to the nearest; only nothing is "0B". "-": no limit.
 std::string short_bytes(std::uint64_t bytes);
 
 // "59s", "59m", "23h", "99d".
@@ -46,7 +46,7 @@ inline constexpr const char *kBarTitle = "MEMORY";
 Table process_table(const Usage &usage, const TableLook &look);
 Table group_table(const Usage &usage, const TableLook &look);
 
-// Processes, an empty line, groups; a table without rows is omitted.
+// Processes, an empty line, groups; a table without rows is omitted. Processes without a group are no group.
 std::vector<std::string> both_tables(const Usage &usage, std::size_t width);
 
 }  // namespace ration::cli
