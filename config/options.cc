@@ -25,8 +25,9 @@ static_assert(std::none_of(std::begin(kOptions), std::end(kOptions), [](const Op
 
 constexpr std::size_t kLongestName = 64;  // of ours; the cost of comparing is quadratic in the length
 
-// Levenshtein distance, one row at a time.
+// Levenshtein distance, one row at a time; to exchange two neighbours is one edit, too.
 std::size_t edits_between(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> before(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(last.begin(), last.end(), std::size_t{0});
@@ -35,7 +36,11 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const bool same = a[i - 1] == b[j - 1];
       row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
     }
+    before = last;
     last = row;
   }
   return last[b.size()];
@@ -88,8 +93,12 @@ std::string_view nearest_key(std::string_view key) {
 
 std::string_view near_word(std::string_view word, std::span<const std::string_view> words) {
   const std::string_view head = word.substr(0, kLongestName);
+  const std::size_t letters = head.size() - std::min(head.find_first_not_of('-'), head.size());
+  if (letters < 2) {
+    return {};  // one edit leads to any other letter
+  }
   std::string_view found;
-  std::size_t fewest = 1 + head.size() / 6;
+  std::size_t fewest = 1 + letters / 6;
   for (const std::string_view each : words) {
     if (const std::size_t edits = edits_between(head, each); edits <= fewest && (found.empty() || edits < fewest)) {
       found = each;

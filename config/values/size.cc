@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "config/values/ascii.h"
 #include "config/values/quotes.h"
@@ -246,12 +247,30 @@ std::string Size::text() const {
 }
 
 std::string show_bytes(std::uint64_t bytes) {
-  const std::uint64_t unit = bytes >= kMiB ? kMiB : bytes >= 1024 ? 1024 : 1;
-  std::string digits = std::to_string(bytes / unit);
-  for (std::size_t i = digits.size(); i > 3; i -= 3) {
-    digits.insert(i - 3, 1, ',');
+  constexpr std::uint64_t kKiB = 1024;
+  constexpr std::uint64_t kGiB = kKiB * kMiB;
+  const auto of = [bytes](std::uint64_t unit, std::uint64_t parts) {  // to the nearest
+    return bytes / unit * parts + (bytes % unit * parts + unit / 2) / unit;
+  };
+  if (bytes < kKiB) {
+    return std::to_string(bytes) + "B";
   }
-  return digits + (unit == kMiB ? " MiB" : unit == 1024 ? " KiB" : bytes == 1 ? " byte" : " bytes");
+  for (const auto &[unit, name] : {std::pair(kKiB, "KiB"), std::pair(kMiB, "MiB")}) {
+    if (of(unit, 1) < 1024) {
+      return std::to_string(of(unit, 1)) + name;
+    }
+  }
+  const std::size_t decimals = of(kGiB, 100) < 1000 ? 2 : of(kGiB, 10) < 1000 ? 1 : 0;  // three digits in all
+  const std::string digits = std::to_string(of(kGiB, decimals == 2 ? 100 : decimals == 1 ? 10 : 1));
+  std::string text = digits.substr(0, digits.size() - decimals);
+  text += decimals == 0 ? "" : ".";
+  text += digits.substr(digits.size() - decimals);
+  return text + "GiB";
+}
+
+std::string show_exact_bytes(std::uint64_t bytes) {
+  const std::string exact = std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
+  return bytes < 1024 ? exact : show_bytes(bytes) + " (" + exact + ")";
 }
 
 std::variant<Size, std::string> parse_size(std::string_view text) {

@@ -83,7 +83,7 @@ LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environmen
     return answer;
   }
   if (request.simulate) {
-    simulate(*request.simulate, library, folder.path(), environment);
+    simulate(request, library, folder.path(), environment);
   }
   // It joins groups of its own, with the limits that are asked for, and leaves nothing but its log.
   environment.set("RATION_STATE_DIR", folder.path());

@@ -47,6 +47,6 @@ int main(int argc, char **argv) {
     }
     return std::visit([](const auto &each) { return run_verb(each); }, request);
   } catch (const std::exception &error) {  // an error of ours, such as no memory; never the command's
-    return usage_error(error.what(), kOurError);
+    return usage_error((argc > 1 ? std::string(argv[1]) + ": " : "") + error.what(), kOurError);
   }
 }

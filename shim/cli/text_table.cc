@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "config/values/quotes.h"
-#include "config/values/size.h"
 
 namespace ration::cli {
 
@@ -112,10 +111,6 @@ std::size_t output_width() {
 std::size_t output_height() {
   const std::size_t height = output_size().ws_row;
   return height > 0 ? height : kUnlimitedWidth;
-}
-
-std::string exact(std::uint64_t bytes) {
-  return config::show_bytes(bytes) + " (" + std::to_string(bytes) + " bytes)";
 }
 
 std::string counted(std::uint64_t count, const std::string &one, const std::string &many) {

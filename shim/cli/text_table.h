@@ -37,9 +37,6 @@ struct Column {
 // "1 block", "2 blocks".
 std::string counted(std::uint64_t count, const std::string &one, const std::string &many);
 
-// "6,553 MiB (6871947673 bytes)"; truncated, and exact.
-std::string exact(std::uint64_t bytes);
-
 // Lines of `text`, broken at blanks, none longer than `width` (characters, indents included) unless a word is: such a
 // word has a line of its own. The first line begins with `first`, the others with as many blanks. Of readable() text.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::string_view first = {});

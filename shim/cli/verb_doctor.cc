@@ -27,7 +27,7 @@ int explain(const std::string &log, bool json) {
   LogReader reader(log);
   const auto read = read_log_end(reader);
   if (const auto *problem = std::get_if<LogProblem>(&read)) {
-    log_line((log.empty() ? "''" : log) + ": " + problem->line);
+    log_line("doctor: " + (log.empty() ? "''" : log) + ": " + problem->line);
     return problem->status;
   }
   const auto &end = std::get<LogEnd>(read);
@@ -80,7 +80,7 @@ int run_verb(const DoctorRequest &request) try {
   const int kinds =
       (request.coverage ? 1 : 0) + (request.log ? 1 : 0) + (request.pid ? 1 : 0) + (request.command.empty() ? 0 : 1);
   if (kinds > 1) {
-    log_line("doctor takes one of --coverage, --pid, a log, and a command behind --");
+    log_line("doctor: takes one of --coverage, --pid, a log, and a command behind --");
     return kUsageError;
   }
   if (request.pid && *request.pid < 1) {

@@ -132,11 +132,14 @@ int run_verb(const EnvRequest &request) try {
   set_flags(request.run, environment);
   std::vector<config::Problem> problems;
   const config::Settings settings = settings_of(request.run, environment, problems);
-  bool fatal = false;
+  std::vector<config::Problem> fatal_ones;
   for (const config::Problem &problem : problems) {
-    fatal = fatal || problem.fatal_for_cli;
-    log_line(problem.line);
+    if (problem.fatal_for_cli) {
+      fatal_ones.push_back(problem);
+    }
+    log_line("env: " + as_written(request.run, problem) + problem.line.substr(problem.written.size()));
   }
+  const bool fatal = !fatal_ones.empty();
   const Json devices = fatal ? Json::array() : ask_driver(request.run, environment);
   if (request.json) {
     // A value may hold any bytes; those that are not UTF-8 become the replacement character.
@@ -144,7 +147,7 @@ int run_verb(const EnvRequest &request) try {
   } else {
     print_table(settings, devices);
   }
-  return flush_stdout() && !fatal ? 0 : kOurError;
+  return !flush_stdout() ? kOurError : fatal ? status_of(request.run, fatal_ones) : 0;
 } catch (const Refusal &refusal) {  // of --sim
   if (!refusal.line.empty()) {
     log_line("env: " + refusal.line);

@@ -19,8 +19,8 @@ inline constexpr const char *kConvertFooter =
     "Examples:\n"
     "  ration run --stacks native --log run.jsonl -- ./train\n"
     "  ration convert run.jsonl --to chrome -o run.json        open it in ui.perfetto.dev\n"
-    "  ration convert run.jsonl --to pprof --at peak -o run.pb.gz && pprof -top run.pb.gz\n"
-    "  ration convert run.jsonl --to collapsed | flamegraph.pl --countname bytes >run.svg\n\n"
+    "  ration convert run.jsonl --to pprof --at peak -o run.pb.gz      `pprof -top run.pb.gz` reads it\n"
+    "  ration convert run.jsonl --to collapsed | flamegraph.pl >run.svg\n\n"
     "Exit status: 0; 2 a bad option, or no whole log; 125 the output could not be written.";
 
 inline constexpr const char *kCdiFooter =
@@ -38,8 +38,8 @@ inline constexpr const char *kCdiFooter =
     "Examples:\n"
     "  ration cdi 25% 50% small=2GiB -o /etc/cdi/ration.json\n"
     "  podman run --device nvidia.com/gpu=0 --device ration.dev/share=25pct IMAGE\n"
-    "  ration cdi 8GiB --enforce /etc/ration/cdi --state-dir /var/lib/ration -o /etc/cdi/ration.json\n"
-    "  ration cdi 50% --group lab --group-limit 90% --state-dir /var/lib/ration >/etc/cdi/ration.json\n\n"
+    "  ration cdi 8GiB --enforce /etc/ration/cdi -o /etc/cdi/ration.json\n"
+    "  ration cdi 50% --group lab --state-dir /var/lib/ration >ration.json\n\n"
     "Exit status: 0; 2 a bad option; 125 the output could not be written.";
 
 inline constexpr const char *kDoctorFooter =
@@ -52,7 +52,7 @@ inline constexpr const char *kDoctorFooter =
     "as that does, it takes back what dead processes held. Nothing else on the machine is changed. Each finding has a\n"
     "remedy and an ID, for scripts; trouble comes first.\n\n"
     "LOG, written with --log: which functions its program asked the driver for that Ration does not know, or not in\n"
-    "that version, what that means, and what can be done about it. A process that was killed has not written them.\n"
+    "that version, what that means, and what can be done about it. A process that was killed has not written them.\n\n"
     "--coverage prints, of each driver export that concerns memory: the CUDA version that introduced it, the action\n"
     "that it needs, what Ration does, and its tests. Actions:\n"
     "  POOL   allocates or frees device memory, which a pool can serve\n"

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/exit_status.h"
+#include "cli/help_formatter.h"
 #include "cli/log.h"
 #include "cli/manual/description.h"
 #include "cli/run/command_line.h"
@@ -41,7 +42,7 @@ constexpr const char *kExamples =
 constexpr const char *kRunFooter =
     "--wait=DURATION waits at most so long: 90s, 5m or 2h. What is waited for is then guaranteed to the command.\n"
     "The variable RATION_WAIT is another wait: of one allocation for memory of the group that others hold.\n"
-    "Simulated GPUs are those of one `ration run --sim`: what shares them runs within it.\n\n"
+    "Simulated GPUs are those of one `ration run --sim`: what shares them runs within it. No kernels run on them.\n\n"
     "Options after the command belong to the command. Every setting without an option here has a variable (ration env\n"
     "lists them); an option overrides its variable.\n\n"
     "Examples:\n"
@@ -112,7 +113,8 @@ constexpr const char *kCheckFooter =
     "was in pieces too small for a request that all of it would have served, at the refusal where that was most; 0%\n"
     "without such a refusal.\n\n"
     "Examples:\n"
-    "  ration run --log run.jsonl -- ./train; ration check run.jsonl --max-peak 6GiB --no-failures\n"
+    "  ration run --log run.jsonl -- ./train\n"
+    "  ration check run.jsonl --max-peak 6GiB --no-failures\n"
     "  ration check run.jsonl --no-leaks --max-fragmentation 5% --junit ration.xml\n\n"
     "Exit status: 0 all hold; 1 one does not; 2 a bad option, or no whole log; 125 the output could not be written.";
 
@@ -125,11 +127,12 @@ constexpr const char *kReportFooter =
     "needs no network, with memory over time, a map of the pool, a flame graph and a table of callers; it is replaced\n"
     "as a whole, or not at all.\n\n"
     "Examples:\n"
-    "  ration run --log run.jsonl -- ./train; ration report run.jsonl\n"
-    "  ration run --stacks native --log run.jsonl -- ./train; ration report run.jsonl --leaks\n"
+    "  ration run --stacks native --log run.jsonl -- ./train\n"
+    "  ration report run.jsonl\n"
+    "  ration report run.jsonl --leaks\n"
     "  ration report run.jsonl --by size\n"
     "  ration report run.jsonl* -o run.html      the logs of several processes on one axis of time\n"
-    "  ration report *.jsonl --json | jq '.logs[] | {log, peak: .devices[0].peak_bytes}'\n\n"
+    "  ration report *.jsonl --json | jq '.logs[].devices[0].peak_bytes'\n\n"
     "Exit status: 0; 2 a bad option, or no whole log; 125 the output could not be written.";
 
 constexpr const char *kReplayFooter =
@@ -142,7 +145,8 @@ constexpr const char *kReplayFooter =
     "The log is best one of a run without a limit. A program that asks how much is free, and takes that, has another\n"
     "log under another limit: `ration find-min` runs it.\n\n"
     "Examples:\n"
-    "  ration run --log run.jsonl -- ./train; ration replay run.jsonl --find-min\n"
+    "  ration run --log run.jsonl -- ./train\n"
+    "  ration replay run.jsonl --find-min\n"
     "  ration replay run.jsonl --limit 40% --mode direct\n"
     "  ration replay run.jsonl --find-min --json | jq .min_arena_bytes\n\n"
     "Exit status: 0 fits, or found; 1 does not fit; 2 a bad option, no whole log, or no answer (--mode async); 125 "
@@ -178,35 +182,23 @@ constexpr const char *kFindFaultsFooter =
     "  ration find-faults -- ./train --epochs 1\n"
     "  ration find-faults --sim 8GiB --first 20 --timeout 30s -- ./test\n"
     "  ration run --fail nth=3 -- ./test                    the run of the line whose NTH is 3, to look at it\n"
-    "  ration find-faults --json -- ./test | jq '.refusals[] | select(.outcome == \"crash\")'\n\n"
+    "  ration find-faults --json -- ./test | jq '.refusals[].outcome'\n\n"
     "Exit status: 0 no crash and no hang; 1 there was one; 2 a bad option; 125 the command fails with nothing "
     "refused;\n"
     "126, 127 as `ration run`; 128+N a signal ended it, and the command.";
 
+constexpr const char *kLogFile = "FILE";
 constexpr const char *kGroupingWords = "function|library|kind|stream|thread|size";
 
-// The usage line of a verb that runs a command.
-class RunFormatter : public CLI::Formatter {
- public:
-  std::string make_usage(const CLI::App *verb, std::string) const override {
-    return "Usage: ration " + verb->get_name() + " [OPTIONS] [--] COMMAND [ARGUMENTS...]\n";
-  }
-};
-
-class DoctorFormatter : public CLI::Formatter {
- public:
-  std::string make_usage(const CLI::App *, std::string) const override {
-    return "Usage: ration doctor [OPTIONS] [LOG | -- COMMAND [ARGUMENTS...]]\n";
-  }
-};
+constexpr const char *kCommandArguments = "[--] COMMAND [ARGUMENTS...]";
 
 // Their options beside those of `ration run`; nothing for other verbs.
 std::optional<VerbFlags> flags_of(const std::string &verb) {
   if (verb == "find-min") {
-    return VerbFlags{{"--tolerance", "--timeout"}, {"--json"}};
+    return VerbFlags{{"--tolerance", "--timeout"}, {"--json"}, "find-min"};
   }
   if (verb == "find-faults") {
-    return VerbFlags{{"--first", "--timeout"}, {"--json"}};
+    return VerbFlags{{"--first", "--timeout"}, {"--json"}, "find-faults"};
   }
   return verb == "run" ? std::optional(VerbFlags{{"--wait", "--summary"}, {"--wait", "-q", "--quiet"}}) : std::nullopt;
 }
@@ -241,7 +233,9 @@ void describe_flags(CLI::App &verb, Flags &flags) {
 void describe_simulation(CLI::App &verb, RunRequest &request) {
   verb.add_option_function<std::string>(
           "--sim", [&request](const std::string &value) { request.simulate = value; },
-          "run on simulated GPUs, without a real one: 8GiB, 2x8GiB or 8GiB,4GiB")
+          "run on simulated GPUs, without a real one: 8GiB, 2x8GiB or 8GiB,4GiB; for programs of the driver API, not "
+          "of "
+          "NVIDIA's runtime (libcudart)")
       ->type_name("[Nx]SIZE");
 }
 
@@ -257,10 +251,10 @@ void describe_run(CLI::App &verb, RunRequest &request) {
           "start when the guarantee, or the limit, fits into the group and the device: first come, first served")
       ->expected(0, 1)
       ->type_name("[=DURATION]");
-  verb.add_flag("-q,--quiet", request.quiet, "say nothing at the end");
+  add_flag(verb, "-q,--quiet", request.quiet, "say nothing at the end");
   verb.add_option("--summary", request.summary, "write what is said at the end into FILE, as JSON; json: on stderr")
       ->type_name("FILE|json");
-  verb.formatter(std::make_shared<RunFormatter>());
+  verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
   verb.footer(kRunFooter);
 }
 
@@ -270,35 +264,43 @@ void describe_timeout(CLI::App &verb, std::optional<std::string> &timeout) {
       ->type_name("DURATION");
 }
 
+// Options of `ration run` that each run has its own of: given however often, they are refused later.
+void hide_own(CLI::App &verb, std::initializer_list<const char *> options) {
+  for (const char *own : options) {
+    verb.get_option(own)->group("")->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
+}
+
 void describe_find_min(CLI::App &verb, FindMinRequest &request) {
+  request.run.verb = "find-min";
   verb.add_option("--tolerance", request.tolerance,
                   "how close to the smallest limit, in bytes or percent of it (default: 2MiB or 0.5%, the larger)")
       ->type_name("SIZE|PERCENT");
   describe_timeout(verb, request.timeout);
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
   describe_flags(verb, request.run.flags);
-  verb.get_option("--limit")->group("");  // each run has its own
+  hide_own(verb, {"--limit"});
   describe_simulation(verb, request.run);
-  verb.formatter(std::make_shared<RunFormatter>());
+  verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
   verb.footer(kFindMinFooter);
 }
 
 void describe_find_faults(CLI::App &verb, FindFaultsRequest &request) {
+  request.run.verb = "find-faults";
   verb.add_option("--first", request.first, "refuse only the first N allocations (default 100)")
       ->type_name("N")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
   describe_timeout(verb, request.timeout);
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
   describe_flags(verb, request.run.flags);
-  for (const char *own : {"--log", "--fail"}) {
-    verb.get_option(own)->group("");  // each run has its own
-  }
+  hide_own(verb, {"--log", "--fail"});
   describe_simulation(verb, request.run);
-  verb.formatter(std::make_shared<RunFormatter>());
+  verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
   verb.footer(kFindFaultsFooter);
 }
 
 void describe_env(CLI::App &verb, EnvRequest &request) {
+  request.run.verb = "env";
   add_flag(verb, "--json", request.json, "one JSON document, sizes in bytes");
   verb.add_flag("--answer-probe", request.answers_probe, "")->group("");              // not for people: driver_probe.h
   verb.add_flag("--answer-free-memory", request.answers_free_memory, "")->group("");  // the same: free_memory.h
@@ -309,6 +311,7 @@ void describe_env(CLI::App &verb, EnvRequest &request) {
   describe_simulation(verb, request.run);
   verb.remove_option(verb.get_option("--group-tree"));  // creates a tree; it sets nothing that is shown
   verb.add_option("COMMAND", request.run.command, "the command that the rules in settings files are matched against");
+  verb.formatter(std::make_shared<HelpFormatter>("[[--] COMMAND [ARGUMENTS...]]"));
   verb.footer(
       "Variables that a framework reads itself are not applied in a process that has loaded the framework.\n"
       "Below the settings: the driver's devices, and what a pool on each is made of. A first granule is tried when a\n"
@@ -327,7 +330,9 @@ void describe_config(CLI::App &verb, ConfigRequest &request) {
 }
 
 void describe_set(CLI::App &verb, SetRequest &request) {
-  verb.add_option("TARGET", request.target, "a group as `ration ps` names it, or the ID of a process")->required();
+  verb.add_option("TARGET", request.target, "a group as `ration ps` names it, or the ID of a process")
+      ->required()
+      ->type_name("GROUP|PID");
   verb.add_option("--limit", request.limit, "of all members of the group together, or of the process, on each device")
       ->type_name("SIZE|default");
   verb.add_option("--guarantee", request.guarantee, "what its group always leaves to the process, or to its run")
@@ -339,7 +344,8 @@ void describe_set(CLI::App &verb, SetRequest &request) {
 void describe_cdi(CLI::App &verb, CdiRequest &request) {
   verb.add_option("SHARE", request.shares,
                   "what the processes of one container may take together: 25%, 8GiB, small=2GiB")
-      ->required();
+      ->required()
+      ->type_name("SIZE");
   verb.add_option("--group", request.group, "a group of all containers that get a share")->type_name("NAME");
   verb.add_option("--group-limit", request.group_limit, "what they may take together")->type_name("SIZE");
   verb.add_option("--state-dir", request.state_folder,
@@ -359,6 +365,7 @@ void describe_ps(CLI::App &verb, PsRequest &request) {
   json->excludes(prometheus)->excludes(file);
   prometheus->excludes(file);
   add_flag(verb, "--all", request.all, "of all users, for root: their folders in /dev/shm, too");
+  verb.add_flag("--targets", request.targets, "")->group("");  // for completions: what `ration set` can change
   const CLI::callback_t keep = [&request](const CLI::results_t &values) {
     request.watch_seconds = 2;
     return values.front().empty() || CLI::detail::lexical_cast(values.front(), *request.watch_seconds);
@@ -385,16 +392,17 @@ void describe_doctor(CLI::App &verb, DoctorRequest &request) {
   verb.add_option("--pid", request.pid, "whether this process is held, and why not")->type_name("PID");
   add_flag(verb, "--coverage", request.coverage, "print what Ration does about each driver function");
   add_flag(verb, "--json", request.json, "one JSON object");
-  verb.add_option("LOG", request.log, "a log: which functions its program asked for that Ration does not know");
-  verb.formatter(std::make_shared<DoctorFormatter>());
+  verb.add_option("LOG", request.log, "a log: which functions its program asked for that Ration does not know")
+      ->type_name(kLogFile);
+  verb.formatter(std::make_shared<HelpFormatter>("[LOG | -- COMMAND [ARGUMENTS...]]"));
   verb.footer(kDoctorFooter);
 }
 
 void describe_check(CLI::App &verb, CheckRequest &request) {
-  verb.add_option("LOG", request.log, "the log of one process")->required();
+  verb.add_option("LOG", request.log, "the log of one process")->required()->type_name(kLogFile);
   verb.add_option("--max-peak", request.max_peak, "the most that its blocks may take at once")->type_name("SIZE");
-  verb.add_flag("--no-leaks", request.no_leaks, "every block of device memory was freed");
-  verb.add_flag("--no-failures", request.no_failures, "nothing was refused or failed");
+  add_flag(verb, "--no-leaks", request.no_leaks, "every block of device memory was freed");
+  add_flag(verb, "--no-failures", request.no_failures, "nothing was refused or failed");
   verb.add_option("--max-fragmentation", request.max_fragmentation, "free memory that was in too small pieces: 5%")
       ->type_name("PERCENT");
   verb.add_option("--junit", request.junit, "write a JUnit report, too")->type_name("FILE");
@@ -402,11 +410,11 @@ void describe_check(CLI::App &verb, CheckRequest &request) {
 }
 
 void describe_report(CLI::App &verb, ReportRequest &request) {
-  verb.add_option("LOG", request.logs, "logs, one of each process")->required();
+  verb.add_option("LOG", request.logs, "logs, one of each process")->required()->type_name(kLogFile);
   CLI::Option *by = verb.add_option("--by", request.by, "what blocks are put together by (default: function)")
                         ->type_name(kGroupingWords);
-  CLI::Option *leaks = verb.add_flag("--leaks", request.leaks, "only what was never freed, all of it");
-  CLI::Option *json = verb.add_flag("--json", request.json, "one JSON object, sizes in bytes")->excludes(leaks);
+  CLI::Option *leaks = add_flag(verb, "--leaks", request.leaks, "only what was never freed, all of it");
+  CLI::Option *json = add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes")->excludes(leaks);
   verb.add_option("-o,--output", request.page, "write a page for a browser: all logs, over time")
       ->type_name("FILE.html")
       ->excludes(by)
@@ -416,7 +424,7 @@ void describe_report(CLI::App &verb, ReportRequest &request) {
 }
 
 void describe_convert(CLI::App &verb, ConvertRequest &request) {
-  verb.add_option("LOG", request.log, "the log of one process")->required();
+  verb.add_option("LOG", request.log, "the log of one process")->required()->type_name(kLogFile);
   verb.add_option("--to", request.to, "the format")->required()->type_name("chrome|pprof|collapsed|torch|rmm-csv|csv");
   verb.add_option("-o,--output", request.output, "the file to write (default: standard output)")->type_name("FILE");
   verb.add_option("--at", request.at, "pprof: when its inuse_ types are of (default: end)")->type_name("end|peak");
@@ -426,8 +434,8 @@ void describe_convert(CLI::App &verb, ConvertRequest &request) {
 }
 
 void describe_diff(CLI::App &verb, DiffRequest &request) {
-  verb.add_option("A", request.before, "the log before")->required();
-  verb.add_option("B", request.after, "the log after, of the same program")->required();
+  verb.add_option("A", request.before, "the log before")->required()->type_name(kLogFile);
+  verb.add_option("B", request.after, "the log after, of the same program")->required()->type_name(kLogFile);
   verb.add_option("--by", request.by, "what blocks are put together by (default: function)")->type_name(kGroupingWords);
   verb.add_option("--fail-above", request.fail_above, "exit with 1 if a device's peak has grown by more")
       ->type_name("SIZE|PERCENT");
@@ -436,11 +444,11 @@ void describe_diff(CLI::App &verb, DiffRequest &request) {
 }
 
 void describe_replay(CLI::App &verb, ReplayRequest &request) {
-  verb.add_option("LOG", request.log, "the log of one process")->required();
+  verb.add_option("LOG", request.log, "the log of one process")->required()->type_name(kLogFile);
   CLI::Option *limit =
       verb.add_option("--limit", request.limit, "of each device (default: the one that the log was written under)")
           ->type_name("SIZE");
-  verb.add_flag("--find-min", request.find_min, "the smallest limit instead, to 0.05 %")->excludes(limit);
+  add_flag(verb, "--find-min", request.find_min, "the smallest limit instead, to 0.05 %")->excludes(limit);
   verb.add_option("--mode", request.mode, "how blocks would be served (default: pool)")->type_name("pool|direct|async");
   verb.add_option("--backing", request.backing, "what the pool would be made of (default: as in the log)")
       ->type_name("slab|vmm");
@@ -464,7 +472,9 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   }
   const int status = !words.empty() && words[0] == "run" ? kOurError : kUsageError;
   CLI::App app("A limit of GPU memory for every CUDA process", "ration");
-  app.set_version_flag("-V,--version", version);
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.set_help_flag("-h,--help", "print this help");  // verbs take it over, and the formatter
+  app.set_version_flag("-V,--version", version, "print the version and the build");
   const CLI::Option *described = app.add_flag("--describe")->group("");  // for the build: manual/description.h
   app.footer(kExamples);
   app.require_subcommand(0, 1);
@@ -514,8 +524,11 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
       each->command = command;
     }
   }
-  if (const auto dashes = std::find(own.begin(), own.end(), "--");
-      !own.empty() && own.front() == "doctor" && dashes != own.end()) {
+  const auto dashes = std::find(own.begin(), own.end(), "--");
+  if (std::any_of(own.begin(), dashes, [](const std::string &word) { return word.starts_with("--help="); })) {
+    return usage_error((own.front()[0] == '-' ? "" : own.front() + ": ") + "--help: takes no value", status);
+  }
+  if (!own.empty() && own.front() == "doctor" && dashes != own.end()) {
     if (dashes + 1 == own.end()) {
       return usage_error("doctor: no command after --", status);
     }
@@ -533,7 +546,12 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
     return *std::move(parsed);
   }
   if (described->count() > 0) {
-    std::cout << description_of(app, [](const std::string &verb) { return verb == "env" || flags_of(verb); }) << '\n';
+    const auto begins = [](const std::string &verb) {
+      return verb == "env" || flags_of(verb) ? CommandBegins::kAtFirstWord
+             : verb == "doctor"              ? CommandBegins::kBehindDashes
+                                             : CommandBegins::kNowhere;
+    };
+    std::cout << description_of(app, begins) << '\n';
     return 0;
   }
   std::cerr << app.help();

@@ -198,8 +198,8 @@ void refuse_guarantee_above_limit(const Wanted &limit, const Wanted &guarantee, 
     const std::optional<std::uint64_t> most = request.limit ? in_bytes(limit) : std::optional(use.limit);
     const std::optional<std::uint64_t> least = request.guarantee ? in_bytes(guarantee) : std::optional(guaranteed);
     if (most && least && *least > *most) {
-      throw "a guarantee of " + config::show_bytes(*least) + " is more than the limit of process " + request.target +
-          ", " + config::show_bytes(*most);
+      throw "a guarantee of " + config::show_exact_bytes(*least) + " is more than the limit of process " +
+          request.target + ", " + config::show_exact_bytes(*most);
     }
   }
 }
@@ -214,8 +214,9 @@ std::string left_in_groups(const std::string &folder, std::uint64_t identity) {
     }
     for (const ledger::GroupDevice &device : group.devices) {
       if (device.limit != ledger::kNoLimit) {
-        text += (text.empty() ? "" : ", ") + config::show_bytes(device.limit - std::min(device.limit, device.claimed)) +
-                " of " + config::show_bytes(device.limit) + " are left in group " + group.name + " on " + device.uuid;
+        text += (text.empty() ? "" : ", ") +
+                config::show_exact_bytes(device.limit - std::min(device.limit, device.claimed)) + " of " +
+                config::show_exact_bytes(device.limit) + " are left in group " + group.name + " on " + device.uuid;
       }
     }
   }

@@ -14,6 +14,7 @@ namespace ration::cli {
 using Flags = std::vector<std::pair<const config::Option *, std::string>>;  // as given
 
 struct RunRequest {
+  std::string verb = "run";  // whose line it is, and who says what is wrong with it
   Flags flags;
   std::optional<std::string> simulate;
   std::optional<std::string> wait;  // for room, at most so long; empty: as long as it takes
@@ -56,6 +57,7 @@ struct PsRequest {
   std::optional<std::string> textfile;
   std::optional<double> watch_seconds;  // none: print once
   bool all = false;                     // users
+  bool targets = false;                 // for completions of shells
 };
 
 struct TopRequest {

@@ -80,7 +80,8 @@ std::string wrong_words(const CLI::App &app, const std::vector<std::string> &wor
     return begin + unknown_option(*verb, help, unknown);
   }
   if (dynamic_cast<const CLI::ExtrasError *>(&error) != nullptr) {
-    const std::vector<std::string> extras = verb->remaining();
+    std::vector<std::string> extras = verb->remaining();
+    extras = extras.empty() ? app.remaining() : extras;  // what stands behind -- is the command's own
     return begin + (extras.empty() ? error.what()
                                    : config::quoted(extras.front()) + " is one argument too many (`" + help + "`)");
   }
@@ -88,6 +89,9 @@ std::string wrong_words(const CLI::App &app, const std::vector<std::string> &wor
   constexpr std::string_view kNotConverted = "Could not convert: ";
   if (said.starts_with(kNotConverted)) {
     said = said.substr(kNotConverted.size()) + " cannot be read";
+  }
+  if (const std::size_t lacking = said.find(": 1 required "); lacking != std::string::npos) {
+    said = said.substr(0, lacking) + " needs a value";
   }
   if (const std::size_t twice = said.find(": At Most 1 required"); twice != std::string::npos) {
     said = said.substr(0, twice) + ": given more than once";

@@ -84,8 +84,10 @@ void Journal::describe(std::vector<DeviceFacts> devices, int driver_version) noe
     tally.limit.store(device.limit, std::memory_order_relaxed);
     tally.limit_asked.store(device.limit_asked ? 1 : 0, std::memory_order_relaxed);
     tally.group_limit.store(device.group_limit, std::memory_order_relaxed);
+    device.uuid.copy(tally_->uuids[device.ordinal], sizeof(tally_->uuids[device.ordinal]));
   }
-  tally_->device_count.store(static_cast<std::uint32_t>(devices.size()), std::memory_order_relaxed);
+  // Pairs with read_summary().
+  tally_->device_count.store(static_cast<std::uint32_t>(devices.size()), std::memory_order_release);
   if (logging_ && !is_inherited()) {
     Meta meta = options_.meta;
     const bool another = std::all_of(devices.begin(), devices.end(), [&](const DeviceFacts &device) {
@@ -138,7 +140,7 @@ void Journal::count(const Alloc &event) {
     bump(tally.stitched);
   }
   if (event.source == Source::driver) {
-    gain(tally.reserved_bytes, tally.reserved_peak_bytes, event.size);
+    gain_reserved(event.device, event.size);
   }
 }
 
@@ -167,7 +169,7 @@ void Journal::count(const Oom &event) {
 
 void Journal::count(const SlabAlloc &event) {
   DeviceTally &tally = tally_->devices[event.device];
-  gain(tally.reserved_bytes, tally.reserved_peak_bytes, event.size);
+  gain_reserved(event.device, event.size);
   if (event.granule) {
     gain(tally.granules, tally.granules_peak, 1);
   }
@@ -184,7 +186,7 @@ void Journal::count(const SlabFree &event) {
 void Journal::count(const Sample &event) {
   DeviceTally &tally = tally_->devices[event.device];
   if (event.pool_reserved > event.before) {
-    gain(tally.reserved_bytes, tally.reserved_peak_bytes, event.pool_reserved - event.before);
+    gain_reserved(event.device, event.pool_reserved - event.before);
   } else {
     tally.reserved_bytes.fetch_sub(event.before - event.pool_reserved, std::memory_order_relaxed);
   }

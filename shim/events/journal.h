@@ -73,6 +73,20 @@ class Journal {
     tally_->devices[device].overhead_unmeasured.fetch_add(1, std::memory_order_relaxed);
   }
 
+  // Called with `of` and a device after each event that says that the process holds more of it.
+  using Taken = void (*)(void *of, int device);
+  void when_taken(Taken taken, void *of) noexcept {
+    taken_of_ = of;
+    taken_.store(taken, std::memory_order_release);  // pairs with gain_reserved()
+  }
+
+  // One of the process's groups, in the totals; and where its figures on a device belong. REQUIRES: group <
+  // kMostGroups.
+  void name_group(unsigned group, std::uint32_t kind, const std::string &name) noexcept {
+    publish_group(*tally_, group, kind, name);
+  }
+  GroupFigures &group_figures(unsigned group, int device) noexcept { return tally_->group_figures[device][group]; }
+
   // Writes the `end` record. Later events (destructors run after atexit handlers) rewrite it, so the last line stays a
   // correct `end`. `asked` may be null; it outlives the journal.
   void end(const RationCoverage *asked) noexcept;
@@ -90,6 +104,12 @@ class Journal {
   static void raise_to(std::atomic<std::uint64_t> &peak, std::uint64_t value) {
     std::uint64_t before = peak.load(std::memory_order_relaxed);
     while (before < value && !peak.compare_exchange_weak(before, value, std::memory_order_relaxed)) {
+    }
+  }
+  void gain_reserved(int device, std::uint64_t more) {
+    gain(tally_->devices[device].reserved_bytes, tally_->devices[device].reserved_peak_bytes, more);
+    if (const Taken taken = taken_.load(std::memory_order_acquire)) {
+      taken(taken_of_, device);
     }
   }
   static void count_alloc(DeviceTally &tally, std::uint64_t bytes) {
@@ -131,6 +151,8 @@ class Journal {
   Process process_;
   std::uint64_t start_ns_;
   SummaryPage *tally_;
+  std::atomic<Taken> taken_{nullptr};
+  void *taken_of_ = nullptr;
   AskedNames asked_names_;
   bool logging_ = false;
   std::unique_ptr<CallStacks> stacks_;  // null: none are asked for

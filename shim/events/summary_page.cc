@@ -67,6 +67,19 @@ std::uint64_t load(const std::atomic<std::uint64_t> &value) {
   return value.load(std::memory_order_relaxed);
 }
 
+std::vector<Summary::Group> groups_in(const SummaryPage &page, int device) {
+  std::vector<Summary::Group> groups;
+  for (unsigned i = 0; i < kMostGroups; ++i) {
+    const SummaryPage::Group &group = page.groups[i];
+    if (group.is_written.load(std::memory_order_acquire) != 0) {
+      const GroupFigures &figures = page.group_figures[device][i];
+      groups.push_back({group.kind, std::string(group.name, strnlen(group.name, sizeof(group.name))),
+                        load(figures.limit), load(figures.most_claimed)});
+    }
+  }
+  return groups;
+}
+
 }  // namespace
 
 SummaryPage *create_summary_page(const std::string &directory, std::int64_t pid, const std::string &program) {
@@ -84,6 +97,13 @@ SummaryPage *create_summary_page(const std::string &directory, std::int64_t pid,
   std::strncpy(page->program, program.c_str(), sizeof(page->program) - 1);
   page->magic.store(SummaryPage::kMagic, std::memory_order_release);  // pairs with the acquire in read_summary
   return page;
+}
+
+void publish_group(SummaryPage &page, unsigned number, std::uint32_t kind, const std::string &name) {
+  SummaryPage::Group &group = page.groups[number];
+  group.kind = kind;
+  name.copy(group.name, sizeof(group.name));
+  group.is_written.store(1, std::memory_order_release);  // pairs with the acquire in groups_in
 }
 
 void publish_log(SummaryPage &page, const std::string &path) {
@@ -155,7 +175,9 @@ bool read_summary(const std::string &file, Summary &summary) {
                              {},
                              tally.overhead_unmeasured.load(std::memory_order_relaxed),
                              load(page->refused[i].largest),
-                             load(page->refused[i].lacking)};
+                             load(page->refused[i].lacking),
+                             std::string(page->uuids[i], strnlen(page->uuids[i], sizeof(page->uuids[i]))),
+                             groups_in(*page, i)};
       for (int reason = 0; reason < kReasonCount; ++reason) {
         device.denied[reason] = load(tally.denied[reason]);
       }

@@ -9,12 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "base/group_figures.h"
 #include "events/event.h"
 
 namespace ration::events {
 
 inline constexpr int kMaxTalliedDevices = 128;
 inline constexpr unsigned kMostUnknown = 3;  // names of functions that are kept
+inline constexpr unsigned kMostGroups = 8;   // of a process
 
 // The fields that every allocation and free changes share one cache line.
 struct DeviceTally {
@@ -40,7 +42,7 @@ struct DeviceTally {
 
 struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
-  static constexpr std::uint32_t kVersion = 10;
+  static constexpr std::uint32_t kVersion = 11;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is incomplete
   std::uint32_t version;
@@ -71,6 +73,14 @@ struct SummaryPage {
   struct Refused {
     std::atomic<std::uint64_t> largest, lacking;
   } refused[kMaxTalliedDevices];
+  // The groups that the process is in, and what it saw of them. `kind` is of ledger::GroupKind.
+  struct Group {
+    std::atomic<std::uint32_t> is_written;
+    std::uint32_t kind;
+    char name[72];
+  } groups[kMostGroups];
+  GroupFigures group_figures[kMaxTalliedDevices][kMostGroups];
+  char uuids[kMaxTalliedDevices][48];  // of the devices, as the driver prints them; written before device_count
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(offsetof(SummaryPage, pid) == 16 && offsetof(SummaryPage, device_count) == 72 &&
@@ -80,6 +90,12 @@ static_assert(offsetof(SummaryPage, pid) == 16 && offsetof(SummaryPage, device_c
 
 // A copy of a page.
 struct Summary {
+  struct Group {
+    std::uint32_t kind;
+    std::string name;
+    std::uint64_t limit;         // 0: none
+    std::uint64_t most_claimed;  // by all members
+  };
   struct Device {
     std::uint64_t total, limit, live_bytes, live_count, peak_bytes, allocs, frees;
     bool limit_asked;
@@ -91,6 +107,8 @@ struct Summary {
     std::uint64_t overhead[kOverheadKinds];
     std::uint32_t overhead_unmeasured;
     std::uint64_t largest_refused, most_lacking;
+    std::string uuid;
+    std::vector<Group> groups;
   };
   std::int64_t pid = 0;
   std::string program;
@@ -107,6 +125,9 @@ struct Summary {
 // ran under this ID, or that runs under it in another namespace. Private memory where that fails or `directory` is
 // empty. Never unmapped. nullptr only if no memory can be mapped.
 SummaryPage *create_summary_page(const std::string &directory, std::int64_t pid, const std::string &program);
+
+// Names one of the groups of the process. REQUIRES: number < kMostGroups.
+void publish_group(SummaryPage &page, unsigned number, std::uint32_t kind, const std::string &name);
 
 // Says in the page where the process writes its log.
 void publish_log(SummaryPage &page, const std::string &path);

@@ -36,6 +36,34 @@ bool Account::share(Membership *membership, int device) {
   return true;
 }
 
+void Account::leave_figures(const Membership *membership, GroupFigures *figures) {
+  for (int i = 0; i < shares(); ++i) {
+    if (shares_[i].membership == membership) {
+      shares_[i].figures.store(figures, std::memory_order_release);  // pairs with leave_figures_of()
+      leave_figures_of(shares_[i]);
+    }
+  }
+}
+
+void Account::note_groups() const {
+  for (int i = 0; i < shares(); ++i) {
+    leave_figures_of(shares_[i]);
+  }
+}
+
+void Account::leave_figures_of(const Share &share) {
+  GroupFigures *const figures = share.figures.load(std::memory_order_acquire);
+  if (figures == nullptr) {
+    return;
+  }
+  const std::uint64_t limit = share.membership->limit(share.device);
+  figures->limit.store(limit == kNoLimit ? 0 : limit, std::memory_order_relaxed);
+  const std::uint64_t claimed = share.membership->total(share.device);
+  std::uint64_t most = figures->most_claimed.load(std::memory_order_relaxed);
+  while (most < claimed && !figures->most_claimed.compare_exchange_weak(most, claimed, std::memory_order_relaxed)) {
+  }
+}
+
 bool Account::reserve_own(std::uint64_t bytes) {
   std::uint64_t held = charged_.load(std::memory_order_relaxed);
   for (;;) {
@@ -93,6 +121,7 @@ ReserveOutcome Account::reserve(std::uint64_t bytes, Effort effort) {
   for (int i = 0; i < shares(); ++i) {
     const ReserveOutcome outcome = reserve_in(shares_[i], bytes, effort, totals);
     if (outcome != ReserveOutcome::granted) {
+      leave_figures_of(shares_[i]);
       while (--i >= 0) {
         shares_[i].membership->release(shares_[i].device, bytes);
       }

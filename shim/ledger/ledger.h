@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/group_figures.h"
 #include "ledger/changes.h"
 #include "ledger/membership.h"
 #include "ledger/transits.h"
@@ -35,6 +36,11 @@ class Account {
   // at a time.
   bool share(Membership *membership, int device);
   bool is_shared_with(const Membership *membership) const;
+  // Leaves there what it sees of a group that it is shared with: now, whenever that refuses, and in note_groups().
+  // REQUIRES: `figures` is never freed.
+  void leave_figures(const Membership *membership, GroupFigures *figures);
+  // After memory was taken: not before, because what is only reserved may not be had.
+  void note_groups() const;
   // A closed account refuses everything: a group that was asked for cannot be joined.
   void close(bool closed = true) { closed_.store(closed, std::memory_order_relaxed); }
 
@@ -149,10 +155,12 @@ class Account {
     int device = 0;
     int tree = -1;  // the share of the tree whose guarantee covers this process; -1: of none
     std::atomic<std::uint64_t> seen_wish{0};
+    std::atomic<GroupFigures *> figures{nullptr};
   };
   int shares() const { return share_count_.load(std::memory_order_acquire); }  // pairs with share()
   bool reserve_own(std::uint64_t bytes);
   ReserveOutcome reserve_in(const Share &share, std::uint64_t bytes, Effort effort, std::uint64_t *totals);
+  static void leave_figures_of(const Share &share);
   // What the tree holds whose guarantee covers this process in that share.
   std::uint64_t held_by_tree(const Share &share) const;
   std::uint64_t available_in(const Share &share) const;

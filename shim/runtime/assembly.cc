@@ -70,7 +70,27 @@ void Assembly::describe() {
       device.backing = policy::name_of(pools.backing_on(known->handle, device.backing_reason));
     }
   }
+  name_groups(facts);
   journal.describe(std::move(facts), version);
+}
+
+void Assembly::name_groups(const std::vector<events::DeviceFacts> &facts) {
+  unsigned number = 0;
+  const auto &joined = ledger.memberships();
+  for (auto each = joined.rbegin(); each != joined.rend() && number < events::kMostGroups; ++each) {
+    if ((*each)->kind() == ledger::GroupKind::kNone) {
+      continue;
+    }
+    journal.name_group(number, static_cast<std::uint32_t>((*each)->kind()), (*each)->name());
+    for (const events::DeviceFacts &device : facts) {
+      ledger.account(device.ordinal).leave_figures(each->get(), &journal.group_figures(number, device.ordinal));
+    }
+    ++number;
+  }
+  if (number != 0) {
+    journal.when_taken([](void *of, int device) { static_cast<ledger::Ledger *>(of)->account(device).note_groups(); },
+                       &ledger);
+  }
 }
 
 }  // namespace ration::runtime

@@ -42,6 +42,8 @@ struct Assembly {
 
   // Writes the log's first line, where the driver can be asked about the devices that it names.
   void describe();
+  // In the totals, for the summary of `ration run`.
+  void name_groups(const std::vector<events::DeviceFacts> &devices);
 
   const Birthplace birthplace;
   const bool async_mode;

@@ -241,11 +241,11 @@ def refused(folder):
     """A test that was refused memory says what, and who holds what; one that cannot be limited does not run."""
     out = run(folder, FAILS, status=1)
     expect("outcomes", outcomes(out), {"failed": 6})
-    says(out, r"- GPU memory -", r"cuMemAlloc_v2 of 200 MiB \(\d+ bytes\) on device 0 was refused \(limit\): the process used 900 MiB",
-         r"this process held then:\n  900 MiB \(\d+ bytes\) in 3 blocks on device 0 "
+    says(out, r"- GPU memory -", r"cuMemAlloc_v2 of 200MiB \(\d+ bytes\) on device 0 was refused \(limit\): the process used 900MiB",
+         r"this process held then:\n  900MiB \(\d+ bytes\) in 3 blocks on device 0 "
          r"from \S*gpu_job.py:\d+ in take, called at test_0.py:\d+ in ",
-         r"holders of the device:\n  \S+ \(pid \d+, this test's process\) holds 1,024 MiB",
-         r"was ended by SIGSEGV before the test was over\ncuMemAlloc_v2 of 2,048 MiB",
+         r"holders of the device:\n  \S+ \(pid \d+, this test's process\) holds 1.00GiB",
+         r"was ended by SIGSEGV before the test was over\ncuMemAlloc_v2 of 2.00GiB",
          r"this test was not run: .*it does not begin with a number", r"takes one limit", r"unknown setting 'limt'")
     expect("reports of memory", out.count("- GPU memory -"), 1)
     out = run(folder, "def test_refused(): assert gpu_job.take(8 << 30)[0] == 0\n", "-n", "2", "--ration", "1GiB", status=1)
@@ -273,7 +273,7 @@ def leaks(folder):
         section = out.partition("GPU memory left behind")[2].splitlines()
         section = [line for line in section if "::" in line]
         expect_that(f"two lines: {section}", len(section) == 2)
-        says(section[0], rf"^test_\d.py::test_leaks: 69 MiB \({69 * MIB} bytes\) in 2 blocks on device 0 "
+        says(section[0], rf"^test_\d.py::test_leaks: 69MiB \({69 * MIB} bytes\) in 2 blocks on device 0 "
                          r"from \S*gpu_job.py:\d+ in take, called at test_\d.py:\d+ in test_leaks")
         says(section[1], r"::test_gives_back_later: 1,\d\d\d bytes in 1 block")
     out = run(folder, "def test_clean(): gpu_job.give_back(gpu_job.take(1 << 20)[1])\n", "--ration-leaks")

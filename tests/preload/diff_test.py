@@ -64,7 +64,7 @@ def grown(folder):
     for limit, status in (("20%", 1), ("1024KiB", 1), ("2MiB", 0), (str(2 * MIB - 1), 1), ("0.9", 1), ("0%", 1)):
         said = ration("diff", first, second, "--fail-above", limit, status=status).splitlines()
         expect(f"reasons with {limit}", [line for line in said if line.startswith("--fail-above: device 1: ")],
-               [f"--fail-above: device 1: the peak has grown by 2 MiB (2097152 bytes), more than {limit}"] if status else [])
+               [f"--fail-above: device 1: the peak has grown by 2MiB (2097152 bytes), more than {limit}"] if status else [])
     expect("no growth", json.loads(ration("diff", second, first, "--json", "--fail-above", "0%"))["fails"], False)
     expect("growth", json.loads(ration("diff", first, second, "--json", "--fail-above", "0%", status=1))["fails"], True)
 

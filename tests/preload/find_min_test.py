@@ -27,7 +27,7 @@ def fixed_need(_):
     runs = [line for line in said if line.startswith("find-min: ")]
     expect_that(f"the first run is without a limit: {runs[0]}", runs[0].startswith("find-min: no limit: succeeds"))
     expect_that(f"one byte less was tried: {runs}", any(f"({NEEDED - 1} bytes): fails, killed by signal 11" in line for line in runs))
-    expect_that(f"the last run is with the limit found: {runs[-1]}", runs[-1].startswith(f"find-min: once more, limit 48 MiB ({NEEDED} bytes): succeeds"))
+    expect_that(f"the last run is with the limit found: {runs[-1]}", runs[-1].startswith(f"find-min: once more, limit 48MiB ({NEEDED} bytes): succeeds"))
     expect("the output of the first run alone is shown", said.count("add_vectors: done"), 1)
 
 

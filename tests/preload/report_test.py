@@ -132,7 +132,7 @@ def host_memory(folder):
     expect("sums of the device", (report["peak_bytes"], report["allocs"], report["frees"]),
            (added_up(records)[0], 1, of_type(records, "end")[0]["frees"]))
     text = ration("report", log, "--leaks")
-    expect_that(f"device memory in {text}", f"1 block not freed, 2 MiB ({2 * MIB} bytes)" in text)
+    expect_that(f"device memory in {text}", f"1 block not freed, 2MiB ({2 * MIB} bytes)" in text)
     expect_that(f"host memory in {text}", f"1 block of pinned host memory not freed, 5 MiB ({5 * MIB} bytes)" in text)
     expect_that("a table", "HOST MEMORY NOT FREED" in ration("report", log))
 

@@ -161,12 +161,12 @@ def doctor_of_no_log(folder):
         for json_too in ([], ["--json"]):
             done = ration("doctor", other, *json_too, status=status)
             expect("stdout", done.stdout, "")
-            expect_that(f"{why!r} is one line on {done.stderr!r}", done.stderr.startswith(f"ration: {other}: {why}") and done.stderr.count("\n") == 1)
+            expect_that(f"{why!r} is one line on {done.stderr!r}", done.stderr.startswith(f"ration: doctor: {other}: {why}") and done.stderr.count("\n") == 1)
     for path, why in ((folder, "Is a directory"), (other.with_name("none"), "No such file or directory")):
-        expect("stderr", ration("doctor", path, status=2).stderr, f"ration: {path}: {why}\n")
+        expect("stderr", ration("doctor", path, status=2).stderr, f"ration: doctor: {path}: {why}\n")
     newer = lines[0].replace("ration.events/1", "ration.events/2")
     other.write_text(newer + "".join(lines[1:]))
-    expect("stderr", ration("doctor", other, status=2).stderr, f"ration: {other}: a newer version of Ration wrote it, as ration.events/2: "
+    expect("stderr", ration("doctor", other, status=2).stderr, f"ration: doctor: {other}: a newer version of Ration wrote it, as ration.events/2: "
            "this one reads ration.events/1\n")
 
 

@@ -1,40 +1,103 @@
 #!/usr/bin/env python3
 """What the command says of a line that it cannot parse: one line, which begins with the verb and names what is wrong; with what
 was likely meant only where that is near. Exit status 125 of `ration run`, which starts nothing, 2 of the others."""
+import json
 import subprocess
 
-from harness import BUILD, HANG, clean_environment, expect, main
+from harness import BUILD, HANG, command_environment, expect, expect_that, main
 
 LINES = {
     "-x": "-x is not an option (`ration help` lists them)",
     "reprot": "unknown verb 'reprot'; the nearest is report",
+    "rnu": "unknown verb 'rnu'; the nearest is run",
     "launch": "unknown verb 'launch' (`ration help` lists them)",
+    "x": "unknown verb 'x' (`ration help` lists them)",
     "help reprot": "help: unknown verb 'reprot'; the nearest is report",
     "ps --jsn": "ps: --jsn is not an option; the nearest is --json",
     "ps --colour": "ps: --colour is not an option (`ration help ps` lists them)",
+    "ps --fail": "ps: --fail is not an option (`ration help ps` lists them)",
     "ps a b": 'ps: "a" is one argument too many (`ration help ps`)',
+    "ps -- -x": 'ps: "-x" is one argument too many (`ration help ps`)',
     "set lab --lmit 3GiB": "set: --lmit is not an option; the nearest is --limit",
     "set": "set: TARGET is required",
+    "set lab --limit": "set: --limit needs a value",
     "top --interval x": "top: --interval = x cannot be read",
     "check a.jsonl --max-peek=3GiB": "check: --max-peek is not an option; the nearest is --max-peak",
     "convert a.jsonl": "convert: --to is required",
+    "doctor missing.jsonl": "doctor: missing.jsonl: No such file or directory",
+    "doctor --pid 1 --coverage": "doctor: takes one of --coverage, --pid, a log, and a command behind --",
+    "env --wait=3s": "env: --wait is not an option (`ration help env` lists them)",
     "find-min --toleranse 3 ls": "find-min: --toleranse is not an option; the nearest is --tolerance",
+    "find-min --everything ls": "find-min: --everything is not an option (`ration help find-min` lists them)",
+    "find-min --wait ls": "find-min: --wait is an option of `ration run` alone",
+    "find-faults --wait=3s ls": "find-faults: --wait is an option of `ration run` alone",
+    "find-faults -q ls": "find-faults: -q is an option of `ration run` alone",
+    "find-min --limit 1g --limit 2g ls": "find-min: --limit cannot be given: each run has its own",
+    "find-min --mode fast ls": "find-min: --mode fast: it must be one of pool, async, direct",
     "run --lmit 3GiB ls": "run: --lmit is not an option; the nearest is --limit",
-    "run --everything ls": "run: --everything is not an option (`ration run --help` lists those of `ration run`)",
+    "run -limit 3GiB ls": "run: -limit is not an option; the nearest is --limit",
+    "run -Z ls": "run: -Z is not an option (`ration help run` lists them)",
+    "run --everything ls": "run: --everything is not an option (`ration help run` lists them)",
     "run --limit 1g --limit 2g ls": "run: --limit: given more than once",
 }
+# Lines of which the command is missing, with their status: that of the shell.
+COMMANDS = {
+    "find-min missing": ("find-min: missing: not found in PATH", 127),
+    "find-faults ./missing": ("find-faults: ./missing: No such file or directory", 127),
+    "run missing": ("run: missing: not found in PATH", 127),
+}
+DESCRIBED = json.loads(subprocess.run([BUILD / "bin/ration", "--describe"], capture_output=True, check=True).stdout)
+VERBS = {verb["name"]: verb for verb in DESCRIBED["verbs"]}
+# Arguments with which a verb could be used, before and after its options.
+ARGUMENTS = {"run": "-- true", "find-min": "-- true", "find-faults": "-- true", "set": "lab", "report": "a", "check": "a",
+             "convert": "a --to csv", "replay": "a", "diff": "a b", "cdi": "8GiB"}
 
 
-def ration(line):
-    return subprocess.run([BUILD / "bin/ration", *line.split()], env=clean_environment(), stdin=subprocess.DEVNULL, capture_output=True,
-                          text=True, timeout=HANG, check=False)
+def ration(*words):
+    return subprocess.run([BUILD / "bin/ration", *words], env=command_environment(), stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=HANG, check=False)
 
 
-def said(line, sentence):
+def said(line, sentence, status=None):
     def case(_):
-        done = ration(line)
+        done = ration(*line.split())
         expect("stderr", done.stderr, f"ration: {sentence}\n")
-        expect("stdout and status", (done.stdout, done.returncode), ("", 125 if line.startswith("run ") else 2))
+        expect("stdout and status", (done.stdout, done.returncode), ("", status or (125 if line.startswith("run ") else 2)))
+    return case
+
+
+def mistakes(verb):
+    """(words after the verb, what the line says behind the verb)"""
+    arguments = ARGUMENTS.get(verb, "").split()
+    yield ["--nonsense", *arguments], f"--nonsense is not an option (`ration help {verb}` lists them)"
+    yield ["--nonsense=3", *arguments], f"--nonsense is not an option (`ration help {verb}` lists them)"
+    yield ["--help=x", *arguments], "--help: takes no value"
+    for option in VERBS[verb]["options"]:
+        name = option["names"][-1]
+        if name == "--help":
+            continue
+        if option["value"] is None:
+            yield [f"{name}=3", *arguments], f"{name}: takes no value"
+        elif not option["value_is_optional"]:
+            line = [name] if arguments[:1] == ["--"] else [*arguments, name]
+            yield line, f"{name} needs a value"
+    if not VERBS[verb]["command"] and not any(each["repeats"] for each in VERBS[verb]["arguments"]):
+        yield [*arguments, "more"], f'"more" is one argument too many (`ration help {verb}`)'
+    for argument in VERBS[verb]["arguments"]:
+        if argument["required"]:
+            yield [], f"{argument['name']} is required"
+            break
+
+
+def each_mistake(verb):
+    def case(_):
+        count = 0
+        for words, sentence in mistakes(verb):
+            done = ration(verb, *words)
+            expect(f"{verb} {words}", (done.stdout, done.stderr, done.returncode),
+                   ("", f"ration: {verb}: {sentence}\n", 125 if verb == "run" else 2))
+            count += 1
+        expect_that("several kinds of mistakes", count >= 4)
     return case
 
 
@@ -42,4 +105,21 @@ def version(_):
     expect("-V", ration("-V").stdout, ration("--version").stdout)
 
 
-main({line: said(line, sentence) for line, sentence in LINES.items()} | {"version": version})
+def values(_):
+    """An option with a wrong value is a wrong line; a variable is not."""
+    for verb in ("run", "env", "find-min", "find-faults"):
+        for option in ("--sim 2x", "--group x/y", "--mode fast", *(["--group-tree=x"] if verb != "env" else [])):
+            done = ration(verb, *option.split(), "--", "true")
+            expect_that(done.stderr, done.stderr.startswith(f"ration: {verb}: {option}: ") and done.stderr.count("\n") == 1)
+            expect("status", done.returncode, 125 if verb == "run" else 2)
+    for verb in ("env", "find-min", "find-faults"):
+        done = subprocess.run([BUILD / "bin/ration", verb, "--", "true"], env=command_environment() | {"RATION_MODE": "fast"},
+                              capture_output=True, text=True, timeout=HANG, check=False)
+        expect_that(done.stderr, done.stderr.startswith(f"ration: {verb}: RATION_MODE=fast: it must be one of"))
+        expect("status", done.returncode, 125)
+        expect("lines", done.stderr.count("\n"), 1)
+
+
+main({line: said(line, sentence) for line, sentence in LINES.items()}
+     | {line: said(line, *sentence_and_status) for line, sentence_and_status in COMMANDS.items()}
+     | {f"mistakes of {verb}": each_mistake(verb) for verb in VERBS} | {"version": version, "values of variables": values})

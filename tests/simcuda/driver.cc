@@ -87,13 +87,6 @@ CUresult cuDriverGetVersion(int *driverVersion) {
   return CUDA_SUCCESS;
 }
 
-// The real driver's private tables are not part of the public API and are not simulated.
-CUresult cuGetExportTable(const void **ppExportTable, const CUuuid *pExportTableId) {
-  static_cast<void>(ppExportTable);
-  static_cast<void>(pExportTableId);
-  return CUDA_ERROR_NOT_FOUND;
-}
-
 CUresult device_of(CUdevice ordinal, Device **device) {
   if (ordinal < 0 || static_cast<std::size_t>(ordinal) >= driver().devices.size()) return CUDA_ERROR_INVALID_DEVICE;
   *device = &driver().devices[static_cast<std::size_t>(ordinal)];

@@ -149,6 +149,7 @@ Settings *read() {
   read->nvml_reversed = text_of("SIMCUDA_NVML_ORDER") == "reversed";
   read->machine = text_of("SIMCUDA_MACHINE");
   read->trace = text_of("SIMCUDA_TRACE");
+  read->notes = text_of("SIMCUDA_NOTES");
   if (const char *visible = std::getenv("CUDA_VISIBLE_DEVICES")) read->visible = visible;
   read->unheard_of = !text_of("SIMCUDA_UNHEARD_OF").empty();
   if (const std::string missing = text_of("SIMCUDA_MISSING"); !missing.empty()) read->missing = split(missing, ',');

@@ -35,6 +35,7 @@ struct Settings {
   bool nvml_reversed;           // NVML lists the devices from the last to the first
   std::string machine;          // folder; empty = this process is alone on its machine
   std::string trace;
+  std::string notes;  // folder: where a process leaves its name that asks for what no simulated driver has
   std::optional<std::string> visible;
   std::vector<std::string> missing;
   bool unheard_of = false;

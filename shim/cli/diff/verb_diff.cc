@@ -15,6 +15,7 @@
 #include "cli/verb_options.h"
 #include "cli/verbs.h"
 #include "config/values/quotes.h"
+#include "config/values/size.h"
 
 namespace ration::cli {
 namespace {
@@ -67,7 +68,7 @@ int run_verb(const DiffRequest &request) {
     for (const DeviceDifference &each : difference.devices) {
       if (exceeds(each)) {
         std::cout << "--fail-above: device " << each.ordinal << ": the peak has grown by "
-                  << exact(each.peak.distance()) << ", more than " << *request.fail_above << '\n';
+                  << config::show_exact_bytes(each.peak.distance()) << ", more than " << *request.fail_above << '\n';
       }
     }
   }

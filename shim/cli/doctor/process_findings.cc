@@ -196,7 +196,7 @@ class ProcessCheck {
     return process_.reachable(!set.empty() ? set : "/dev/shm/ration-" + std::to_string(process_.inner_user));
   }
 
-  // "group a: 512 MiB": one for each of its groups and devices.
+  // "group a: 512MiB": one for each of its groups and devices.
   [[nodiscard]] std::string books_of(const ProcessFacts &process, std::string &problem) const {
     std::string text;
     for (const ledger::Group &group : ledger::read_groups(state_folder_of_process(), problem)) {

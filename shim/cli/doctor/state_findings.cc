@@ -82,8 +82,7 @@ void check_space(const std::string &folder, const std::string &on, Findings &fou
   }
   const std::uint64_t free = std::uint64_t{mount.f_bavail} * mount.f_frsize;
   if (free < kLeastSpace) {
-    found.push_back(
-        {Check::state_full, "the file system of " + on + " has " + std::to_string(free >> 10U) + " KiB left", {}});
+    found.push_back({Check::state_full, "the file system of " + on + " has " + config::show_bytes(free) + " left", {}});
   }
   if (mount.f_files != 0 && mount.f_favail < kLeastFiles) {
     found.push_back({Check::state_no_inodes,

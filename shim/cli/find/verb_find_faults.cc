@@ -47,7 +47,7 @@ std::optional<RefusedCall> refusal_in(const std::string &log) {
 class FaultFinder {
  public:
   FaultFinder(const FindFaultsRequest &request, const FindOptions &options)
-      : first_(request.first), options_(options), runs_(request.run) {
+      : request_(request.run), first_(request.first), options_(options), runs_(request.run) {
     if (folder_.path().empty()) {
       throw Refusal{kOurError, "no folder for the logs: neither $TMPDIR, /tmp nor /dev/shm can be written"};
     }
@@ -66,6 +66,7 @@ class FaultFinder {
   // `nth` 0: nothing is refused.
   Run run(std::uint64_t nth, milliseconds timeout);
 
+  const RunRequest &request_;
   const std::uint64_t first_;
   const FindOptions options_;
   RepeatedRun runs_;
@@ -116,6 +117,7 @@ FaultFinder::Run FaultFinder::run(std::uint64_t nth, milliseconds timeout) {
 }
 
 FaultSearch FaultFinder::search() {
+  refuse_wrong_line(request_, runs_.environment());
   const Run reference = run(0, options_.timeout.value_or(kNoTimeout));
   const milliseconds timeout = timeout_after(options_.timeout, reference.end.took);
   FaultSearch search;

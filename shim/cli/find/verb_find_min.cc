@@ -12,11 +12,13 @@
 #include "cli/find/repeated_run.h"
 #include "cli/find/run_options.h"
 #include "cli/log.h"
+#include "cli/run/run_preparation.h"
 #include "cli/run/run_summary.h"
 #include "cli/run/temporary_folder.h"
 #include "cli/text_table.h"
 #include "cli/verb_options.h"
 #include "cli/verbs.h"
+#include "config/values/size.h"
 
 namespace ration::cli {
 namespace {
@@ -38,14 +40,17 @@ struct LimitedRun {
 class MinimumFinder {
  public:
   MinimumFinder(const FindMinRequest &request, const FindOptions &options)
-      : options_(options), runs_(request.run), nowhere_(open("/dev/null", O_WRONLY | O_CLOEXEC)) {
+      : request_(request.run),
+        options_(options),
+        runs_(request.run),
+        nowhere_(open("/dev/null", O_WRONLY | O_CLOEXEC)) {
     runs_.environment().unset("RATION_LIMIT");
   }
   ~MinimumFinder() { close(nowhere_); }
   MinimumFinder(const MinimumFinder &) = delete;
   MinimumFinder &operator=(const MinimumFinder &) = delete;
 
-  // 0: a limit was found. Otherwise the status to exit with; why has been logged.
+  // 0: a limit was found. Otherwise the status to exit with; why has been logged. Throws Refusal before the first run.
   int find();
   bool is_confirmed() const { return all_.back().end.succeeded(); }
   std::uint64_t minimum() const { return all_.back().limit; }
@@ -57,6 +62,7 @@ class MinimumFinder {
   int refuse_first() const;
   Figures figures_of(const std::string &folder) const;
 
+  const RunRequest &request_;
   const FindOptions options_;
   RepeatedRun runs_;
   const int nowhere_;
@@ -89,9 +95,10 @@ bool MinimumFinder::run(std::uint64_t limit, const char *before) {
   if (end.our_error != 0) {
     log_line("find-min: cannot start a process: " + std::string(std::strerror(end.our_error)));
   } else if (end.interrupted_by == 0) {
-    const std::string what = before + (limit == 0 ? "no limit" : "limit " + exact(limit));
+    const std::string what = before + (limit == 0 ? "no limit" : "limit " + config::show_exact_bytes(limit));
     std::string line = "find-min: " + what + ": " + (end.succeeded() ? "succeeds" : "fails, " + end_text(end));
-    log_line(line += ", peak " + exact(all_.back().figures.peak));
+    const std::uint64_t peak = all_.back().figures.peak;
+    log_line(line += peak == 0 ? ", no device memory was requested" : ", peak " + config::show_exact_bytes(peak));
   }
   return end.our_error == 0 && end.interrupted_by == 0;
 }
@@ -106,6 +113,7 @@ int MinimumFinder::refuse_first() const {
 }
 
 int MinimumFinder::find() {
+  refuse_wrong_line(request_, runs_.environment());
   const auto stopped = [this] {
     return all_.back().end.our_error != 0 ? kOurError : kKilled + all_.back().end.interrupted_by;
   };
@@ -146,7 +154,7 @@ std::string json_of(const MinimumFinder &finder, const FindMinRequest &request) 
 
 }  // namespace
 
-int run_verb(const FindMinRequest &request) {
+int run_verb(const FindMinRequest &request) try {
   const auto options = read_find_options(request);
   if (const std::string *wrong = std::get_if<std::string>(&options)) {
     return usage_error("find-min: " + *wrong, kUsageError);
@@ -165,6 +173,11 @@ int run_verb(const FindMinRequest &request) {
     std::cout << "peak=" << finder.all().front().figures.peak << '\n' << "min_limit=" << finder.minimum() << '\n';
   }
   return !flush_stdout() ? kOurError : finder.is_confirmed() ? 0 : kDoesNotHold;
+} catch (const Refusal &refusal) {
+  if (!refusal.line.empty()) {
+    log_line("find-min: " + refusal.line);
+  }
+  return refusal.exit_status;
 }
 
 }  // namespace ration::cli

@@ -5,6 +5,7 @@
 
 #include "cli/text_table.h"
 #include "config/values/quotes.h"
+#include "config/values/size.h"
 
 namespace ration::cli {
 namespace {
@@ -28,9 +29,9 @@ Reasons above_peak(const config::Size &most, const History &history) {
     const History::Device &device = history.devices()[i];
     const std::uint64_t bytes = most.bytes_of(device.total);
     if (device.peak.bytes > bytes) {
-      reasons.push_back(on_device(i) + "the peak is " + exact(device.peak.bytes) +
+      reasons.push_back(on_device(i) + "the peak is " + config::show_exact_bytes(device.peak.bytes) +
                         (device.peak.seq != 0 ? " at record " + std::to_string(device.peak.seq) : std::string()) +
-                        ", more than " + exact(bytes));
+                        ", more than " + config::show_exact_bytes(bytes));
     }
   }
   return reasons;
@@ -50,7 +51,7 @@ Reasons leaks(const History &history) {
     }
     const std::vector<History::NamedGroup> groups = History::largest_first(device.live);
     std::string line = on_device(i) + counted(device.live_count(), "block", "blocks") + " not freed, " +
-                       exact(device.live_bytes) + " in all: ";
+                       config::show_exact_bytes(device.live_bytes) + " in all: ";
     for (std::size_t g = 0; g < std::min(groups.size(), kMostNamed); ++g) {
       line += (g == 0 ? "" : ", ") + counted(groups[g].second.count, "block", "blocks") + " of " +
               config::printable(groups[g].first);
@@ -66,7 +67,7 @@ Reasons failures(const History &history) {
     for (const History::Refusal &each : history.devices()[i].refusals) {
       reasons.push_back(on_device(i) + counted(each.count, "refusal", "refusals") + " of " +
                         config::printable(each.api) + ", reason " + config::printable(each.reason) +
-                        "; the largest request: " + exact(each.largest));
+                        "; the largest request: " + config::show_exact_bytes(each.largest));
     }
   }
   if (history.failed_allocs() != 0) {

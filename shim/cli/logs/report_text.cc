@@ -71,14 +71,15 @@ void add_group(Lines &lines, const History::RefusedBy &by) {
   if (by.group.empty()) {
     return;
   }
-  lines.push_back("  of group " + config::printable(by.group) + " " + exact(by.claimed) +
-                  " were held or guaranteed, its limit was " + exact(by.limit));
+  lines.push_back("  of group " + config::printable(by.group) + " " + config::show_exact_bytes(by.claimed) +
+                  " were held or guaranteed, its limit was " + config::show_exact_bytes(by.limit));
   for (std::size_t i = 0; i < std::min(by.holders.size(), kHolders); ++i) {
     const History::RefusedBy::Holder &holder = by.holders[i];
-    lines.push_back("  " + readable(holder.program) + " (pid " + std::to_string(holder.pid) + ")" +
-                    (holder.reserved != 0 || holder.guarantee == 0 ? " held " + exact(holder.reserved) : "") +
-                    (holder.reserved != 0 && holder.guarantee != 0 ? " and" : "") +
-                    (holder.guarantee != 0 ? " was guaranteed " + exact(holder.guarantee) : ""));
+    lines.push_back(
+        "  " + readable(holder.program) + " (pid " + std::to_string(holder.pid) + ")" +
+        (holder.reserved != 0 || holder.guarantee == 0 ? " held " + config::show_exact_bytes(holder.reserved) : "") +
+        (holder.reserved != 0 && holder.guarantee != 0 ? " and" : "") +
+        (holder.guarantee != 0 ? " was guaranteed " + config::show_exact_bytes(holder.guarantee) : ""));
   }
   if (by.holders.size() > kHolders) {
     lines.push_back("  and " + counted(by.holders.size() - kHolders, "other", "others"));
@@ -91,8 +92,9 @@ void add_refusals(Lines &lines, const History &history, const History::Device &d
     lines.push_back("refused: " + counted(each.count, "call", "calls") + " of " + config::printable(each.api) +
                     ", reason " + config::printable(each.reason) + ", first at record " +
                     std::to_string(each.first_seq));
-    lines.push_back("  the largest asked for " + exact(each.largest) + "; the program held " + exact(each.used) +
-                    ", at most " + exact(each.largest_free) + " could be had at once");
+    lines.push_back("  the largest asked for " + config::show_exact_bytes(each.largest) + "; the program held " +
+                    config::show_exact_bytes(each.used) + ", at most " + config::show_exact_bytes(each.largest_free) +
+                    " could be had at once");
     lines.push_back("  " + remedy(each));
     add_group(lines, each.by);
     if (const std::string caller = history.stacks().caller(each.stack); !caller.empty()) {
@@ -109,16 +111,17 @@ void add_device(Lines &lines, const History &history, std::size_t ordinal, std::
     head += " ";
     head += config::printable(device.name);
   }
-  head += ": peak " + exact(device.peak.bytes);
-  head += device.limit_asked ? " of the limit of " + exact(device.limit) : " of " + exact(device.total) + ", no limit";
+  head += ": peak " + config::show_exact_bytes(device.peak.bytes);
+  head += device.limit_asked ? " of the limit of " + config::show_exact_bytes(device.limit)
+                             : " of " + config::show_exact_bytes(device.total) + ", no limit";
   if (device.group_limit != 0) {
     head += device.limit_asked ? "" : " of its own";
-    head += ", in a group of " + exact(device.group_limit);
+    head += ", in a group of " + config::show_exact_bytes(device.group_limit);
   }
   lines.push_back(head);
   if (device.peak.seq != 0) {
     lines.push_back("  at " + seconds(device.peak.ts_ns) + ", record " + std::to_string(device.peak.seq) +
-                    "; reserved at most " + exact(device.reserved_peak.bytes) + " at " +
+                    "; reserved at most " + config::show_exact_bytes(device.reserved_peak.bytes) + " at " +
                     seconds(device.reserved_peak.ts_ns));
   }
   std::string counts = "  " + counted(device.allocs, "allocation, ", "allocations, ");
@@ -140,8 +143,8 @@ void add_device(Lines &lines, const History &history, std::size_t ordinal, std::
 std::string remedy(const History::Refusal &refusal) {
   const std::uint64_t needed = refusal.used + refusal.largest;
   if (refusal.reason == "limit") {
-    return "a limit of " + exact((needed + config::kMiB - 1) / config::kMiB * config::kMiB) +
-           " would have served it; now it is " + exact(refusal.limit);
+    return "a limit of " + config::show_exact_bytes((needed + config::kMiB - 1) / config::kMiB * config::kMiB) +
+           " would have served it; now it is " + config::show_exact_bytes(refusal.limit);
   }
   if (refusal.reason == "group") {
     const bool of_container = refusal.by.group.rfind("container:", 0) == 0;
@@ -153,7 +156,7 @@ std::string remedy(const History::Refusal &refusal) {
     return "free memory lay in slabs that hold blocks: RATION_BACKING=vmm, or RATION_PREALLOCATE=false, would help";
   }
   if (refusal.reason == "device") {
-    return "the device had " + exact(refusal.device_free) +
+    return "the device had " + config::show_exact_bytes(refusal.device_free) +
            " left: other processes, or the driver itself, hold the rest";
   }
   return refusal.reason == "fault" ? "it was refused on purpose (--fail)" : "no remedy is known for this reason";
@@ -210,12 +213,12 @@ Lines leaks_text(const Report &report, std::size_t width) {
     const std::string head = readable(report.log) + ": device " + std::to_string(i) + ": ";
     if (device.live_count() != 0) {
       lines.push_back(head + counted(device.live_count(), "block", "blocks") + " not freed, " +
-                      exact(device.live_bytes));
+                      config::show_exact_bytes(device.live_bytes));
       add_table(lines, "NOT FREED", device.live, kUnlimitedWidth, width);
     }
     if (device.host.count != 0) {
       lines.push_back(head + counted(device.host.count, "block", "blocks") + " of pinned host memory not freed, " +
-                      exact(device.host.bytes) + ", none of it on the device");
+                      config::show_exact_bytes(device.host.bytes) + ", none of it on the device");
       add_table(lines, "HOST MEMORY NOT FREED", device.host.live, kUnlimitedWidth, width);
     }
     for (const Leak &leak : leaks_of(report.history, i)) {

@@ -1,5 +1,5 @@
 """Completion for bash, from the description of the command."""
-from completed import NOTE, names_of, needs_value, takes_file, takes_files, words_of
+from completed import NOTE, names_of, needs_value, runs_command, takes_file, takes_files, takes_targets, words_of
 
 
 def cases(pairs, indent):
@@ -43,6 +43,14 @@ _ration_command() {
   fi
 }
 
+# Groups and processes that run under Ration. Readline splits a name such as tree:1f2e at the colon.
+_ration_targets() {
+  local name=${COMP_LINE:0:COMP_POINT}
+  name=${name##* }
+  mapfile -t COMPREPLY < <(compgen -W "$("${COMP_WORDS[0]}" ps --targets 2>/dev/null | cut -f1)" -- "$name")
+  [[ $name != *:* || $COMP_WORDBREAKS != *:* ]] || COMPREPLY=("${COMPREPLY[@]#"${name%:*}:"}")
+}
+
 _ration() {
   # readline splits --option=value at the sign. places[N]: where words[N] begins on the line.
   local words=() places=() at word after_sign=''
@@ -58,7 +66,7 @@ _ration() {
     fi
   done
   local last=$((${#words[@]} - 1)) current=${words[-1]} verb=${words[0]}
-  local options='' valued='' runs='' files='' option='' values
+  local options='' valued='' runs='' behind='' files='' targets='' given='' option='' values
   COMPREPLY=()
   if ((last == 0)); then
     mapfile -t COMPREPLY < <(compgen -W "@VERBS@ help @OWN@" -- "$current")
@@ -70,9 +78,9 @@ _ration() {
     if [[ -n $option ]]; then
       option=
     elif [[ $word == -- ]]; then
-      if [[ -n $runs ]]; then
+      if [[ -n $runs$behind ]]; then
         _ration_command "${places[at + 1]}"
-      else
+      elif [[ -n $files ]]; then
         _ration_files "$current"
       fi
       return
@@ -81,6 +89,8 @@ _ration() {
     elif [[ -n $runs ]]; then
       _ration_command "${places[at]}"
       return
+    elif [[ $word != : && ${words[at + 1]} != : ]]; then  # a whole word
+      given=yes
     fi
   done
   word=$current
@@ -99,12 +109,14 @@ _ration() {
     [[ $word == "$current" || ${COMP_WORDS[COMP_CWORD]} != "$current" ]] || COMPREPLY=("${COMPREPLY[@]/#/$option=}")
   elif [[ $verb == help ]]; then
     ((last > 1)) || mapfile -t COMPREPLY < <(compgen -W "@VERBS@" -- "$current")
-  elif [[ $current == -* || -z $runs$files ]]; then
+  elif [[ $current == -* || -z $runs$files$targets || (-n $targets && -n $given) ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
   elif [[ -n $runs ]]; then
     _ration_command "${places[last]}"
-  else
+  elif [[ -n $files ]]; then
     _ration_files "$current"
+  else
+    _ration_targets
   fi
 }
 
@@ -115,7 +127,9 @@ complete -F _ration ration
 def bash(command):
     options, values = [], []
     for verb in command["verbs"]:
-        kind = "runs=yes" if verb["runs_command"] else "files=yes" if takes_files(verb) else ""
+        kinds = {"runs": runs_command(verb), "behind": verb["command"] and not runs_command(verb), "files": takes_files(verb),
+                 "targets": takes_targets(verb)}
+        kind = " ".join(f"{name}=yes" for name, holds in kinds.items() if holds)
         valued = " ".join(names_of(each for each in verb["options"] if needs_value(each)))
         names = " ".join(names_of(verb["options"]))
         options.append(f"    {verb['name']})\n      options='{names}'\n      valued='{valued}'"

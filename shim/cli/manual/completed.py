@@ -27,6 +27,16 @@ def names_of(options):
     return [name for option in options for name in option["names"]]
 
 
+def runs_command(verb):
+    """Whether the first word that is no option begins a command."""
+    return verb["command"] == "first word"
+
+
 def takes_files(verb):
     """Whether a word that is no option is a file."""
-    return not verb["runs_command"] and (bool(verb["arguments"]) or any(each["repeats"] for each in verb["options"]))
+    return any(map(takes_file, verb["arguments"])) or any(each["repeats"] for each in verb["options"])
+
+
+def takes_targets(verb):
+    """Whether it is a group or a process that runs under Ration."""
+    return any(each["value"] == "GROUP|PID" for each in verb["arguments"])

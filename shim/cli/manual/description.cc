@@ -10,21 +10,6 @@ namespace {
 
 using Document = nlohmann::ordered_json;
 
-std::vector<std::string> dashed_names(const CLI::Option &option) {
-  std::vector<std::string> names;
-  for (const std::string &name : option.get_snames()) {
-    names.push_back("-" + name);
-  }
-  for (const std::string &name : option.get_lnames()) {
-    names.push_back("--" + name);
-  }
-  return names;
-}
-
-bool repeats(const CLI::Option &option) {
-  return option.get_expected_max() >= CLI::detail::expected_max_vector_size;
-}
-
 Document described_option(const CLI::Option &option) {
   const bool takes_value = option.get_items_expected_max() > 0;
   std::vector<std::string> excluded;
@@ -43,6 +28,7 @@ Document described_option(const CLI::Option &option) {
 
 Document described_argument(const CLI::Option &option) {
   return {{"name", option.get_name(true)},
+          {"value", option.get_type_name()},
           {"required", option.get_required()},
           {"repeats", repeats(option)},
           {"text", option.get_description()}};
@@ -71,13 +57,31 @@ Document described_app(const CLI::App &app) {
 
 }  // namespace
 
-std::string description_of(const CLI::App &app, const std::function<bool(const std::string &verb)> &runs_command) {
+std::vector<std::string> dashed_names(const CLI::Option &option) {
+  std::vector<std::string> names;
+  for (const std::string &name : option.get_snames()) {
+    names.push_back("-" + name);
+  }
+  for (const std::string &name : option.get_lnames()) {
+    names.push_back("--" + name);
+  }
+  return names;
+}
+
+bool repeats(const CLI::Option &option) {
+  return option.get_expected_max() >= CLI::detail::expected_max_vector_size;
+}
+
+std::string description_of(const CLI::App &app, const std::function<CommandBegins(const std::string &verb)> &begins) {
   Document document = {{"schema", "ration.command/1"}, {"version", RATION_VERSION}};
   document.update(described_app(app));
   document["verbs"] = Document::array();
   for (const CLI::App *verb : app.get_subcommands([](const CLI::App *) { return true; })) {
     document["verbs"].push_back(described_app(*verb));
-    document["verbs"].back()["runs_command"] = runs_command(verb->get_name());
+    const CommandBegins where = begins(verb->get_name());
+    document["verbs"].back()["command"] = where == CommandBegins::kNowhere       ? Document(nullptr)
+                                          : where == CommandBegins::kAtFirstWord ? Document("first word")
+                                                                                 : Document("behind --");
   }
   return document.dump(1);
 }

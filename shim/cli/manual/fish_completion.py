@@ -1,12 +1,13 @@
 """Completion for fish, from the description of the command."""
-from completed import NOTE, brief, names_of, needs_value, takes_file, takes_files, words_of
+from completed import NOTE, brief, names_of, needs_value, runs_command, takes_file, takes_files, takes_targets, words_of
 
 
 FISH = r"""
 # The words of the command that the verb runs, as far as they are typed. Fails before it begins.
 function __ration_command
     set -l words (commandline -opc)
-    contains -- "$words[2]" @RUNS@
+    set -l verb "$words[2]"
+    contains -- $verb @RUNS@ @BEHIND@
     or return
     set -e words[1..2]
     while set -q words[1]
@@ -23,8 +24,10 @@ function __ration_command
                     and set -e words[2]
                 end
             case '*'
-                string join \n -- $words
-                return 0
+                if contains -- $verb @RUNS@
+                    string join \n -- $words
+                    return 0
+                end
         end
         set -e words[1]
     end
@@ -38,15 +41,27 @@ function __ration_in
     and not __ration_command >/dev/null
 end
 
+# Succeeds where the next word can be one of the command.
 function __ration_runs
     set -l words (commandline -opc)
-    contains -- "$words[2]" @RUNS@
+    if contains -- "$words[2]" @RUNS@
+        not string match -q -- '-*' (commandline -ct)
+        or __ration_command >/dev/null
+    else
+        __ration_command >/dev/null
+    end
 end
 
 # What the command completes itself with.
 function __ration_of_command
     set -l line (string join ' ' -- (string escape -- (__ration_command)) (commandline -ct))
     complete "--do-complete=$line"
+end
+
+# Groups and processes that run under Ration.
+function __ration_targets
+    set -l words (commandline -opc)
+    command $words[1] ps --targets 2>/dev/null
 end
 
 complete -c ration -f
@@ -68,9 +83,10 @@ def fish_option(option, condition):
 
 def fish(command):
     verbs = command["verbs"]
-    runs = [verb for verb in verbs if verb["runs_command"]]
-    valued = dict.fromkeys(names_of(each for verb in runs for each in verb["options"] if needs_value(each)))
-    text = FISH.replace("@RUNS@", " ".join(verb["name"] for verb in runs)).replace("@VALUED@", " ".join(valued))
+    valued = dict.fromkeys(names_of(each for verb in verbs if verb["command"] for each in verb["options"] if needs_value(each)))
+    text = FISH.replace("@RUNS@", " ".join(verb["name"] for verb in verbs if runs_command(verb)))
+    text = text.replace("@BEHIND@", " ".join(verb["name"] for verb in verbs if verb["command"] and not runs_command(verb)))
+    text = text.replace("@VALUED@", " ".join(valued))
     lines = [fish_option(option, "__fish_use_subcommand") for option in command["options"]]
     for name, about in [*((verb["name"], verb["text"]) for verb in verbs), ("help", "print the help of a verb")]:
         lines.append(f"complete -c ration -n __fish_use_subcommand -a {name} -d {fish_quoted(about)}")
@@ -81,4 +97,6 @@ def fish(command):
         lines += [fish_option(option, condition) for option in verb["options"]]
         if takes_files(verb):
             lines.append(f"complete -c ration -n {condition} -F")
+        if takes_targets(verb):
+            lines.append(f"complete -c ration -n {condition} -a '(__ration_targets)'")
     return NOTE + "\n" + text + "\n".join(lines) + "\n"

@@ -69,10 +69,10 @@ def synopsis(verb):
     """One line of output; the macros' arguments alternate between fonts."""
     lines = [f".B ration {literal(verb['name'])}"]
     lines += [".RI [ OPTIONS ]"] if verb["options"] else []
-    if verb["runs_command"]:
+    if verb["command"] == "first word":
         needed = [".RB [ \\-\\- ]", ".I COMMAND", ".RI [ ARGUMENTS ...]"]
         return lines + (needed if verb["name"] != "env" else [".RB [ \\-\\-", ".IR COMMAND ...]"])
-    if verb["name"] == "doctor":  # its command is only looked at
+    if verb["command"]:  # behind --
         return lines + [".RI [ LOG", '.RB "| " \\-\\-', ".IR COMMAND ...]"]
     for argument in verb["arguments"]:
         more = "..." if argument["repeats"] else ""

@@ -1,7 +1,7 @@
 """Completion for zsh, from the description of the command."""
 import re
 
-from completed import NOTE, brief, needs_value, takes_file, takes_files, words_of
+from completed import NOTE, brief, needs_value, runs_command, takes_file, takes_files, takes_targets, words_of
 
 
 def quoted(text):
@@ -31,7 +31,7 @@ def zsh_option(option):
 
 def zsh_verb(verb):
     specifications = [line for option in verb["options"] for line in zsh_option(option)]
-    if verb["runs_command"]:
+    if runs_command(verb):
         specifications += ["'(-)1: :_command_names -e'", "'*:: :_ration_command'"]
         start = "_arguments -S -A '-*'"
     else:
@@ -40,8 +40,13 @@ def zsh_verb(verb):
             named = [escaped(each["name"]) for each in verb["arguments"]] or ["FILE"]
             single = verb["arguments"] and not any(each["repeats"] for each in verb["arguments"])
             specifications += [f"'{number if single else '*'}:{name}:_files'" for number, name in enumerate(named, 1)]
-    return [f"        {verb['name']})", f"          {start} \\",
-            *(f"            {line} \\" for line in specifications), "            && found=0", "          ;;"]
+        if takes_targets(verb):
+            specifications.append(f"'1:{escaped(verb['arguments'][0]['name'])}:_ration_targets'")
+    lines = [f"{start} \\", *(f"  {line} \\" for line in specifications), "  && found=0"]
+    if verb["command"] and not runs_command(verb):
+        lines = ["if ((${words[(i)--]} < CURRENT)); then", "  _ration_behind_dashes && found=0", "else",
+                 *(f"  {line}" for line in lines), "fi"]
+    return [f"        {verb['name']})", *(f"          {line}" for line in lines), "          ;;"]
 
 
 ZSH = r"""
@@ -52,6 +57,22 @@ _ration_command() {
     ((CURRENT--))
   fi
   _normal
+}
+
+# The command that stands behind --.
+_ration_behind_dashes() {
+  local at=${words[(i)--]}
+  shift $at words
+  ((CURRENT -= at))
+  _normal
+}
+
+# Groups and processes that run under Ration.
+_ration_targets() {
+  local -a targets
+  targets=(${(f)"$(_call_program targets ration ps --targets 2>/dev/null)"})
+  targets=(${${targets//:/\\:}/$'\t'/:})
+  _describe -t targets target targets
 }
 
 _ration() {

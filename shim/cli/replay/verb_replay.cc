@@ -12,6 +12,7 @@
 #include "cli/text_table.h"
 #include "cli/verb_options.h"
 #include "cli/verbs.h"
+#include "config/values/size.h"
 #include "pool/replay/figures.h"
 
 namespace ration::cli {
@@ -129,10 +130,10 @@ void LogReplay::tell_flaws() const {
     if (each.device->is_stream_ordered) {
       log_line(prefix + device +
                "stream-ordered memory counts as its blocks; the driver's pools need more for them, and " +
-               "held up to " + exact(each.device->peak_reserved));
+               "held up to " + config::show_exact_bytes(each.device->peak_reserved));
     }
     if (mode_ == ReplayMode::pool && each.backing == Backing::slab && each.device->trace.peak_other_bytes != 0) {
-      log_line(prefix + device + "up to " + exact(each.device->trace.peak_other_bytes) +
+      log_line(prefix + device + "up to " + config::show_exact_bytes(each.device->trace.peak_other_bytes) +
                " are no blocks of a pool; a preallocated slab leaves nothing to them (RATION_PREALLOCATE)");
     }
   }
@@ -163,14 +164,16 @@ std::vector<std::string> LogReplay::text() const {
   for (const DeviceAnswer &each : answers_) {
     std::string line = "device " + std::to_string(each.ordinal) + ": ";
     if (request_.find_min) {
-      line += each.minimum ? "needs " + exact(*each.minimum) : "fits into no limit";
+      line += each.minimum ? "needs " + config::show_exact_bytes(*each.minimum) : "fits into no limit";
     } else if (!each.stop) {
-      line += "fits into " + exact(each.limit);
+      line += "fits into " + config::show_exact_bytes(each.limit);
     } else {
-      line += "does not fit into " + exact(each.limit) + ": record " + std::to_string(each.stop->record);
-      line += ", " + each.api() + " of " + exact(each.stop->bytes) + " while " + exact(each.stop->used) + " are in use";
+      line +=
+          "does not fit into " + config::show_exact_bytes(each.limit) + ": record " + std::to_string(each.stop->record);
+      line += ", " + each.api() + " of " + config::show_exact_bytes(each.stop->bytes) + " while " +
+              config::show_exact_bytes(each.stop->used) + " are in use";
     }
-    lines.push_back(line += "; peak " + exact(each.device->trace.peak_bytes));
+    lines.push_back(line += "; peak " + config::show_exact_bytes(each.device->trace.peak_bytes));
   }
   if (answers_.empty()) {
     lines.emplace_back("no device memory was requested");

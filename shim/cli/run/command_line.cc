@@ -24,10 +24,16 @@ bool stands_alone(const std::string &word, const VerbFlags &more) {
   return word == "--help" || word == "-h" || word == "--group-tree" || is_among(more.alone, word);
 }
 
+// Those of `ration run` that no other verb takes.
+constexpr std::string_view kOfRunAlone[] = {"--wait", "--summary", "-q", "--quiet"};
+
 std::string unknown_flag(const std::string &flag, const VerbFlags &more) {
   std::string key = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
   std::replace(key.begin(), key.end(), '-', '_');
   const std::string shown = config::shown(flag);
+  if (std::find(std::begin(kOfRunAlone), std::end(kOfRunAlone), flag) != std::end(kOfRunAlone)) {
+    return shown + " is an option of `ration run` alone";
+  }
   if (const config::Option *option = config::option_of_key(key); option != nullptr && option->flag.empty()) {
     return shown + " is not an option here" +
            (option->state == config::State::kBuilt ? "; set the variable " + std::string(option->variable)
@@ -43,7 +49,7 @@ std::string unknown_flag(const std::string &flag, const VerbFlags &more) {
   flags.insert(flags.end(), more.alone.begin(), more.alone.end());
   const std::string_view near = config::near_word(flag, flags);
   return shown + " is not an option" +
-         (near.empty() ? " (`ration run --help` lists those of `ration run`)"
+         (near.empty() ? " (`ration help " + std::string(more.verb) + "` lists them)"
                        : "; the nearest is " + std::string(near));
 }
 
@@ -62,6 +68,9 @@ std::variant<SplitLine, std::string> split_line(const std::vector<std::string> &
     }
     const std::size_t equals = at->find('=');
     const std::string flag = at->substr(0, equals);
+    if (!takes_value(flag, more) && stands_alone(flag, more)) {
+      return flag + ": takes no value";
+    }
     if (!takes_value(flag, more)) {
       return unknown_flag(flag, more);
     }

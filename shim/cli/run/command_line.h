@@ -19,6 +19,7 @@ struct SplitLine {
 struct VerbFlags {
   std::vector<std::string_view> with_value;
   std::vector<std::string_view> alone;
+  std::string_view verb = "run";
 };
 
 // `arguments`: those after the verb. Otherwise one sentence that names the wrong option and what was likely meant.

@@ -145,9 +145,9 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
     need.limit = of_group.value_or(group != nullptr ? UINT64_MAX : need.total);
     if (settings.guarantee && settings.guarantee->bytes_of(identity.total_bytes) > limit.bytes) {
       throw Refusal{kOurError, "a guarantee of " +
-                                   config::show_bytes(settings.guarantee->bytes_of(identity.total_bytes)) +
+                                   config::show_exact_bytes(settings.guarantee->bytes_of(identity.total_bytes)) +
                                    " is more than the command may take of device " + std::to_string(identity.ordinal) +
-                                   ": " + config::show_bytes(limit.bytes)};
+                                   ": " + config::show_exact_bytes(limit.bytes)};
     }
     need.bytes = settings.guarantee ? settings.guarantee_on(identity) : limit.asked ? limit.bytes : 0;
     if (need.bytes != 0 && !need.uuid.empty()) {
@@ -203,9 +203,9 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
     }
     const std::uint64_t most = std::min(need.limit, need.total);
     if (need.bytes > most) {
-      throw Refusal{kOurError, config::show_bytes(need.bytes) + " of device " + std::to_string(need.ordinal) +
+      throw Refusal{kOurError, config::show_exact_bytes(need.bytes) + " of device " + std::to_string(need.ordinal) +
                                    " can never fit: " + (most == need.total ? "it has " : "the group's limit is ") +
-                                   config::show_bytes(most)};
+                                   config::show_exact_bytes(most)};
     }
   }
   if (request.wait) {
@@ -299,12 +299,13 @@ std::string Reservation::shortage() const {
   const auto least = std::min_element(needs_.begin(), needs_.end(),
                                       [&](const Need &a, const Need &b) { return left_of(a) < left_of(b); });
   const std::uint64_t left = left_of(*least);
-  std::string text = config::show_bytes(least->bytes) + " of device " + std::to_string(least->ordinal) + " are wanted";
+  std::string text =
+      config::show_exact_bytes(least->bytes) + " of device " + std::to_string(least->ordinal) + " are wanted";
   if (place_->kind() == GroupKind::kNamed) {
     text += ", and " + ledger::group_label(place_->kind(), place_->name());
     text += least->limit == UINT64_MAX ? " has no limit"
-                                       : " has " + config::show_bytes(left) + " of " +
-                                             config::show_bytes(place_->limit(least->place)) + " left";
+                                       : " has " + config::show_exact_bytes(left) + " of " +
+                                             config::show_exact_bytes(place_->limit(least->place)) + " left";
   }
   std::string holders;
   for (const ledger::Holder &holder : place_->holders(least->place, kMostHolders)) {

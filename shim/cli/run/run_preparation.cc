@@ -15,6 +15,7 @@
 #include "cli/run/group_tree.h"
 #include "cli/run/preload_order.h"
 #include "cli/run/simulated_machine.h"
+#include "cli/run/simulation_notes.h"
 #include "config/flag_marks.h"
 #include "config/options.h"
 #include "config/settings_context.h"
@@ -63,25 +64,22 @@ config::ProgramIdentity identity_of(const std::vector<std::string> &command, con
   return {unknown ? runs : file.string(), config::joined_words(words)};
 }
 
+const std::string *flag_of(const RunRequest &request, const config::Problem &problem) {
+  return problem.in_variable && problem.key != kTreeKey ? flag_value(request, problem.key) : nullptr;
+}
+
 // Logs a line for each mistake; throws Refusal where there is one.
 config::Settings read_strictly(const RunRequest &request, const EnvironmentBlock &environment) {
   std::vector<config::Problem> problems;
   config::Settings settings = settings_of(request, environment, problems);
-  bool is_refused = false;
+  std::erase_if(problems, [](const config::Problem &each) {
+    return !each.fatal_for_cli;  // the library reports it in each process that it concerns
+  });
   for (const config::Problem &problem : problems) {
-    if (!problem.fatal_for_cli) {
-      continue;  // the library reports it in each process that it concerns
-    }
-    const std::string *flag =
-        problem.in_variable && problem.key != kTreeKey ? flag_value(request, problem.key) : nullptr;
-    const std::string written =
-        flag == nullptr ? problem.written
-                        : std::string(config::option_of_key(problem.key)->flag) + " " + config::shown(*flag);
-    log_line("run: " + written + ": " + problem.sentence);
-    is_refused = true;
+    log_line(request.verb + ": " + as_written(request, problem) + ": " + problem.sentence);
   }
-  if (is_refused) {
-    throw Refusal{kOurError, {}};
+  if (!problems.empty()) {
+    throw Refusal{status_of(request, problems), {}};
   }
   return settings;
 }
@@ -97,7 +95,41 @@ void require_readable(const std::string &path) {
   }
 }
 
+void refuse_program(const Program &program, const RunRequest &request) {
+  if (program.exit_status == 0) {
+    return;
+  }
+  const std::string &name = request.command.front();
+  std::chrono::milliseconds ignored{};
+  const bool is_duration = request.wait && request.wait->empty() && config::read_milliseconds(name, ignored).empty();
+  throw Refusal{program.exit_status, program.reason + (is_duration ? "; to wait so long write --wait=" + name : "")};
+}
+
+SimulatedDevices simulated_devices(const RunRequest &request) {
+  auto parsed = parse_simulated_devices(*request.simulate);
+  if (const std::string *wrong = std::get_if<std::string>(&parsed)) {
+    throw Refusal{usage_status(request), "--sim " + config::shown(*request.simulate) + ": " + *wrong};
+  }
+  return std::get<SimulatedDevices>(std::move(parsed));
+}
+
 }  // namespace
+
+std::string as_written(const RunRequest &request, const config::Problem &problem) {
+  const std::string *flag = flag_of(request, problem);
+  return flag == nullptr ? problem.written
+                         : std::string(config::option_of_key(problem.key)->flag) + " " + config::shown(*flag);
+}
+
+int status_of(const RunRequest &request, const std::vector<config::Problem> &problems) {
+  const bool in_line = std::all_of(problems.begin(), problems.end(),
+                                   [&](const config::Problem &each) { return flag_of(request, each) != nullptr; });
+  return in_line ? usage_status(request) : kOurError;
+}
+
+int usage_status(const RunRequest &request) {
+  return request.verb == "run" ? kOurError : kUsageError;
+}
 
 Library expected_library() {
   // Relative to this program, so that an installation can be moved.
@@ -165,7 +197,7 @@ config::Settings apply_flags(const RunRequest &request, EnvironmentBlock &enviro
   }
   const bool group_limit_too = flag_value(request, "group_limit") != nullptr;
   if (const std::string wrong = add_group_tree({*tree, group_limit_too}, number, environment); !wrong.empty()) {
-    throw Refusal{kOurError, "--group-tree=" + config::shown(*tree) + ": " + wrong};
+    throw Refusal{usage_status(request), "--group-tree=" + config::shown(*tree) + ": " + wrong};
   }
   const config::Option *option = config::option_of_key(kTreeKey);
   set_by_flag(*option, environment.value(option->variable), environment);
@@ -195,7 +227,8 @@ void say_what_needs_a_log(const RunRequest &request, const config::Settings &set
     add("log_size");
   }
   if (!which.empty()) {
-    log_line("run: " + which + (one != 0 && which.size() > one ? " have" : " has") + " no effect without --log");
+    log_line(request.verb + ": " + which + (one != 0 && which.size() > one ? " have" : " has") +
+             " no effect without --log");
   }
 }
 
@@ -203,11 +236,7 @@ Program inspect(const RunRequest &request, const Library &library, const Environ
                 const config::Settings &settings) {
   const std::string &name = request.command.front();
   Program program = inspect_program(name, environment.value("PATH"));
-  if (program.exit_status != 0) {
-    std::chrono::milliseconds ignored{};
-    const bool is_duration = request.wait && request.wait->empty() && config::read_milliseconds(name, ignored).empty();
-    throw Refusal{program.exit_status, program.reason + (is_duration ? "; to wait so long write --wait=" + name : "")};
-  }
+  refuse_program(program, request);
   if (program.obstacle == Obstacle::kNone) {
     program.reason = lacking_version(program.elf, {library.preload, library.core});
     program.obstacle = program.reason.empty() ? Obstacle::kNone : Obstacle::kOldLibrary;
@@ -220,7 +249,7 @@ Program inspect(const RunRequest &request, const Library &library, const Environ
   if (settings.limit_asked()) {
     throw Refusal{kOurError, why + "; its limit could not be enforced, so nothing was started"};
   }
-  log_line("run: " + why + "; started without Ration");
+  log_line(request.verb + ": " + why + "; started without Ration");
   return program;
 }
 
@@ -233,15 +262,13 @@ void preload(const Library &library, const Program &program, EnvironmentBlock &e
   environment.set("LD_PRELOAD", preload_order(environment.value("LD_PRELOAD"), library.preload, program.elf.needed));
 }
 
-void simulate(const std::string &devices, const Library &library, const std::string &folder,
+void simulate(const RunRequest &request, const Library &library, const std::string &folder,
               EnvironmentBlock &environment) {
-  const auto parsed = parse_simulated_devices(devices);
-  if (const std::string *wrong = std::get_if<std::string>(&parsed)) {
-    throw Refusal{kOurError, "--sim " + config::shown(devices) + ": " + *wrong};
-  }
+  const SimulatedDevices devices = simulated_devices(request);
   require_readable(library.simulator + "/libcuda.so.1");
   environment.set("LD_LIBRARY_PATH", prepend_folder(environment.value("LD_LIBRARY_PATH"), library.simulator));
-  environment.set("SIMCUDA_DEVICES", std::get<SimulatedDevices>(parsed).text);
+  environment.set("SIMCUDA_DEVICES", devices.text);
+  environment.set("SIMCUDA_NOTES", folder.empty() ? "" : make_notes_folder(folder));
   if (environment.value("SIMCUDA_MACHINE").empty()) {
     if (folder.empty()) {
       throw Refusal{kOurError,
@@ -249,6 +276,14 @@ void simulate(const std::string &devices, const Library &library, const std::str
     }
     environment.set("SIMCUDA_MACHINE", folder + "/machine");
   }
+}
+
+void refuse_wrong_line(const RunRequest &request, EnvironmentBlock environment) {
+  (void)apply_flags(request, environment);
+  if (request.simulate) {
+    (void)simulated_devices(request);
+  }
+  refuse_program(inspect_program(request.command.front(), environment.value("PATH")), request);
 }
 
 }  // namespace ration::cli

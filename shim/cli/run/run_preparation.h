@@ -37,6 +37,12 @@ void set_flags(const RunRequest &request, EnvironmentBlock &environment);
 config::Settings settings_of(const RunRequest &request, const EnvironmentBlock &environment,
                              std::vector<config::Problem> &problems);
 
+// The setting that is wrong, as the user wrote it: an option of the line, where that has set the variable.
+std::string as_written(const RunRequest &request, const config::Problem &problem);
+// The exit status for these problems: that of a wrong line where options alone are wrong.
+int status_of(const RunRequest &request, const std::vector<config::Problem> &problems);
+int usage_status(const RunRequest &request);
+
 // Both. Logs a line for each mistake; throws Refusal where there is one.
 config::Settings apply_flags(const RunRequest &request, EnvironmentBlock &environment);
 
@@ -51,8 +57,12 @@ Program inspect(const RunRequest &request, const Library &library, const Environ
 
 void preload(const Library &library, const Program &program, EnvironmentBlock &environment);
 
-// `folder` holds the machine unless SIMCUDA_MACHINE names one already.
-void simulate(const std::string &devices, const Library &library, const std::string &folder,
+// Of a request with --sim. `folder` holds the machine unless SIMCUDA_MACHINE names one already.
+void simulate(const RunRequest &request, const Library &library, const std::string &folder,
               EnvironmentBlock &environment);
+
+// For a verb that runs the command again and again: throws Refusal, having logged why, for a line that `ration run`
+// would refuse each time, and for a command that cannot be started.
+void refuse_wrong_line(const RunRequest &request, EnvironmentBlock environment);
 
 }  // namespace ration::cli

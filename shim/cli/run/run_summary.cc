@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/text_table.h"
+#include "cli/usage/process_rows.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
 
@@ -32,15 +33,55 @@ std::string name_of(const events::Summary &process) {
   return config::printable(process.program) + " (pid " + std::to_string(process.pid) + ")";
 }
 
-std::string peak_line(const Row &row) {
-  std::string line =
-      name_of(*row.process) + " device " + std::to_string(row.ordinal) + ": peak " + exact(row.device->peak_bytes);
-  line += row.device->limit_asked ? " of the limit of " + exact(row.device->limit) : ", no limit";
-  if (row.device->group_limit != 0) {
-    line += row.device->limit_asked ? ", in a group of " : " of its own, in a group of ";
-    line += exact(row.device->group_limit);
+bool is_same(const events::Summary::Group &a, const events::Summary::Group &b) {
+  return a.kind == b.kind && a.name == b.name;
+}
+
+// What any of the processes saw of the group on the device: each looked only when it took memory itself.
+std::uint64_t most_claimed(const events::Summary::Group &group, const std::string &uuid,
+                           const std::vector<events::Summary> &processes) {
+  std::uint64_t most = group.most_claimed;
+  for (const events::Summary &process : processes) {
+    for (const events::Summary::Device &device : process.devices) {
+      for (const events::Summary::Group &each : device.groups) {
+        most = device.uuid == uuid && is_same(each, group) ? std::max(most, each.most_claimed) : most;
+      }
+    }
   }
-  return line;
+  return most;
+}
+
+std::string spoken(const events::Summary::Group &group) {
+  switch (static_cast<ledger::GroupKind>(group.kind)) {
+    case ledger::GroupKind::kNamed:
+      return "the group " + config::printable(group.name);
+    case ledger::GroupKind::kContainer:
+      return "the container";
+    default:
+      return label_of(static_cast<ledger::GroupKind>(group.kind), config::printable(group.name));
+  }
+}
+
+// A tree without a limit is there for a guarantee; only a named group without one is what somebody asked for.
+std::string limits(const Row &row, const std::vector<events::Summary> &processes) {
+  std::string text = row.device->limit_asked ? " of the limit of " + config::show_bytes(row.device->limit) : "";
+  std::string without;
+  for (const events::Summary::Group &group : row.device->groups) {
+    const std::string all =
+        " (all members: at most " + config::show_bytes(most_claimed(group, row.device->uuid, processes)) + ")";
+    if (group.limit != 0) {
+      text += std::string(text.empty() ? "" : " and") + " of " + spoken(group) + "'s limit of " +
+              config::show_bytes(group.limit) + all;
+    } else if (static_cast<ledger::GroupKind>(group.kind) == ledger::GroupKind::kNamed) {
+      without = ", in " + spoken(group) + all;
+    }
+  }
+  return (text.empty() ? ", no limit" : text) + without;
+}
+
+std::string peak_line(const Row &row, const std::vector<events::Summary> &processes) {
+  return name_of(*row.process) + " device " + std::to_string(row.ordinal) + ": peak " +
+         config::show_bytes(row.device->peak_bytes) + limits(row, processes);
 }
 
 std::string refusals(const events::Summary::Device &device) {
@@ -65,17 +106,18 @@ std::string count_line(const Row &row) {
     line += device.most_lacking != 0 ? ", at most " + config::show_bytes(device.most_lacking) + " too much" : "";
   }
   if (device.live_count != 0) {
-    line += "; not freed: " + counted(device.live_count, "block, ", "blocks, ") + exact(device.live_bytes);
+    line += "; not freed: " + counted(device.live_count, "block, ", "blocks, ") + config::show_bytes(device.live_bytes);
   }
-  if (device.reserved_peak_bytes != device.peak_bytes) {  // the pool held more than its blocks
-    line += "; reserved at most " + exact(device.reserved_peak_bytes) + (device.allocs == 0 ? ", by graphs" : "");
+  if (config::show_bytes(device.reserved_peak_bytes) != config::show_bytes(device.peak_bytes)) {  // the pool held more
+    line += "; reserved at most " + config::show_bytes(device.reserved_peak_bytes) +
+            (device.allocs == 0 ? ", by graphs" : "");
   }
   if (device.stitched != 0) {
     line += "; stitched: " + counted(device.stitched, "block", "blocks") + "; held at most " +
             counted(device.granules_peak, "granule", "granules");
   }
   if (device.overhead_peak != 0) {
-    line += "; the driver's own memory: peak " + exact(device.overhead_peak);
+    line += "; the driver's own memory: peak " + config::show_bytes(device.overhead_peak);
     if (device.overhead_unmeasured != 0) {
       line += " without that of " + counted(device.overhead_unmeasured, "context", "contexts");
     }
@@ -120,8 +162,8 @@ std::string host_line(const std::vector<events::Summary> &processes) {
     return "";
   }
   const std::string whose = processes.size() > 1 ? name_of(*most) : " ";
-  return whose + " pinned host memory: peak " + exact(most->host_peak_bytes) + ", no limit" +
-         (most->host_bytes != 0 ? "; not freed: " + exact(most->host_bytes) : "");
+  return whose + " pinned host memory: peak " + config::show_bytes(most->host_peak_bytes) + ", no limit" +
+         (most->host_bytes != 0 ? "; not freed: " + config::show_bytes(most->host_bytes) : "");
 }
 
 // The process that asked for most functions that may take memory and are not known; empty where none did.
@@ -155,7 +197,17 @@ Json device_json(const events::Summary::Device &device, std::size_t ordinal) {
   for (int i = 0; i < events::kReasonCount; ++i) {
     refused[events::name_of(static_cast<events::Reason>(i))] = device.denied[i];
   }
+  Json groups = Json::array();
+  for (const events::Summary::Group &group : device.groups) {
+    const auto kind = static_cast<ledger::GroupKind>(group.kind);
+    groups.push_back({{"group", label_of(kind, group.name)},
+                      {"name", group.name},
+                      {"kind", kind_name(kind)},
+                      {"limit", limit_json(group.limit != 0, group.limit)},
+                      {"peak_claimed_bytes", group.most_claimed}});
+  }
   return {{"dev", ordinal},
+          {"uuid", device.uuid},
           {"limit", limit_json(device.limit_asked, device.limit)},
           {"group_limit", limit_json(device.group_limit != 0, device.group_limit)},
           {"peak_bytes", device.peak_bytes},
@@ -167,7 +219,8 @@ Json device_json(const events::Summary::Device &device, std::size_t ordinal) {
           {"most_lacking_bytes", device.most_lacking},
           {"live_blocks", device.live_count},
           {"live_bytes", device.live_bytes},
-          {"overhead_peak_bytes", device.overhead_peak}};
+          {"overhead_peak_bytes", device.overhead_peak},
+          {"groups", std::move(groups)}};
 }
 
 }  // namespace
@@ -231,7 +284,7 @@ std::vector<std::string> summary_lines(std::vector<events::Summary> summaries, b
     lines.push_back("no device memory was requested");
   }
   for (std::size_t i = 0; i < std::min(rows.size(), kMostShown); ++i) {
-    lines.push_back(peak_line(rows[i]));
+    lines.push_back(peak_line(rows[i], summaries));
     lines.push_back(count_line(rows[i]));
   }
   if (rows.size() > kMostShown) {

@@ -12,6 +12,7 @@
 #include "cli/run/reservation.h"
 #include "cli/run/run_preparation.h"
 #include "cli/run/run_summary.h"
+#include "cli/run/simulation_notes.h"
 #include "cli/run/temporary_folder.h"
 #include "cli/usage/whole_file.h"
 #include "cli/verbs.h"
@@ -85,7 +86,7 @@ int start(const RunRequest &request) {
     pages.keep();
   }
   if (request.simulate) {
-    simulate(*request.simulate, library, folder.path(), environment);
+    simulate(request, library, folder.path(), environment);
   }
   const Program program = inspect(request, library, environment, settings);
   Reservation reservation = reserve(request, settings, environment);
@@ -111,6 +112,10 @@ int start(const RunRequest &request) {
   }
   const std::vector<events::Summary> summaries = read_summaries(pages.path());
   reservation.learn(summaries);
+  if (const std::string line = unsupported_runtime(request.simulate ? environment.value("SIMCUDA_NOTES") : "");
+      !line.empty() && !request.quiet) {
+    log_line("run: " + line);
+  }
   print_summary(request, pages, summaries, program, settings);
   for (const std::string &line : compress_logs(summaries, pages.path())) {
     log_line(line);

@@ -245,6 +245,22 @@ std::string label_of(GroupKind kind, const std::string &name) {
   return "-";
 }
 
+const char *kind_name(GroupKind kind) {
+  switch (kind) {
+    case GroupKind::kNamed:
+      return "named";
+    case GroupKind::kTree:
+      return "tree";
+    case GroupKind::kContainer:
+      return "container";
+    case GroupKind::kQueue:
+      return "queue";
+    case GroupKind::kNone:
+      break;
+  }
+  return "none";
+}
+
 Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &folder_problem, std::uint64_t now_unix_ns) {
   Usage usage;
   usage.now_unix_ns = now_unix_ns;

@@ -83,6 +83,9 @@ struct Usage {
 // and its name, "-" for no group.
 std::string label_of(ledger::GroupKind kind, const std::string &name);
 
+// As JSON has it: "named", "tree", "container", "queue" or "none".
+const char *kind_name(ledger::GroupKind kind);
+
 // A member that holds a guarantee for a tree has a row only until a process that it covers has one on that device: it
 // holds nothing itself. `folder_problem`: why the state folder could not be read, empty if it was.
 Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &folder_problem, std::uint64_t now_unix_ns);

@@ -22,22 +22,6 @@ json index_or_null(int gpu) {
   return gpu == kNoIndex ? json(nullptr) : json(gpu);
 }
 
-const char *name_of(ledger::GroupKind kind) {
-  switch (kind) {
-    case ledger::GroupKind::kNamed:
-      return "named";
-    case ledger::GroupKind::kTree:
-      return "tree";
-    case ledger::GroupKind::kContainer:
-      return "container";
-    case ledger::GroupKind::kQueue:
-      return "queue";
-    case ledger::GroupKind::kNone:
-      break;
-  }
-  return "none";
-}
-
 // As text: many JSON parsers read numbers as doubles, which cannot hold 64 bits.
 std::string identity_text(std::uint64_t identity) {
   char text[17];
@@ -54,7 +38,7 @@ json as_json(const ProcessRow &row, std::uint64_t now_unix_ns) {
   for (const GroupOfRow &group : row.groups) {
     groups.push_back({{"group", group.label},
                       {"name", text_or_null(group.name)},
-                      {"kind", name_of(group.kind)},
+                      {"kind", kind_name(group.kind)},
                       {"limit", limit_or_null(group.limit)},
                       {"limit_stated", limit_or_null(group.stated_limit)},
                       {"claimed", group.claimed}});
@@ -94,7 +78,7 @@ json as_json(const ProcessRow &row, std::uint64_t now_unix_ns) {
 json as_json(const GroupRow &row) {
   return {{"group", row.label},
           {"name", text_or_null(row.name)},
-          {"kind", name_of(row.kind)},
+          {"kind", kind_name(row.kind)},
           {"uuid", text_or_null(row.uuid)},
           {"gpu_index", index_or_null(row.gpu)},
           {"user", text_or_null(row.user)},

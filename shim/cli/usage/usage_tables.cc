@@ -9,14 +9,12 @@
 
 #include "cli/usage/bars.h"
 #include "config/values/quotes.h"
+#include "config/values/size.h"
 
 namespace ration::cli {
 
 namespace {
 
-constexpr std::uint64_t kKib = 1024;
-constexpr std::uint64_t kMib = kKib * 1024;
-constexpr std::uint64_t kGib = kMib * 1024;
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::size_t kShortUuid = 8;
 
@@ -89,24 +87,7 @@ Column yielding(const char *title, int rank, Align align = Align::kRight) {
 }  // namespace
 
 std::string short_bytes(std::uint64_t bytes) {
-  if (bytes == ledger::kNoLimit) {
-    return "-";
-  }
-  const auto of = [bytes](std::uint64_t unit, std::uint64_t parts) {  // to the nearest
-    return bytes / unit * parts + (bytes % unit * parts + unit / 2) / unit;
-  };
-  if (bytes < kKib) {
-    return std::to_string(bytes) + "B";
-  }
-  if (of(kKib, 1) < 1024 || of(kMib, 1) < 1024) {
-    return of(kKib, 1) < 1024 ? std::to_string(of(kKib, 1)) + "KiB" : std::to_string(of(kMib, 1)) + "MiB";
-  }
-  const std::size_t decimals = of(kGib, 100) < 1000 ? 2 : of(kGib, 10) < 1000 ? 1 : 0;  // three digits in all
-  const std::string digits = std::to_string(of(kGib, decimals == 2 ? 100 : decimals == 1 ? 10 : 1));
-  std::string text = digits.substr(0, digits.size() - decimals);
-  text += decimals == 0 ? "" : ".";
-  text += digits.substr(digits.size() - decimals);
-  return text + "GiB";
+  return bytes == ledger::kNoLimit ? "-" : config::show_bytes(bytes);
 }
 
 std::string short_age(std::uint64_t start_unix_ns, std::uint64_t now_unix_ns) {

@@ -12,7 +12,7 @@
 
 namespace ration::cli {
 
-// "512MiB", "6.40GiB": at most seven characters below 10,000 GiB, to the nearest; only nothing is "0B". "-": no limit.
+// As config::show_bytes; "-": no limit.
 std::string short_bytes(std::uint64_t bytes);
 
 // "59s", "59m", "23h", "99d".

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <ctime>
 #include <iostream>
+#include <map>
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
@@ -83,6 +84,22 @@ int watch_tables(const StateFolders &folders, double seconds) {
   }
 }
 
+// What `ration set` can change: a line for each group and each process, its name and what that is.
+void print_targets(const Usage &usage) {
+  std::map<std::string, std::string> targets;
+  for (const GroupRow &group : usage.groups) {
+    if (group.kind != ledger::GroupKind::kNone && group.kind != ledger::GroupKind::kQueue) {
+      targets[group.label] = "group of " + counted(group.processes, "process", "processes");
+    }
+  }
+  for (const ProcessRow &process : usage.processes) {
+    targets.emplace(std::to_string(process.shown_pid()), process.shown_command());
+  }
+  for (const auto &[name, what] : targets) {
+    std::cout << name << '\t' << readable(what) << '\n';
+  }
+}
+
 }  // namespace
 
 int run_verb(const PsRequest &request) {
@@ -99,6 +116,10 @@ int run_verb(const PsRequest &request) {
     return watch_tables(folders, *request.watch_seconds);
   }
   const Usage usage = take_snapshot(folders);
+  if (request.targets) {
+    print_targets(usage);
+    return flush_stdout() ? 0 : kOurError;
+  }
   bool written = true;
   if (request.textfile) {
     const std::string problem = replace_file(*request.textfile, prometheus_text(usage, own_pid_namespace()));

@@ -178,7 +178,7 @@ CASES = {
     "state_foreign_owner": foreign,
     "state_open_to_others": in_folder("state_open_to_others", "other users may write to it", make=open_to_others),
     "state_unusable": lambda _: doctor(RATION_STATE_DIR="/nowhere/at/all").expect("state_unusable", "/nowhere/at/all cannot be made"),
-    "state_full": mounted("state_full", "has 0 KiB left", script="mount -t tmpfs -o size=64k,mode=700 none state; head -c 64k /dev/zero >state/all"),
+    "state_full": mounted("state_full", "has 0B left", script="mount -t tmpfs -o size=64k,mode=700 none state; head -c 64k /dev/zero >state/all"),
     "state_no_inodes": mounted("state_no_inodes", "can have 1 more files", script="mount -t tmpfs -o size=8m,nr_inodes=2,mode=700 none state"),
     "state_no_locks": unlocked,
     "state_file_system": mounted("state_file_system", "lies on overlay: an overlay is one container's alone",

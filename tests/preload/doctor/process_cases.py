@@ -85,7 +85,7 @@ def device_memory(folder):
     machine = {"SIMCUDA_MACHINE": folder}
     with running(*steps("load", "init", "alloc"), **machine) as pid:
         answer = doctor("--pid", pid, **machine)
-        answer.expect("process_device_memory", "NVML lists it with 257 MiB of device memory")
+        answer.expect("process_device_memory", "NVML lists it with 257MiB of device memory")
         answer.expect("process_without_ration", "libration.so is not in")
 
 

@@ -27,7 +27,7 @@ def healthy(_):
     for arguments in ([], ["--", PROBE, "preload"]):
         text = ration("run", "--sim", "8GiB", "--limit", "2GiB", RATION, "doctor", *arguments, LD_LIBRARY_PATH=None, SIMCUDA_DEVICES=None).stdout
         expect("the last line", text.splitlines()[-1].split(",")[0], "no trouble")
-        expect_that(text, not re.search("^trouble ", text, re.M) and "8,192 MiB, limit 2,048 MiB (device)" in text)
+        expect_that(text, not re.search("^trouble ", text, re.M) and "8.00GiB, limit 2.00GiB (device)" in text)
         for name in ("installation", "driver", "device", "nvml", "settings", "preload", "hooks", "state_folder", "shared_memory"):
             expect_that(f"{name} is well in {text}", f"({name})\n" in text)
 

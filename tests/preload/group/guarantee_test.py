@@ -125,8 +125,8 @@ def refused_in_words(folder):
         said = late.err()
         expect_that(f"line: {said}", f"cannot guarantee {400 * MIB} bytes of device 0" in said and f"(pid {one.pid})" in said and
                     said.count("\n") == 1)
-        for size, words in (("400MiB", ["its guarantee cannot be given", "324 MiB of 1,024 MiB left", f"(pid {one.pid}) is guaranteed 700 MiB"]),
-                            ("2GiB", ["2,048 MiB of device 0 can never fit"])):
+        for size, words in (("400MiB", ["its guarantee cannot be given", "324MiB (339738624 bytes) of 1.00GiB (1073741824 bytes) left", f"(pid {one.pid}) is guaranteed 700MiB"]),
+                            ("2GiB", ["2.00GiB (2147483648 bytes) of device 0 can never fit"])):
             done = run(machine, *FLAGS, size)
             expect(f"status of {size}", done.returncode, 125)
             expect_that(f"words {done.stderr}", all(word in done.stderr for word in words))

@@ -131,7 +131,7 @@ def below_what_is_guaranteed(folder):
         one = machine.member(RATION_GUARANTEE="600MiB")
         one.do("alloc=1m")
         said = ration_set(machine, "g", "--limit", "512MiB", status=2)
-        expect_that(f"words: {said}", "600 MiB of " in said and "are guaranteed to its members" in said)
+        expect_that(f"words: {said}", "600MiB of " in said and "are guaranteed to its members" in said)
         expect("nothing changed", one.memory()[1], GIB)
         ration_set(machine, "g", "--limit", "700MiB")
         ended_clean(machine)

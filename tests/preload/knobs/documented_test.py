@@ -111,7 +111,7 @@ def texts_agree(_):
         if option["key"] in schema:
             expect("description", schema[option["key"]]["description"], f"{option['text']} (default: {option['default']})")
         if option["flag"]:
-            expect_that(f"help: {option['flag']}", option["flag"] + " " in shown and option["text"] in shown)
+            expect_that(f"help: {option['flag']}", re.search(re.escape(option["flag"]) + r"[ \[]", shown) and option["text"] in shown)
 
 
 def env_lists_everything(_):

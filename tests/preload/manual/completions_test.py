@@ -4,15 +4,21 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 from described import SHARE, options, verbs
-from harness import HANG, expect, expect_that, main
+from harness import BUILD, HANG, expect, expect_that, main
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "ps"))
+from members import FIRST, TREE, Member  # noqa: E402
 
 BASH = SHARE / "bash-completion/completions/ration"
 ZSH = SHARE / "zsh/site-functions/_ration"
 FISH = SHARE / "fish/vendor_completions.d/ration.fish"
 PACKAGE = pathlib.Path("/usr/share/bash-completion/bash_completion")
 RUN = ("run", "find-min", "find-faults", "env")  # verbs that take a command
+LOOKS = "doctor"  # takes one behind -- alone
+PATH = f"{BUILD}/bin:/usr/bin:/bin"
 MODES = ["async", "direct", "pool"]
 
 BASH_SCRIPT = """
@@ -20,24 +26,24 @@ compopt() { :; }  # refused where no key was pressed
 [ -z "$PACKAGE" ] || source "$PACKAGE"
 source "$FILE"
 [ -z "$INNER" ] || complete -W "$INNER" inner
-COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMP_TYPE=9 COMP_KEY=9
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="${LINE-$*}" COMP_TYPE=9 COMP_KEY=9
 COMP_POINT=${#COMP_LINE}
 _ration ration "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
 [ ${#COMPREPLY[@]} = 0 ] || printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
-def bash(folder, *words, package="", inner=""):
-    environment = {"PATH": "/usr/bin:/bin", "FILE": str(BASH), "PACKAGE": str(package), "INNER": inner, "HOME": folder}
+def bash(folder, *words, package="", inner="", **more):
+    environment = {"PATH": PATH, "FILE": str(BASH), "PACKAGE": str(package), "INNER": inner, "HOME": folder, **more}
     done = subprocess.run(["bash", "--norc", "-c", BASH_SCRIPT, "bash", "ration", *words], capture_output=True, text=True,
                           cwd=folder, env=environment, check=False)
     expect("stderr", done.stderr, "")
     return sorted(done.stdout.splitlines())
 
 
-def fish(folder, line):
-    script = f"source {FISH}; complete -c inner -f -a 'red green'; complete -C {line!r}"
-    environment = {"PATH": "/usr/bin:/bin", "HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_DATA_HOME": folder}
+def fish(folder, line, **more):
+    script = f"source {FISH}; complete -c inner -f -a 'red green'; complete -c inner -l loud; complete -c inner -x -l shade -a 'light dark'; complete -C {line!r}"
+    environment = {"PATH": PATH, "HOME": folder, "XDG_CONFIG_HOME": folder, "XDG_DATA_HOME": folder, **more}
     done = subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True, cwd=folder, env=environment, check=False)
     expect("stderr", done.stderr, "")
     return sorted(line.split("\t")[0] for line in done.stdout.splitlines())
@@ -72,11 +78,10 @@ print -r -- $text
 """
 
 
-def zsh(folder, line):
+def zsh(folder, line, **more):
     setup = pathlib.Path(folder) / ".setup"
     setup.write_text("setopt extended_glob\n" + ZSH_SETUP)
-    environment = {"PATH": "/usr/bin:/bin", "HOME": folder, "TERM": "dumb", "FOLDER": str(ZSH.parent), "SETUP": str(setup),
-                   "LINE": line}
+    environment = {"PATH": PATH, "HOME": folder, "TERM": "dumb", "FOLDER": str(ZSH.parent), "SETUP": str(setup), "LINE": line, **more}
     done = subprocess.run(["zsh", "-f", "-c", ZSH_SCRIPT], capture_output=True, text=True, cwd=folder,
                           env=environment, check=False, timeout=HANG)
     expect("status, stderr", (done.returncode, done.stderr), (0, ""))
@@ -96,6 +101,10 @@ def zsh_lines(folder):
         for opening in ("", "-- ", "--limit=1GiB --mode pool -- "):
             expect_that(f"{opening}: a command", "bash" in zsh(folder, f"ration {verb} {opening}bas"))
             expect(f"{opening}: its argument", zsh(folder, f"ration {verb} {opening}inner gr"), ["green"])
+    expect_that("a command that is looked at", "bash" in zsh(folder, f"ration {LOOKS} -- bas"))
+    expect("its argument", zsh(folder, f"ration {LOOKS} --json -- inner gr"), ["green"])
+    expect("before --", zsh(folder, f"ration {LOOKS} o"), ["one.jsonl"])
+    expect("a share is no file", zsh(folder, "ration cdi o"), [])
 
 
 def zsh_words(*verb):
@@ -150,6 +159,8 @@ def bash_files(folder):
     expect("behind the sign", bash(folder, "convert", "other", "--output", "=", "on"), ["one.jsonl"])
     expect("more of them", bash(folder, "config", "--check", "other", "one"), ["one.jsonl"])
     expect("behind --", bash(folder, "report", "--", "oth"), ["other"])
+    expect("a share is no file", bash(folder, "cdi", "o"), [])
+    expect("no files behind a target", bash(folder, "set", "lab", "o"), [])
 
 
 def bash_command(package):
@@ -164,6 +175,10 @@ def bash_command(package):
                 expect(f"{start}: its argument", bash(folder, *start, "inner", "--mode", "gr", **inner), wanted)
                 expect(f"{start}: its options are its own", bash(folder, *start, "inner", "--lim", **inner), [])
         expect("a value is no command", bash(folder, "run", "--mode", "a", **inner), ["async"])
+        for start in ((LOOKS, "--"), (LOOKS, "--json", "--")):
+            expect_that(f"{start}: a command", "bash" in bash(folder, *start, "bas", **inner))
+            expect(f"{start}: its argument", bash(folder, *start, "inner", "gr", **inner), ["green"] if package else ["greenhouse"])
+        expect("before --", bash(folder, LOOKS, "gr", **inner), ["greenhouse"])
     return case
 
 
@@ -183,7 +198,41 @@ def fish_lines(folder):
         for opening in ("", "-- ", "--limit 1GiB ", "--limit=1GiB --mode pool -- "):
             expect_that(f"{opening}: a command", "bash" in fish(folder, f"ration {verb} {opening}bas"))
             expect(f"{opening}: its argument", fish(folder, f"ration {verb} {opening}inner gr"), ["green"])
-            expect_that(f"{opening}: its options are its own", "--limit" not in fish(folder, f"ration {verb} {opening}inner --lim"))
+            expect(f"{opening}: its options are its own", fish(folder, f"ration {verb} {opening}inner --l"), ["--loud"])
+            expect(f"{opening}: their values", fish(folder, f"ration {verb} {opening}inner --loud --shade d"), ["dark"])
+        expect_that(f"{verb} -: no command", "--limit" in fish(folder, f"ration {verb} -") or verb == "find-min")
+        expect("no command begins so", [word for word in fish(folder, f"ration {verb} -l") if word[0] != "-"], [])
+    expect_that("a command that is looked at", "bash" in fish(folder, f"ration {LOOKS} -- bas"))
+    expect("its argument", fish(folder, f"ration {LOOKS} --json -- inner gr"), ["green"])
+    expect("its option", fish(folder, f"ration {LOOKS} -- inner --l"), ["--loud"])
+    expect("before --", fish(folder, f"ration {LOOKS} o"), ["one.jsonl"])
+    expect("a share is no file", fish(folder, "ration cdi o"), [])
+
+
+def targets(complete):
+    """`ration set` completes the groups and processes that run, and no files."""
+    def case(folder):
+        (pathlib.Path(folder) / "lab.jsonl").touch()
+        state = pathlib.Path(folder) / "state"
+        state.mkdir(mode=0o700)
+        settings = {"RATION_STATE_DIR": str(state)}
+        expect("nothing runs", complete(folder, "", **settings), [])
+        with Member(state, "0", f"{FIRST}=1", "named=lab") as one, Member(state, "0", f"{FIRST}=1", "named=render", f"tree={TREE}") as two:
+            everything = sorted([str(one.pid), str(two.pid), "lab", "render", "tree:" + TREE[:8]])
+            expect("all", complete(folder, "", **settings), everything)
+            expect("with a beginning", complete(folder, "la", **settings), ["lab"])
+            expect("behind an option", complete(folder, "--limit 8GiB re", **settings), ["render"])
+            expect("within a name", complete(folder, "tree:0", **settings), ["tree:" + TREE[:8]])
+    return case
+
+
+def bash_targets(folder, words, **settings):
+    """As readline splits the line, at each colon, too, and puts what is completed behind it."""
+    line = f"ration set {words}"
+    split = [part for word in line.split(" ") for part in (re.split("(:)", word) if word else [""])]
+    begun = words.rpartition(" ")[2]
+    begun = begun[:begun.rfind(":") + 1]
+    return [begun + found for found in bash(folder, *split[1:], LINE=line, **settings)]
 
 
 def syntax(shell, file):
@@ -194,13 +243,15 @@ def syntax(shell, file):
 
 
 cases = {"syntax for bash": syntax("bash", BASH), "verbs": bash_verbs, "values": bash_values, "files": bash_files,
-         "commands without bash-completion": bash_command("")}
+         "targets": targets(bash_targets), "commands without bash-completion": bash_command("")}
 if PACKAGE.exists():
     cases["commands with bash-completion"] = bash_command(PACKAGE)
 else:
     print("skipped: commands with bash-completion, which is not installed")
-for shell, more in (("zsh", {"syntax for zsh": syntax("zsh", ZSH), "lines in zsh": zsh_lines}),
-                    ("fish", {"syntax for fish": syntax("fish", FISH), "lines in fish": fish_lines})):
+for shell, more in (("zsh", {"syntax for zsh": syntax("zsh", ZSH), "lines in zsh": zsh_lines,
+                             "targets in zsh": targets(lambda folder, words, **settings: zsh(folder, f"ration set {words}", **settings))}),
+                    ("fish", {"syntax for fish": syntax("fish", FISH), "lines in fish": fish_lines,
+                              "targets in fish": targets(lambda folder, words, **settings: fish(folder, f"ration set {words}", **settings))})):
     if shutil.which(shell):
         cases |= more
     else:

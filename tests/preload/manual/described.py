@@ -30,5 +30,5 @@ def verbs():
 
 def options(*verb):
     """The names of the options of a verb, or of the command itself."""
-    lines = [re.match(r"  +((?:--?[\w-]+,? *)+)", line) for line in part_of_help(printed(*verb, "--help"), "Options")]
+    lines = [re.match(r"  ((?:--?[\w-]+,? *)+)", line) for line in part_of_help(printed(*verb, "--help"), "Options")]
     return [name.strip(" ,") for line in filter(None, lines) for name in re.findall(r"--?[\w-]+", line.group(1))]

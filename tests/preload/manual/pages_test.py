@@ -56,6 +56,29 @@ def entry(name, *verb):
     return case
 
 
+def lines_of(section, path):
+    """The lines of a section of a page."""
+    found = re.search(rf"^\.SH {section}\n(.*?)(?=^\.SH |\Z)", path.read_text(encoding="ascii"), re.M | re.S)
+    return found.group(1).splitlines() if found else []
+
+
+def described(*verb):
+    """Each option of the help is an entry of OPTIONS, once, with a description; and EXAMPLES has commands of the verb."""
+    def case(_):
+        entries = re.split(r"^\.TP\n", "\n".join(lines_of("OPTIONS", file_of(*verb))), flags=re.M)[1:]
+        named = []
+        for each in entries:
+            term, *text = each.strip().splitlines()
+            names = re.findall(r"(?<!\S)--?[\w-]+", re.sub(r"\\f[BIPR]|\\(?=-)", "", term).replace("[=", " "))
+            expect_that(f"the description of {term}", names and len(" ".join(text).split()) >= 2)
+            named += names
+        expect("options", sorted(named), sorted(options(*verb)))
+        commands = [line for line in lines_of("EXAMPLES", file_of(*verb)) if re.match(r"\\fB", line)]
+        name = "\\-".join(verb[0].split("-")) if verb else ""
+        expect_that(f"examples: {commands}", any(f"ration {name}" in line for line in commands))
+    return case
+
+
 def each_setting(_):
     found = terms(file_of())
     for option in tables.options():
@@ -92,5 +115,6 @@ if not shutil.which("mandoc"):
 pages = [(), *((verb,) for verb in verbs())]
 main({"a page for each verb": one_for_each, "each setting": each_setting, "the same again": the_same_again}
      | {" ".join(["page of ration", *verb]): page(*verb) for verb in pages}
+     | {" ".join(["words of ration", *verb]): described(*verb) for verb in pages}
      | {" ".join(["ration", *verb, name]): entry(name, *verb) for verb in pages for name in options(*verb)}
      | {f"verb {verb}": entry(verb) for verb in verbs()})

@@ -154,7 +154,7 @@ def followed(folder):
     log.read()
     expect("held", (log.live, [len(refusal.held) for refusal in log.refusals]), ({}, [1]))
     expect_that(log.refusals[0].words(), "was refused (group): the process used 3 MiB" in log.refusals[0].words())
-    expect_that(log.refusals[0].words(), "its group lab held 4 MiB (4194304 bytes) of 4 MiB (4194304 bytes)" in log.refusals[0].words())
+    expect_that(log.refusals[0].words(), "its group lab held 4MiB (4194304 bytes) of 4MiB (4194304 bytes)" in log.refusals[0].words())
 
 
 os.environ["PATH"] = f"{BUILD / 'bin'}:{os.environ['PATH']}"

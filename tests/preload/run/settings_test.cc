@@ -172,7 +172,7 @@ TEST_CASE("the help of ration run shows the options of groups") {
   CHECK(help.status == 0);
   CHECK(says(help.out, "--group NAME"));
   CHECK(says(help.out, "--group-limit SIZE|DEVICE=SIZE,..."));
-  CHECK(says(help.out, "--group-tree [=LIMIT]"));
+  CHECK(says(help.out, "--group-tree[=LIMIT]"));
 }
 
 TEST_CASE("an unknown RATION_ variable does not stop the command") {
@@ -201,11 +201,34 @@ TEST_CASE("the summary reports peak, limit, refusals and unfreed blocks") {
   INFO(ended.err);
   CHECK(ended.status == 0);
   CHECK(ended.out == "got 10\n");
-  CHECK(says(ended.err, "device 0: peak 1,000 MiB (1048576000 bytes) of the limit of 1,024 MiB (1073741824 bytes)\n"));
+  CHECK(says(ended.err, "device 0: peak 1000MiB of the limit of 1.00GiB\n"));
   CHECK(says(ended.err,
-             "10 allocations, 8 frees, 1 refused (limit 1); the largest refused: 100 MiB, at most 76 MiB too much; not "
-             "freed: 2 blocks, 200 MiB (209715200 bytes)\n"));
+             "10 allocations, 8 frees, 1 refused (limit 1); the largest refused: 100MiB, at most 76MiB too much; not "
+             "freed: 2 blocks, 200MiB\n"));
   CHECK(run_test::lines_in(ended.err) == 2);
+}
+
+TEST_CASE("the summary names the group, the tree or the container whose limit it was") {
+  const std::pair<std::vector<std::string>, const char *> rows[] = {
+      {{"--group", "summary.lab", "--group-limit", "1GiB"}, "peak 1000MiB of the group summary.lab's limit of 1.00GiB"},
+      {{"--group-tree=1GiB"}, "'s limit of 1.00GiB"},
+      {{"--container-limit", "1GiB"}, "peak 1000MiB of the container's limit of 1.00GiB"},
+      {{"--limit", "2GiB", "--group-tree=1GiB"}, "peak 1000MiB of the limit of 2.00GiB and of tree:"},
+  };
+  for (const auto &[options, part] : rows) {
+    std::vector<std::string> line = {"--sim", "8GiB", "--mode", "direct"};
+    line.insert(line.end(), options.begin(), options.end());
+    std::vector<std::string> killed = line;
+    line.insert(line.end(), {TAKE, "20", kMiB100, "0"});
+    const Ended ended = ration_run(line);
+    INFO(ended.err);
+    CHECK(says(ended.err, part));
+    CHECK(says(ended.err, "'s limit of 1.00GiB (all members: at most 1000MiB)\n"));
+    killed.insert(killed.end(), {"--summary", "json", TAKE, "3", kMiB100, "3", std::to_string(SIGKILL)});
+    const Ended json = ration_run(killed);
+    INFO(json.err);
+    CHECK(says(json.err, "\"limit\":1073741824,\"peak_claimed_bytes\":314572800}"));
+  }
 }
 
 TEST_CASE("a killed process leaves its figures for the summary") {
@@ -213,7 +236,7 @@ TEST_CASE("a killed process leaves its figures for the summary") {
       ration_run({"--sim", "8GiB", "--mode", "direct", TAKE, "3", kMiB100, "3", std::to_string(SIGKILL)});
   INFO(ended.err);
   CHECK(ended.status == 128 + SIGKILL);
-  CHECK(says(ended.err, "peak 300 MiB (314572800 bytes), no limit\n"));
+  CHECK(says(ended.err, "peak 300MiB, no limit\n"));
   CHECK(says(ended.err, "not freed: 3 blocks"));
 }
 
@@ -222,14 +245,14 @@ TEST_CASE("the summary reports each process of a run and of nested runs") {
   const Ended two = ration_run({"--sim", "8GiB", "--mode", "direct", "sh", "-c", twice});
   INFO(two.err);
   CHECK(says(two.err, "ration: 2 processes used CUDA\n"));
-  CHECK(two.err.find("peak 200 MiB") < two.err.find("peak 100 MiB"));
+  CHECK(two.err.find("peak 200MiB") < two.err.find("peak 100MiB"));
 
   const Ended nested =
       ration_run({"--sim", "8GiB", "--mode", "direct", COMMAND_UNDER_TEST, "run", TAKE, "1", kMiB100, "0"});
   INFO(nested.err);
-  const std::size_t first = nested.err.find("peak 100 MiB");
+  const std::size_t first = nested.err.find("peak 100MiB");
   REQUIRE(first != std::string::npos);
-  CHECK(nested.err.find("peak 100 MiB", first + 1) != std::string::npos);
+  CHECK(nested.err.find("peak 100MiB", first + 1) != std::string::npos);
 }
 
 TEST_CASE("ration env prints every setting with its source") {

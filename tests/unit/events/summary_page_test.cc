@@ -101,6 +101,36 @@ TEST_CASE("the totals of a process outlive SIGKILL") {
   CHECK_FALSE(summary.devices[1].limit_asked);
 }
 
+TEST_CASE("a page has the groups of a process and what it saw of them, by device") {
+  const ScratchFolder folder;
+  std::string problem;
+  events::Journal journal(logging_to("", folder.path()), problem);
+  journal.name_group(0, 2, "lab");
+  journal.name_group(1, 1, std::string(100, 'x'));
+  journal.group_figures(0, 1).limit = 4000;
+  journal.group_figures(0, 1).most_claimed = 3000;
+  int taken = 0;
+  journal.when_taken([](void *of, int device) { *static_cast<int *>(of) += device + 1; }, &taken);
+  journal.describe(two_devices(), 0);
+  journal.record(a_slab_alloc(1, 5000, 1));
+  CHECK(taken == 2);
+  journal.record(a_slab_free(1, 5000, 1));
+  CHECK(taken == 2);
+  events::Summary summary;
+  REQUIRE(events::read_summary(only_file_in(folder), summary));
+  REQUIRE(summary.devices.size() == 2);
+  CHECK(summary.devices[1].uuid == two_devices()[1].uuid);
+  for (const events::Summary::Device &device : summary.devices) {
+    REQUIRE(device.groups.size() == 2);
+    CHECK(device.groups[0].kind == 2);
+    CHECK(device.groups[0].name == "lab");
+    CHECK(device.groups[1].name == std::string(72, 'x'));
+  }
+  CHECK(summary.devices[0].groups[0].limit == 0);
+  CHECK(summary.devices[1].groups[0].limit == 4000);
+  CHECK(summary.devices[1].groups[0].most_claimed == 3000);
+}
+
 TEST_CASE("a page has the first unknown functions that may take memory, each once") {
   const ScratchFolder folder;
   std::string problem;

@@ -64,6 +64,30 @@ TEST_CASE("commits, releases and charges are the same in every group") {
   CHECK(two.account.charged() == 0);
 }
 
+TEST_CASE("what an account sees of a group is left where it was told to, once memory was taken or refused") {
+  Two two;
+  ration::GroupFigures first{};
+  ration::GroupFigures second{};
+  two.second->state_limit(0, 1000);
+  two.account.leave_figures(two.first.get(), &first);
+  two.account.leave_figures(two.second.get(), &second);
+  CHECK(first.limit == 0);
+  CHECK(second.limit == 1000);
+  REQUIRE(two.account.reserve(800) == ReserveOutcome::granted);
+  CHECK(second.most_claimed == 0);  // the driver may refuse it
+  two.account.note_groups();
+  CHECK(first.most_claimed == 800);
+  CHECK(second.most_claimed == 800);
+  two.account.release(700);
+  two.second->state_limit(0, 500);
+  two.account.note_groups();
+  CHECK(second.most_claimed == 800);
+  CHECK(second.limit == 500);
+  two.second->charge(0, 1000);  // as another member would
+  CHECK(two.account.reserve(1) == ReserveOutcome::over_group_limit);
+  CHECK(second.most_claimed == 1100);
+}
+
 TEST_CASE("a closed account refuses everything until it is opened again") {
   Two two;
   two.account.close();

@@ -23,9 +23,9 @@ TEST_CASE("a peak beyond the condition is a reason, one at it is none") {
   conditions.max_peak = config::Size::of_bytes(3 << 20);
   CHECK(reasons(conditions, log).empty());
   conditions.max_peak = config::Size::of_bytes((3 << 20) - 1);
-  CHECK(has_line(reasons(conditions, log), "device 0: the peak is 3 MiB (3145728 bytes) at record 1"));
+  CHECK(has_line(reasons(conditions, log), "device 0: the peak is 3MiB (3145728 bytes) at record 1"));
   conditions.max_peak = config::Size::of_share(1, 1000);  // of a device of 1,000,000,000 bytes
-  CHECK(has_line(reasons(conditions, log), "more than 976 KiB (1000000 bytes)"));
+  CHECK(has_line(reasons(conditions, log), "more than 977KiB (1000000 bytes)"));
 }
 
 TEST_CASE("a block that was never freed is a leak, and a log without an end is no proof") {
@@ -33,7 +33,7 @@ TEST_CASE("a block that was never freed is a leak, and a log without an end is n
   conditions.no_leaks = true;
   CHECK(reasons(conditions, log_of({alloc_record(1, 100), free_record(1), kEndRecord})).empty());
   CHECK(has_line(reasons(conditions, log_of({alloc_record(1, 100), alloc_record(2, 28), kEndRecord})),
-                 "2 blocks not freed, 128 bytes (128 bytes) in all: 2 blocks of cuMemAlloc_v2"));
+                 "2 blocks not freed, 128 bytes in all: 2 blocks of cuMemAlloc_v2"));
   CHECK(has_line(reasons(conditions, log_of({alloc_record(1, 100), free_record(1)})), "the log has no end record"));
 }
 
@@ -42,7 +42,7 @@ TEST_CASE("refusals, failures in the driver and lost records are failures") {
   conditions.no_failures = true;
   CHECK(reasons(conditions, log_of({alloc_record(1, 100), kEndRecord})).empty());
   CHECK(has_line(reasons(conditions, log_of({oom_record("limit", 5, 1, 1), oom_record("limit", 9, 1, 1), kEndRecord})),
-                 "2 refusals of cuMemAlloc_v2, reason limit; the largest request: 9 bytes (9 bytes)"));
+                 "2 refusals of cuMemAlloc_v2, reason limit; the largest request: 9 bytes"));
   CHECK(has_line(reasons(conditions, log_of({R"({"t":"end","failed_allocs":2,"failed_frees":1)"})),
                  "2 allocations failed in the driver"));
   CHECK(has_line(reasons(conditions, log_of({R"({"t":"dropped","count":3)", kEndRecord})), "the log lacks 3 records"));

@@ -40,8 +40,8 @@ TEST_CASE("blocks are put together as asked") {
   CHECK(history_of(log, By::kind).devices().at(0).live.at("device").count == 2);
   CHECK(history_of(log, By::thread).devices().at(0).live.at("thread 7").count == 2);
   CHECK(history_of(log, By::stream).devices().at(0).live.at("no stream").count == 2);
-  CHECK(history_of(log, By::size).devices().at(0).live.at("64 bytes to 128 bytes").count == 1);
-  CHECK(history_of(log, By::size).devices().at(0).live.at("2 KiB to 4 KiB").bytes == 3000);
+  CHECK(history_of(log, By::size).devices().at(0).live.at("64B to 128B").count == 1);
+  CHECK(history_of(log, By::size).devices().at(0).live.at("2KiB to 4KiB").bytes == 3000);
 }
 
 TEST_CASE("a block ends when its address is allocated again, where the record of its end was lost") {

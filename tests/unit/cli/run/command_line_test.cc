@@ -60,7 +60,8 @@ TEST_CASE("the message for an unknown option names the nearest one") {
       {{"--group", "--", "ls"}, "--group needs a value"},
       {{"--group-tre=8g", "ls"}, "--group-tre is not an option; the nearest is --group-tree"},
       {{"--limit", "", "ls"}, "--limit has an empty value"},
-      {{"--help=x"}, "--help is not an option"},
+      {{"--help=x"}, "--help: takes no value"},
+      {{"-Z", "ls"}, "-Z is not an option (`ration help run` lists them)"},
       {{"--\nx"}, "--\\x0ax is not an option"},
   };
   for (const auto &[line, says] : rows) {

@@ -7,6 +7,7 @@
 #include "catch.h"
 #include "cli/run/temporary_folder.h"
 #include "elf_image.h"
+#include "ledger/group_view.h"
 
 using namespace ration;
 using cli::summary_lines;
@@ -24,6 +25,10 @@ events::Summary::Device device(std::uint64_t peak, std::uint64_t allocs) {
   out.allocs = allocs;
   out.frees = allocs;
   return out;
+}
+
+constexpr std::uint32_t named() {
+  return static_cast<std::uint32_t>(ledger::GroupKind::kNamed);
 }
 
 events::Summary process(std::int64_t pid, std::vector<events::Summary::Device> devices) {
@@ -47,8 +52,7 @@ TEST_CASE("the largest request that was refused is told, and how much was lackin
   refused.largest_refused = 600 << 20;
   refused.most_lacking = 100 << 20;
   CHECK(summary_lines({process(42, {refused})}).at(1) ==
-        "  1 allocation, 1 free, 2 refused (limit 2); the largest refused: 600 MiB, at most 100 MiB too "
-        "much");
+        "  1 allocation, 1 free, 2 refused (limit 2); the largest refused: 600MiB, at most 100MiB too much");
   const auto json = nlohmann::json::parse(cli::summary_json({process(42, {device(0, 0), refused})}));
   const auto &row = json.at("processes").at(0).at("devices").at(0);
   CHECK(row.at("dev") == 1);
@@ -64,48 +68,87 @@ TEST_CASE("a process without allocations is not reported as one without CUDA cal
   CHECK(summary_lines({process(1, {device(0, 0)})}) == Lines{"no device memory was requested"});
 }
 
-TEST_CASE("one process on one device: peak, limit and counts are exact") {
+TEST_CASE("one process on one device: peak, limit and counts") {
   CHECK(summary_lines({process(42, {device(6871947673, 3)})}) ==
-        Lines{"train (pid 42) device 0: peak 6,553 MiB (6871947673 bytes) of the limit of 8,192 MiB (8589934592 bytes)",
-              "  3 allocations, 3 frees, 0 refused"});
+        Lines{"train (pid 42) device 0: peak 6.40GiB of the limit of 8.00GiB", "  3 allocations, 3 frees, 0 refused"});
 }
 
 TEST_CASE("memory that graphs alone took is reported") {
   events::Summary::Device graphs = device(0, 0);
   graphs.reserved_peak_bytes = 1 << 20;
   CHECK(summary_lines({process(42, {graphs})}).at(1) ==
-        "  0 allocations, 0 frees, 0 refused; reserved at most 1 MiB (1048576 bytes), by graphs");
+        "  0 allocations, 0 frees, 0 refused; reserved at most 1MiB, by graphs");
 }
 
 TEST_CASE("the driver's own memory is told with what could not be measured of it") {
   events::Summary::Device overhead = device(0, 1);
   overhead.overhead_peak = 1 << 20;
   CHECK(summary_lines({process(42, {overhead})}).at(1) ==
-        "  1 allocation, 1 free, 0 refused; the driver's own memory: peak 1 MiB (1048576 bytes)");
+        "  1 allocation, 1 free, 0 refused; the driver's own memory: peak 1MiB");
   overhead.overhead_unmeasured = 2;
   CHECK(summary_lines({process(42, {overhead})})
             .at(1)
-            .ends_with("the driver's own memory: peak 1 MiB (1048576 bytes) without that of 2 contexts"));
+            .ends_with("the driver's own memory: peak 1MiB without that of 2 contexts"));
 }
 
 TEST_CASE("without a limit the summary names none") {
   events::Summary::Device unlimited = device(1 << 20, 1);
   unlimited.limit_asked = false;
   CHECK(summary_lines({process(42, {unlimited})}) ==
-        Lines{"train (pid 42) device 0: peak 1 MiB (1048576 bytes), no limit", "  1 allocation, 1 free, 0 refused"});
+        Lines{"train (pid 42) device 0: peak 1MiB, no limit", "  1 allocation, 1 free, 0 refused"});
 }
 
-TEST_CASE("the limit of a group is named beside the process's own") {
+TEST_CASE("each group is named with its limit, and what all members held at most") {
   events::Summary::Device member = device(1 << 20, 1);
-  member.group_limit = 4ull << 30;
-  CHECK(
-      summary_lines({process(42, {member})})[0] ==
-      "train (pid 42) device 0: peak 1 MiB (1048576 bytes) of the limit of 8,192 MiB (8589934592 bytes), in a group of "
-      "4,096 MiB (4294967296 bytes)");
+  member.groups = {{named(), "lab", 12ull << 30, 11ull << 30}};
+  CHECK(summary_lines({process(42, {member})})[0] ==
+        "train (pid 42) device 0: peak 1MiB of the limit of 8.00GiB and of the group lab's limit of 12.0GiB (all "
+        "members: at most 11.0GiB)");
   member.limit_asked = false;
   CHECK(summary_lines({process(42, {member})})[0] ==
-        "train (pid 42) device 0: peak 1 MiB (1048576 bytes), no limit of its own, in a group of 4,096 MiB (4294967296 "
-        "bytes)");
+        "train (pid 42) device 0: peak 1MiB of the group lab's limit of 12.0GiB (all members: at most 11.0GiB)");
+  member.groups.push_back({static_cast<std::uint32_t>(ledger::GroupKind::kTree), "0123456789abcdef", 4ull << 30, 1});
+  member.groups.push_back({static_cast<std::uint32_t>(ledger::GroupKind::kContainer), "7-x", 2ull << 30, 0});
+  CHECK(summary_lines({process(42, {member})})[0].ends_with(
+      "of the group lab's limit of 12.0GiB (all members: at most 11.0GiB) and of tree:01234567's limit of 4.00GiB (all "
+      "members: at most 1B) and of the container's limit of 2.00GiB (all members: at most 0B)"));
+}
+
+TEST_CASE("a named group without a limit is named, a tree without one is there for a guarantee") {
+  events::Summary::Device member = device(1 << 20, 1);
+  member.limit_asked = false;
+  member.groups = {{named(), "lab", 0, 1 << 20},
+                   {static_cast<std::uint32_t>(ledger::GroupKind::kTree), "0123456789abcdef", 0, 1 << 20}};
+  CHECK(summary_lines({process(42, {member})})[0] ==
+        "train (pid 42) device 0: peak 1MiB, no limit, in the group lab (all members: at most 1MiB)");
+}
+
+TEST_CASE("what the members of a group held at most is the most that any of them saw, on that device") {
+  const auto member = [](const char *uuid, std::uint64_t seen) {
+    events::Summary::Device out = device(1 << 20, 1);
+    out.uuid = uuid;
+    out.limit_asked = false;
+    out.groups = {{named(), "lab", 12ull << 30, seen}};
+    return out;
+  };
+  const Lines lines =
+      summary_lines({process(1, {member("GPU-a", 2ull << 30)}), process(2, {member("GPU-a", 5ull << 30)}),
+                     process(3, {member("GPU-b", 7ull << 30)})});
+  CHECK(lines[1].ends_with("(all members: at most 5.00GiB)"));
+  CHECK(lines[3].ends_with("(all members: at most 5.00GiB)"));
+  CHECK(lines[5].ends_with("(all members: at most 7.00GiB)"));
+}
+
+TEST_CASE("the JSON of a group has exact bytes, and its name as ration ps has it") {
+  events::Summary::Device member = device(1 << 20, 1);
+  member.uuid = "GPU-a";
+  member.groups = {{static_cast<std::uint32_t>(ledger::GroupKind::kTree), "0123456789abcdef", 4ull << 30, 1}};
+  const auto json = nlohmann::json::parse(cli::summary_json({process(42, {member})}));
+  const auto &row = json.at("processes").at(0).at("devices").at(0);
+  CHECK(row.at("uuid") == "GPU-a");
+  CHECK(
+      row.at("groups").dump() ==
+      R"([{"group":"tree:01234567","kind":"tree","limit":4294967296,"name":"0123456789abcdef","peak_claimed_bytes":1}])");
 }
 
 TEST_CASE("refusals are counted by reason, and unfreed blocks are reported") {
@@ -115,13 +158,13 @@ TEST_CASE("refusals are counted by reason, and unfreed blocks are reported") {
   one.live_count = 2;
   one.live_bytes = 3000;
   CHECK(summary_lines({process(1, {one})})[1] ==
-        "  5 allocations, 5 frees, 3 refused (limit 2, device 1); not freed: 2 blocks, 2 KiB (3000 bytes)");
+        "  5 allocations, 5 frees, 3 refused (limit 2, device 1); not freed: 2 blocks, 3KiB");
 }
 
 TEST_CASE("a device on which every request was refused is reported") {
   events::Summary::Device one = device(0, 0);
   one.denied[0] = 1;
-  CHECK(summary_lines({process(1, {device(0, 0), one})})[0].find("device 1: peak 0 bytes") != std::string::npos);
+  CHECK(summary_lines({process(1, {device(0, 0), one})})[0].find("device 1: peak 0B") != std::string::npos);
 }
 
 TEST_CASE("calls that failed for another reason are reported") {
@@ -134,8 +177,7 @@ TEST_CASE("calls that failed for another reason are reported") {
 TEST_CASE("reserved bytes are reported where they differ from the blocks' bytes") {
   events::Summary::Device pooled = device(1 << 20, 1);
   pooled.reserved_peak_bytes = 8ull << 30;
-  CHECK(summary_lines({process(1, {pooled})})[1] ==
-        "  1 allocation, 1 free, 0 refused; reserved at most 8,192 MiB (8589934592 bytes)");
+  CHECK(summary_lines({process(1, {pooled})})[1] == "  1 allocation, 1 free, 0 refused; reserved at most 8.00GiB");
 }
 
 TEST_CASE("stitched blocks are reported where there were any, with the granules that they came from") {
@@ -148,7 +190,7 @@ TEST_CASE("stitched blocks are reported where there were any, with the granules 
   pooled.reserved_peak_bytes = 8ull << 30;
   pooled.stitched = 7;
   CHECK(summary_lines({process(1, {pooled})})[1] ==
-        "  1 allocation, 1 free, 0 refused; reserved at most 8,192 MiB (8589934592 bytes); stitched: 7 blocks; held "
+        "  1 allocation, 1 free, 0 refused; reserved at most 8.00GiB; stitched: 7 blocks; held "
         "at most 12 granules");
 }
 
@@ -163,23 +205,22 @@ TEST_CASE("a refused IPC handle is reported separately from refused memory") {
 TEST_CASE("pinned host memory is reported, and the unfreed part of it") {
   events::Summary pinning = process(1, {device(1 << 20, 1)});
   pinning.host_peak_bytes = 3 << 20;
-  CHECK(summary_lines({pinning}).back() == "  pinned host memory: peak 3 MiB (3145728 bytes), no limit");
+  CHECK(summary_lines({pinning}).back() == "  pinned host memory: peak 3MiB, no limit");
   pinning.host_bytes = 5000;
-  CHECK(summary_lines({pinning}).back() ==
-        "  pinned host memory: peak 3 MiB (3145728 bytes), no limit; not freed: 4 KiB (5000 bytes)");
+  CHECK(summary_lines({pinning}).back() == "  pinned host memory: peak 3MiB, no limit; not freed: 5KiB");
 }
 
 TEST_CASE("a process that only pinned host memory is reported") {
   events::Summary pinning = process(1, {device(0, 0)});
   pinning.host_peak_bytes = 1 << 20;
   CHECK(summary_lines({pinning}) ==
-        Lines{"no device memory was requested", "  pinned host memory: peak 1 MiB (1048576 bytes), no limit"});
+        Lines{"no device memory was requested", "  pinned host memory: peak 1MiB, no limit"});
 }
 
 TEST_CASE("of several processes the one that pinned most is named") {
   std::vector<events::Summary> all = {process(1, {device(2, 1)}), process(2, {device(1, 1)}), process(3, {})};
   all[1].host_peak_bytes = all[2].host_peak_bytes = 2 << 20;
-  CHECK(summary_lines(all).back() == "train (pid 2) pinned host memory: peak 2 MiB (2097152 bytes), no limit");
+  CHECK(summary_lines(all).back() == "train (pid 2) pinned host memory: peak 2MiB, no limit");
 }
 
 TEST_CASE("of many processes the largest peaks are reported, in at most nine lines") {
@@ -191,10 +232,10 @@ TEST_CASE("of many processes the largest peaks are reported, in at most nine lin
   const Lines lines = summary_lines(all);
   REQUIRE(lines.size() == 9);
   CHECK(lines[0] == "50 processes used CUDA");
-  CHECK(lines[1].find("train (pid 50) device 0: peak 50 MiB") == 0);
-  CHECK(lines[5].find("train (pid 48) device 0: peak 48 MiB") == 0);
+  CHECK(lines[1].find("train (pid 50) device 0: peak 50MiB") == 0);
+  CHECK(lines[5].find("train (pid 48) device 0: peak 48MiB") == 0);
   CHECK(lines[7] == "and 97 more with smaller peaks");
-  CHECK(lines[8].find("train (pid 50) pinned host memory: peak 1 MiB") == 0);
+  CHECK(lines[8].find("train (pid 50) pinned host memory: peak 1MiB") == 0);
 }
 
 TEST_CASE("a log that lacks records is named, with the processes where there are several") {

@@ -1,0 +1,199 @@
+#include "cli/help_formatter.h"
+
+#include <algorithm>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "cli/manual/description.h"
+#include "cli/text_table.h"
+
+namespace ration::cli {
+
+namespace {
+
+constexpr std::size_t kOptionColumn = 24;     // where the texts of options and arguments begin
+constexpr std::size_t kLongestInColumn = 38;  // of the first column of a list in a footer
+constexpr std::size_t kBelow = 6;             // the indent of a text below its term
+constexpr char kUnbroken = '\x01';            // a blank at which no line is broken
+
+struct Entry {
+  std::string term, text;
+};
+
+// `code` stays on one line: typed from a help text, half of a command is another one.
+std::string with_code_unbroken(std::string text) {
+  bool is_code = false;
+  for (char &each : text) {
+    is_code = is_code != (each == '`');
+    each = is_code && each == ' ' ? kUnbroken : each;
+  }
+  return text;
+}
+
+std::string filled(const std::string &text, const std::string &first) {
+  std::string out;
+  for (std::string &line : wrapped(with_code_unbroken(text), kHelpWidth, first)) {
+    std::replace(line.begin(), line.end(), kUnbroken, ' ');
+    out += line + "\n";
+  }
+  return out;
+}
+
+// The text in a column of its own; it begins below a term that reaches into the column.
+std::string entry_lines(const Entry &entry, std::size_t column) {
+  std::string term = "  " + entry.term;
+  if (entry.text.empty()) {
+    return term + "\n";
+  }
+  const std::string indent(column, ' ');
+  if (term.size() + 2 > column) {
+    return term + "\n" + filled(entry.text, indent);
+  }
+  term.resize(column, ' ');
+  return filled(entry.text, term);
+}
+
+// Side by side where that serves most entries; else each text is below its term.
+std::string list_lines(const std::vector<Entry> &entries) {
+  std::size_t widest = 0;
+  std::ptrdiff_t fitting = 0;  // less those that do not
+  for (const Entry &each : entries) {
+    const bool fits = each.term.size() <= kLongestInColumn;
+    if (!each.text.empty()) {
+      widest = fits ? std::max(widest, each.term.size()) : widest;
+      fitting += fits ? 1 : -1;
+    }
+  }
+  const std::size_t column = fitting >= 0 ? widest + 4 : kBelow;
+  std::string out;
+  for (const Entry &each : entries) {
+    out += entry_lines(each, column);
+  }
+  return out;
+}
+
+Entry entry_of_line(const std::string &line) {
+  const std::string words = line.substr(line.find_first_not_of(' '));
+  const std::size_t gap = words.find("  ");
+  const std::size_t text = words.find_first_not_of(' ', gap);
+  return text == std::string::npos ? Entry{words, {}} : Entry{words.substr(0, gap), words.substr(text)};
+}
+
+std::string filled_paragraph(const std::string &paragraph) {
+  std::string out;
+  std::string text;
+  std::vector<Entry> entries;
+  const auto flush = [&] {
+    out += text.empty() ? "" : filled(text, "");
+    out += entries.empty() ? "" : list_lines(entries);
+    text.clear();
+    entries.clear();
+  };
+  std::istringstream lines(paragraph);
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_entry = line.starts_with("  ");
+    if (is_entry ? !text.empty() : !entries.empty()) {
+      flush();
+    }
+    if (is_entry) {
+      entries.push_back(entry_of_line(line));
+    } else {
+      text += (text.empty() ? "" : " ") + line;
+    }
+  }
+  flush();
+  return out;
+}
+
+// -o, --output FILE
+std::string option_term(const CLI::Option &option) {
+  std::string term;
+  for (const std::string &name : dashed_names(option)) {
+    term += (term.empty() ? "" : ", ") + name;
+  }
+  if (option.get_items_expected_max() == 0) {
+    return term;
+  }
+  const std::string value = option.get_type_name();
+  return term + (value.starts_with("[=") ? "" : " ") + value + (repeats(option) ? "..." : "");
+}
+
+std::string option_text(const CLI::Option &option) {
+  std::string text = option.get_description();
+  text += option.get_required() ? " (required)" : "";
+  std::vector<std::string> others;
+  for (const CLI::Option *other : option.get_excludes()) {
+    others.push_back(dashed_names(*other).back());
+  }
+  std::sort(others.begin(), others.end());  // CLI11 has them by address
+  for (const std::string &other : others) {
+    text += (other == others.front() ? " (not with " : ", ") + other;
+  }
+  return text + (others.empty() ? "" : ")");
+}
+
+std::vector<const CLI::Option *> shown_options(const CLI::App &app, bool positional) {
+  return app.get_options([positional](const CLI::Option *option) {
+    return !option->get_group().empty() && option->get_positional() == positional;
+  });
+}
+
+std::string argument_term(const CLI::Option &option) {
+  return option.get_name(true) + (repeats(option) ? "..." : "");
+}
+
+std::string arguments_of(const CLI::App &app) {
+  std::string line;
+  for (const CLI::Option *each : shown_options(app, true)) {
+    const std::string term = argument_term(*each);
+    line += " ";
+    line += each->get_required() ? term : "[" + term + "]";
+  }
+  return line;
+}
+
+std::vector<const CLI::App *> verbs_of(const CLI::App &app) {
+  return app.get_subcommands([](const CLI::App *) { return true; });
+}
+
+}  // namespace
+
+std::string filled_footer(const std::string &footer) {
+  std::string out;
+  for (std::size_t begin = 0; begin < footer.size();) {
+    const std::size_t end = std::min(footer.find("\n\n", begin), footer.size());
+    out += "\n" + filled_paragraph(footer.substr(begin, end - begin));
+    begin = end + 2;
+  }
+  return out;
+}
+
+std::string HelpFormatter::make_help(const CLI::App *app, std::string, CLI::AppFormatMode) const {
+  const std::vector<const CLI::App *> verbs = verbs_of(*app);
+  std::string usage = "Usage: ration";
+  usage += app->get_parent() == nullptr ? "" : " " + app->get_name();
+  usage += " [OPTIONS]";
+  usage += !arguments_.empty() ? " " + arguments_ : verbs.empty() ? arguments_of(*app) : " [SUBCOMMAND]";
+  std::string out = filled(app->get_description(), "") + filled(usage, "");
+  const auto positionals = shown_options(*app, true);
+  out += positionals.empty() ? "" : "\nPositionals:\n";
+  for (const CLI::Option *each : positionals) {
+    out += entry_lines({argument_term(*each), each->get_description()}, kOptionColumn);
+  }
+  out += "\nOptions:\n";
+  for (const CLI::Option *each : shown_options(*app, false)) {
+    out += entry_lines({option_term(*each), option_text(*each)}, kOptionColumn);
+  }
+  if (!verbs.empty()) {
+    out += "\nSubcommands:\n";
+    std::vector<Entry> entries;
+    for (const CLI::App *each : verbs) {
+      entries.push_back({each->get_name(), each->get_description()});
+    }
+    out += list_lines(entries);
+  }
+  return out + filled_footer(app->get_footer());
+}
+
+}  // namespace ration::cli
