@@ -76,6 +76,11 @@ void mark_bars(FrameDraft &draft, const Table &table, const BarFigures &figures)
   }
 }
 
+bool has_bars(const Table &table) {
+  return std::any_of(table.columns.begin(), table.columns.end(),
+                     [](const Table::Place &place) { return place.title == kBarTitle; });
+}
+
 void add_titles(FrameDraft &draft, const Table &table, const std::string &rows) {
   draft.add(with_end(table.lines.front(), rows, draft.width()), Style::kTitles);
   for (const Table::Place &place : table.columns) {
@@ -162,9 +167,15 @@ void FrameParts::add_processes(std::size_t height) {
   if (rows.count == 0) {
     return;
   }
-  const Table table =
-      process_table(usage_, {draft_.width(), true, state_.is_unicode, state_.sorted_by, state_.is_reversed});
-  add_titles(draft_, table, end_of(TopPart::kProcesses, rows));
+  const std::string end = end_of(TopPart::kProcesses, rows);
+  TableLook look{draft_.width(), true, state_.is_unicode, state_.sorted_by, state_.is_reversed};
+  look.end = end.empty() ? 0 : end.size() + 1;
+  Table table = process_table(usage_, look);
+  if (!end.empty() && !has_bars(table)) {  // rather a title cut
+    look.end = 0;
+    table = process_table(usage_, look);
+  }
+  add_titles(draft_, table, end);
   for (std::size_t i = rows.first; i < rows.first + rows.count; ++i) {
     const ledger::DeviceUse &use = usage_.processes[i].use;
     draft_.add(table.lines[i + 1]);

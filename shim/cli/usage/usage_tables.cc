@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "cli/usage/bars.h"
@@ -19,8 +20,8 @@ constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::size_t kShortUuid = 8;
 
 constexpr std::size_t kLeastOfName = 8;
-constexpr std::size_t kLeastOfCommand = 15;  // room for the rows that are shown beside its title
-constexpr std::size_t kPartOfCommand = 6;    // of the width, before other columns yield
+constexpr std::string_view kTitleOfCommand = "COMMAND";
+constexpr std::size_t kPartOfCommand = 6;  // of the width, before other columns yield
 
 std::string after_mark(const std::string &uuid) {
   const std::size_t mark = uuid.find('-');  // after "GPU" or "MIG"
@@ -177,11 +178,11 @@ Table process_table(const Usage &usage, const TableLook &look) {
                      },
                      {}});
   }
-  shown.push_back(
-      {{"COMMAND", Align::kLeft, Fit::kShrinks, 0,
-        look.has_bars ? std::max(kLeastOfCommand, look.width / kPartOfCommand) : look.width / kPartOfCommand},
-       [](const Row &row) { return row.shown_command(); },
-       SortKey::kCommand});
+  const std::size_t least =
+      std::max(look.width / kPartOfCommand, look.end == 0 ? 0 : look.end + kTitleOfCommand.size());
+  shown.push_back({{std::string(kTitleOfCommand), Align::kLeft, Fit::kShrinks, 0, least},
+                   [](const Row &row) { return row.shown_command(); },
+                   SortKey::kCommand});
   return table_of_rows(std::move(shown), usage.processes, look);
 }
 

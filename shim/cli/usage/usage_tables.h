@@ -37,6 +37,7 @@ struct TableLook {
   bool is_unicode = false;             // bars and marks
   std::optional<SortKey> sorted = {};  // its column is marked, and never omitted
   bool is_reversed = false;
+  std::size_t end = 0;  // columns that stay free behind the last title, of processes
 };
 
 inline constexpr const char *kBarTitle = "MEMORY";

@@ -46,10 +46,13 @@ std::string time_of(const Usage &usage) {
 // Redraws the terminal: the first lines, so that time and titles stay on it.
 bool redraw(const Usage &usage, const StateFolders &folders) {
   std::vector<std::string> lines = lines_for_output(usage);
-  lines.insert(lines.begin(), truncate(time_of(usage), output_width()));
-  if (lines.size() == 1 && usage.problems.empty()) {
-    lines.push_back(sentence_of_none(usage, folders));
+  if (lines.empty() && usage.problems.empty()) {
+    lines = wrapped(sentence_of_none(usage, folders), output_width());
   }
+  for (const std::string &problem : usage.problems) {
+    lines.insert(lines.begin(), truncate("! " + config::printable(problem), output_width()));
+  }
+  lines.insert(lines.begin(), truncate(time_of(usage), output_width()));
   const std::size_t height = std::max<std::size_t>(output_height(), 3) - 1;  // the cursor's line stays free
   if (lines.size() > height) {
     const std::size_t omitted = lines.size() - height + 1;
@@ -77,7 +80,9 @@ int watch_tables(const StateFolders &folders, double seconds) {
     if (!(redraws ? redraw(usage, folders) : print_tables(usage, folders))) {
       return errno == EPIPE ? 0 : kOurError;
     }
-    log_problems(usage, logged);
+    if (!redraws) {
+      log_problems(usage, logged);
+    }
     if (!goes_on_after(seconds)) {
       return 0;
     }

@@ -190,6 +190,9 @@ TEST_CASE("each device, group and process has a bar, from 60 columns on") {
     CHECK(std::count_if(frame.lines.begin(), frame.lines.end(),
                         [](const std::string &line) { return line.find(" [") != std::string::npos; }) == 3 + 3 + 12);
   }
+  Usage unnumbered = busy_usage();
+  number_devices(unnumbered, {});
+  CHECK(shows(frame_of(unnumbered, {}, 10, 60), "24.0GiB 23.4GiB 24.0GiB [######] "));
   CHECK(frame_of(busy_usage(), {}, 6, 30).lines.at(0) == "12 processes          GPUs 1/3");
   CHECK(frame_of(busy_usage(), {}, 6, 30).lines.at(1) == "GPU 0 [##-] 64.5GiB of 80.0GiB");
 }
