@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 #include <vector>
 
+#include "config/values/ascii.h"
 #include "config/values/option_parsers.h"
 
 namespace ration::config {
@@ -25,9 +27,9 @@ static_assert(std::none_of(std::begin(kOptions), std::end(kOptions), [](const Op
 
 constexpr std::size_t kLongestName = 64;  // of ours; the cost of comparing is quadratic in the length
 
-// Levenshtein distance, one row at a time; to exchange two neighbours is one edit, too.
+// Levenshtein distance, where two characters that have changed places are one edit; a row at a time.
 std::size_t edits_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1);
+  std::vector<std::size_t> before_last(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(last.begin(), last.end(), std::size_t{0});
@@ -37,32 +39,45 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
       const bool same = a[i - 1] == b[j - 1];
       row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        row[j] = std::min(row[j], before[j - 2] + 1);
+        row[j] = std::min(row[j], before_last[j - 2] + 1);
       }
     }
-    before = last;
+    before_last = std::move(last);
     last = row;
   }
   return last[b.size()];
 }
 
-// The entry of the column `names` that is nearest to `name`.
-std::string_view nearest(std::string_view name, std::string_view Option::*names, Scope widest = Scope::kVariable) {
-  const std::string_view head = name.substr(0, kLongestName);
-  std::string_view found;
-  std::size_t fewest = 0;
+constexpr std::size_t kEditsOfPart = 2;  // as what a word counts that is a part of a name, or has one as a part
+constexpr std::size_t kLeastOfPart = 3;  // characters
+constexpr std::string_view kSeparators = "_-";
+constexpr std::string_view kVariablePrefix = "RATION_";
+
+std::string_view without_dashes(std::string_view word) {
+  return word.substr(std::min(word.find_first_not_of('-'), word.size()));
+}
+
+// Whether one is the beginning of the other, as prealloc, or the name stands at an end of the word, as in memory_limit.
+bool is_part(std::string_view word, std::string_view name) {
+  const auto is_separator = [&](std::size_t at) { return kSeparators.find(word[at]) != std::string_view::npos; };
+  if (std::min(word.size(), name.size()) < kLeastOfPart || word.size() == name.size()) {
+    return false;
+  }
+  if (word.size() < name.size()) {
+    return name.starts_with(word);
+  }
+  return (word.starts_with(name) && is_separator(name.size())) ||
+         (word.ends_with(name) && is_separator(word.size() - name.size() - 1));
+}
+
+// Both are compared without the prefix that only variables have.
+std::string_view near_option(std::string_view name, Scope widest, std::vector<std::string_view> known) {
   for (const Option &option : kOptions) {
-    const std::string_view candidate = option.*names;
-    if (option.state == State::kInternal || candidate.empty() || option.scope > widest) {
-      continue;
-    }
-    const std::size_t edits = edits_between(head, candidate);
-    if (found.empty() || edits < fewest) {
-      found = candidate;
-      fewest = edits;
+    if (option.state != State::kInternal && option.scope <= widest) {
+      known.push_back(option.key);
     }
   }
-  return found;
+  return near_word(name.substr(name.starts_with(kVariablePrefix) ? kVariablePrefix.size() : 0), known);
 }
 
 }  // namespace
@@ -83,24 +98,25 @@ const Option *option_of_variable(std::string_view variable) {
   return found == std::end(kOptions) ? nullptr : found;
 }
 
-std::string_view nearest_variable(std::string_view variable) {
-  return nearest(variable, &Option::variable);
+std::string_view near_variable(std::string_view variable) {
+  const std::string_view key = near_option(variable, Scope::kVariable, {});
+  return key.empty() ? key : option_of_key(key)->variable;
 }
 
-std::string_view nearest_key(std::string_view key) {
-  return nearest(key, &Option::key, Scope::kAnywhere);
+std::string_view near_key(std::string_view key) {
+  return near_option(key, Scope::kAnywhere, {"locked", "rules"});
 }
 
 std::string_view near_word(std::string_view word, std::span<const std::string_view> words) {
-  const std::string_view head = word.substr(0, kLongestName);
-  const std::size_t letters = head.size() - std::min(head.find_first_not_of('-'), head.size());
-  if (letters < 2) {
-    return {};  // one edit leads to any other letter
-  }
+  const std::string head = lower(without_dashes(word.substr(0, kLongestName)));
+  const std::size_t most = head.size() < 2 ? 0 : 1 + head.size() / 5;
   std::string_view found;
-  std::size_t fewest = 1 + letters / 6;
+  std::size_t fewest = 0;
   for (const std::string_view each : words) {
-    if (const std::size_t edits = edits_between(head, each); edits <= fewest && (found.empty() || edits < fewest)) {
+    const std::string name = lower(without_dashes(each));
+    const bool has_part = is_part(head, name);
+    const std::size_t edits = std::min(edits_between(head, name), has_part ? kEditsOfPart : kLongestName);
+    if ((has_part || edits <= most) && (found.empty() || edits < fewest)) {
       found = each;
       fewest = edits;
     }

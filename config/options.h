@@ -33,10 +33,12 @@ std::span<const Option> options();
 const Option *option_of_key(std::string_view key);
 const Option *option_of_variable(std::string_view variable);
 
-// The known name with the fewest edits between it and the argument.
-std::string_view nearest_variable(std::string_view variable);
-std::string_view nearest_key(std::string_view key);  // of a file
-// The word that is likely meant: the nearest, where few edits lead to it. Empty: none is near.
+// The known name that is likely meant, by near_word(). Empty: none is near.
+std::string_view near_variable(std::string_view variable);
+std::string_view near_key(std::string_view key);  // of a file
+
+// The one notion of what is near, for settings, options and verbs: the nearest word, where few edits lead to it or one
+// has the other as its part; in either case. Empty: none is near.
 std::string_view near_word(std::string_view word, std::span<const std::string_view> words);
 
 // Whether `value`, which the option accepts, changes nothing because its feature is not built yet.

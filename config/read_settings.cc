@@ -215,7 +215,9 @@ class SettingsReader {
       if (name.substr(0, kPrefix.size()) != kPrefix || option_of_variable(name) != nullptr) {
         continue;
       }
-      std::string sentence = "there is no such setting; the nearest is " + std::string(nearest_variable(name));
+      const std::string_view near = near_variable(name);
+      std::string sentence = "there is no such setting";
+      sentence += near.empty() ? " (`ration env` lists them)" : "; the nearest is " + std::string(near);
       if (name.substr(0, 13) == "RATION_LIMIT_") {
         sentence += " (per device: RATION_LIMIT=0=8GiB,GPU-1f2e=50%)";
       }

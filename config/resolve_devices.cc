@@ -13,28 +13,104 @@ namespace ration::config {
 namespace {
 
 constexpr std::size_t kMostProblems = 8;  // of one limit: a list for many machines names devices that are not here
+constexpr std::size_t kMostNamed = 16;
+constexpr std::size_t kLeastDigits = 12;  // of a UUID, with its GPU-
 
-enum class Doubt { kNone, kStrictest };
+constexpr std::string_view kHoldsNowhere = "; that limit holds nowhere";
 
-std::string error_in_item(const LimitItem &item, const std::vector<DeviceIdentity> &devices, Doubt &doubt) {
-  const auto fitting = std::count_if(devices.begin(), devices.end(), [&](const auto &each) { return item.fits(each); });
-  const auto unnamed =
-      std::count_if(devices.begin(), devices.end(), [](const auto &each) { return each.uuid.empty(); });
-  const std::string name = quoted(item.name);
-  if (fitting == 0) {
-    return "this process has no device " + name + ", so that limit holds nowhere";
+using Kind = DeviceError::Kind;
+using Devices = std::vector<DeviceIdentity>;
+
+// As much of its UUID as no other device has, as a limit may name it.
+std::string_view short_uuid(const DeviceIdentity &device, const Devices &devices) {
+  std::size_t digits = kLeastDigits;
+  for (const DeviceIdentity &other : devices) {
+    if (&other != &device) {
+      const auto [own, its] =
+          std::mismatch(device.uuid.begin(), device.uuid.end(), other.uuid.begin(), other.uuid.end());
+      digits = std::max(digits, static_cast<std::size_t>(own - device.uuid.begin()) + 1);
+    }
   }
-  if (item.uuid_prefix.empty()) {
-    return {};
+  return std::string_view(device.uuid).substr(0, digits);
+}
+
+// "a", "a and b", "a, b and c".
+std::string enumerated(const std::vector<std::string> &words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    text += (i == 0 ? "" : i + 1 == words.size() ? " and " : ", ") + words[i];
   }
-  if (unnamed > 0) {
-    return "the driver reports no UUIDs, so " + name + " holds on every device without one; name devices by ordinal";
+  return text;
+}
+
+std::string more_than(std::size_t named) {
+  return std::to_string(named - kMostNamed) + " more";
+}
+
+std::string names_of(const Devices &devices) {
+  std::vector<std::string> names;
+  for (const DeviceIdentity &device : devices) {
+    if (names.size() == kMostNamed) {
+      names.push_back(more_than(devices.size()));
+      break;
+    }
+    const std::string_view uuid = short_uuid(device, devices);
+    names.push_back(std::to_string(device.ordinal) + (uuid.empty() ? "" : " (" + std::string(uuid) + ")"));
   }
-  if (fitting > 1) {
-    doubt = Doubt::kStrictest;
-    return name + " fits " + std::to_string(fitting) + " devices; write more of the UUID";
+  return enumerated(names);
+}
+
+// All of one setting in one sentence.
+std::string error_in_absent(const std::vector<const LimitItem *> &absent, const Devices &devices) {
+  std::vector<std::string> names;
+  for (const LimitItem *item : absent) {
+    if (names.size() == kMostNamed) {
+      names.push_back(more_than(absent.size()));
+      break;
+    }
+    names.push_back(quoted(item->name));
   }
-  return {};
+  return (names.size() == 1 ? "there is no device " : "there are no devices ") + enumerated(names) +
+         (devices.empty() ? ", and no other" : ", only " + names_of(devices));
+}
+
+void find_absent(const LimitMap &limit, const Devices &devices, std::vector<DeviceError> &errors) {
+  std::vector<const LimitItem *> absent;
+  for (const LimitItem &item : limit) {
+    if (std::none_of(devices.begin(), devices.end(), [&](const auto &each) { return item.fits(each); }) &&
+        !item.name.empty()) {
+      absent.push_back(&item);
+    }
+  }
+  while (!absent.empty()) {
+    const std::string &stated = absent.front()->stated;
+    const auto rest = std::stable_partition(absent.begin(), absent.end(),
+                                            [&](const LimitItem *item) { return item->stated == stated; });
+    errors.push_back({Kind::kAbsent, error_in_absent({absent.begin(), rest}, devices), stated});
+    absent.erase(absent.begin(), rest);
+  }
+}
+
+void find_ambiguous(const LimitMap &limit, const Devices &devices, std::vector<DeviceError> &errors) {
+  const bool are_named =
+      std::none_of(devices.begin(), devices.end(), [](const auto &each) { return each.uuid.empty(); });
+  for (const LimitItem &item : limit) {
+    const auto fitting =
+        std::count_if(devices.begin(), devices.end(), [&](const auto &each) { return item.fits(each); });
+    if (item.uuid_prefix.empty() || fitting == 0) {
+      continue;
+    }
+    const std::string name = quoted(item.name);
+    if (!are_named) {
+      errors.push_back(
+          {Kind::kNoUuids,
+           "the driver reports no UUIDs, so " + name + " holds on every device without one; name devices by ordinal",
+           item.stated});
+    } else if (fitting > 1) {
+      errors.push_back({Kind::kDoubtful, name + " fits " + std::to_string(fitting) + " devices; write more of the UUID",
+                        item.stated});
+    }
+  }
 }
 
 // The first two items by which one setting names a device, by ordinal and by UUID, with two different limits. Of two
@@ -55,30 +131,16 @@ std::pair<const LimitItem *, const LimitItem *> contradiction(const LimitMap &li
 }
 
 // Resolves the items of one limit; `in_doubt` is set where one of them is ambiguous.
-void resolve(const LimitMap &limit, std::string_view key, const std::vector<DeviceIdentity> &devices, bool &in_doubt,
+void resolve(const LimitMap &limit, std::string_view key, const Devices &devices, bool &in_doubt,
              std::vector<Problem> &problems) {
   std::size_t reported = 0;
-  const auto report = [&](const LimitItem &item, std::string sentence, Doubt doubt) {
-    in_doubt = in_doubt || doubt == Doubt::kStrictest;
-    if (++reported > kMostProblems) {
-      return;
-    }
-    const std::string_view instead = doubt == Doubt::kStrictest ? kStrictestHolds : std::string_view();
-    problems.push_back(problem_at(key, item.stated, std::move(sentence), instead, false));
-  };
-  for (const LimitItem &item : limit) {
-    Doubt doubt = Doubt::kNone;
-    if (std::string wrong = error_in_item(item, devices, doubt); !wrong.empty()) {
-      report(item, std::move(wrong), doubt);
-    }
-  }
-  for (const DeviceIdentity &device : devices) {
-    if (device.uuid.empty()) {
-      continue;
-    }
-    if (const auto [one, other] = contradiction(limit, device); other != nullptr) {
-      report(*other, quoted(one->name) + " and " + quoted(other->name) + " are one device with two limits",
-             Doubt::kStrictest);
+  for (DeviceError &error : errors_in_devices(limit, devices)) {
+    in_doubt = in_doubt || error.kind == Kind::kDoubtful;
+    if (++reported <= kMostProblems) {
+      const std::string_view instead = error.kind == Kind::kDoubtful ? kStrictestHolds
+                                       : error.kind == Kind::kAbsent ? kHoldsNowhere
+                                                                     : std::string_view();
+      problems.push_back(problem_at(key, error.stated, std::move(error.sentence), instead, false));
     }
   }
 }
@@ -104,6 +166,23 @@ void report_reserves(const Settings &settings, const std::vector<DeviceIdentity>
 }
 
 }  // namespace
+
+std::vector<DeviceError> errors_in_devices(const LimitMap &limit, const std::vector<DeviceIdentity> &devices) {
+  std::vector<DeviceError> errors;
+  find_ambiguous(limit, devices, errors);
+  find_absent(limit, devices, errors);
+  for (const DeviceIdentity &device : devices) {
+    if (device.uuid.empty()) {
+      continue;
+    }
+    if (const auto [one, other] = contradiction(limit, device); other != nullptr) {
+      errors.push_back({Kind::kDoubtful,
+                        quoted(one->name) + " and " + quoted(other->name) + " are one device with two limits",
+                        other->stated});
+    }
+  }
+  return errors;
+}
 
 void Settings::resolve_devices(const std::vector<DeviceIdentity> &devices, std::vector<Problem> &problems) {
   resolve(limit, "limit", devices, limit_in_doubt, problems);

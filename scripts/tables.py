@@ -59,18 +59,20 @@ def settings_table():
     return lines
 
 
+# What config/values/size_syntax.h reads: bytes, and numbers with units (of which a b after a capital is none).
 DECIMAL = r"([0-9]+(\.[0-9]+)?|\.[0-9]+)"
+BYTES_TEXT = f"0*[1-9][0-9]{{6,19}}( ?B)?|{DECIMAL} ?([kmgtKMGT]([iI]?B|[iI])?|[kmgt][iI]?b)"
 SIZE = {"anyOf": [
     {"type": "integer", "minimum": 1 << 20},
     {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-    {"type": "string", "pattern": f"^(0*[1-9][0-9]{{6,19}}|0*(\\.[0-9]*[1-9][0-9]*|1\\.0+)|{DECIMAL}([kmgtKMGT]|[KMGT](i?B|i))"
-                                  r"|0*(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?|\.[0-9]+)%)$"}]}
+    {"type": "string", "pattern": f"^({BYTES_TEXT}|0*(\\.[0-9]*[1-9][0-9]*|1\\.0+)"
+                                  r"|0*(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?|\.[0-9]+) ?%)$"}]}
 DEVICES = {"type": "object", "minProperties": 1, "additionalProperties": {"$ref": "#/$defs/size"},
            "propertyNames": {"pattern": "^([0-9]+|([Gg][Pp][Uu]|[Mm][Ii][Gg])-[0-9A-Fa-f][0-9A-Fa-f-]*)$"}}
 PROGRAM = {"type": "object", "minProperties": 1, "additionalProperties": False,
            "properties": {part: {"type": "string", "maxLength": 1024} for part in ("exe", "argv")}}
 POWER = {"anyOf": [{"enum": [1 << shift for shift in range(20, 64)]},
-                   {"type": "string", "pattern": f"^(0*[1-9][0-9]{{6,19}}|{DECIMAL}([kmgtKMGT]|[KMGT](i?B|i)))$"}]}
+                   {"type": "string", "pattern": f"^({BYTES_TEXT})$"}]}
 BYTES = {"anyOf": [{"type": "integer", "minimum": 1 << 20}, POWER["anyOf"][1]]}
 FAULT = "((nth|every|seed|above|after|library|probability)=[^,;]+)"
 FAULT_RULES = f"^{FAULT}([,;]{FAULT})*$"

@@ -23,6 +23,11 @@ const JsonNode *child_of(const JsonNode &node, std::string_view key) {
   return found == node.children.end() ? nullptr : &*found;
 }
 
+std::string near_or_list(std::string_view key) {
+  const std::string_view near = near_key(key);
+  return near.empty() ? " (`ration env` lists them)" : "; the nearest is " + std::string(near);
+}
+
 class FileReader {
  public:
   FileReader(const std::string &path, Source source, const ProgramIdentity *program)
@@ -156,9 +161,7 @@ class FileReader {
            "it is no key of " + std::string(where) + "; set the variable " + std::string(option->variable));
       return;
     }
-    const Option *variable = option_of_variable(member.key);
-    const std::string_view nearest = variable == nullptr ? nearest_key(member.key) : variable->key;
-    note(member.key, member.place, "there is no such key; the nearest is " + std::string(nearest));
+    note(member.key, member.place, "there is no such key" + near_or_list(member.key));
   }
 
   void read_member(const Option &option, const JsonNode &member, std::size_t first, bool in_rule) {
@@ -200,8 +203,7 @@ class FileReader {
         const bool known = option_of_key(each.text) != nullptr;
         refuse(locked.place,
                "locked names " + quoted(each.text) +
-                   (known ? ", but this file sets no value for it"
-                          : ", which is not a key; the nearest is " + std::string(nearest_key(each.text))));
+                   (known ? ", but this file sets no value for it" : ", which is not a key" + near_or_list(each.text)));
       }
     }
   }

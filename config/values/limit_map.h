@@ -40,4 +40,17 @@ std::string parse_limit(std::string_view text, LimitMap &items);
 // so its limit holds on all; returns whether there is one.
 bool set_source_of_new(LimitMap &items, const std::string &written, bool everywhere);
 
+// What is wrong with a limit once the devices are known.
+struct DeviceError {
+  enum class Kind {
+    kAbsent,    // there is no such device: the limit holds nowhere
+    kNoUuids,   // known of the devices: it holds on each
+    kDoubtful,  // several devices fit, or one has two limits
+  };
+  Kind kind;
+  std::string sentence;
+  std::string stated;  // of its items
+};
+std::vector<DeviceError> errors_in_devices(const LimitMap &limit, const std::vector<DeviceIdentity> &devices);
+
 }  // namespace ration::config

@@ -147,6 +147,9 @@ std::string read_state_directory(Settings &settings, const Option &, std::string
 }
 
 std::string read_log(Settings &settings, const Option &, std::string_view value) {
+  if (value == "-") {
+    return "a log goes to a file, and stdout is the program's; write for example run.jsonl";
+  }
   for (std::size_t i = value.find('%'); i != std::string_view::npos; i = value.find('%', i + 2)) {
     if (i + 1 == value.size() || std::string_view("phn%").find(value[i + 1]) == std::string_view::npos) {
       return quoted(value.substr(i, 2)) +

@@ -3,18 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "config/values/ascii.h"
 #include "config/values/quotes.h"
+#include "config/values/size_syntax.h"
 
 namespace ration::config {
 
 namespace {
-
-// Holds a product of two 64-bit numbers exactly; a double would round, and std::strtod follows the locale.
-__extension__ typedef unsigned __int128 Wide;
 
 struct Unit {
   std::string_view name;
@@ -24,112 +21,16 @@ struct Unit {
 constexpr std::array<Unit, 4> kBinaryUnits = {
     {{"TiB", 1ull << 40}, {"GiB", 1ull << 30}, {"MiB", 1ull << 20}, {"KiB", 1ull << 10}}};
 
-std::uint64_t power_of_ten(int exponent) {
-  std::uint64_t power = 1;
-  for (; exponent > 0; --exponent) {
-    power *= 10;
-  }
-  return power;
+std::string with_examples(std::string_view sentence, std::string_view examples) {
+  return std::string(sentence) + "; write for example " + std::string(examples);
 }
 
-constexpr Wide kLargest = ~std::uint64_t{0};
-constexpr Wide kDigitsCeiling = Wide{1} << 87;  // times the largest unit, 2^40, still fits into 128 bits
-constexpr int kMostDecimals = 18;               // 10^18 is the largest power of ten in 64 bits
-constexpr std::string_view kExamples = "write for example 8GiB, 40% or 0.4";
-
-constexpr std::array<Unit, 21> kUnits = {{{"", 1},
-                                          {"k", 1ull << 10},
-                                          {"m", 1ull << 20},
-                                          {"g", 1ull << 30},
-                                          {"t", 1ull << 40},
-                                          {"K", 1ull << 10},
-                                          {"M", 1ull << 20},
-                                          {"G", 1ull << 30},
-                                          {"T", 1ull << 40},
-                                          {"KiB", 1ull << 10},
-                                          {"MiB", 1ull << 20},
-                                          {"GiB", 1ull << 30},
-                                          {"TiB", 1ull << 40},
-                                          {"Ki", 1ull << 10},
-                                          {"Mi", 1ull << 20},
-                                          {"Gi", 1ull << 30},
-                                          {"Ti", 1ull << 40},
-                                          {"KB", 1000ull},
-                                          {"MB", 1000000ull},
-                                          {"GB", 1000000000ull},
-                                          {"TB", 1000000000000ull}}};
-
-struct Number {
-  Wide digits = 0;  // the number times 10^decimals
-  int decimals = 0;
-  bool has_point = false;
-  std::size_t length = 0;       // characters; 0: this is no number
-  const char *wrong = nullptr;  // why the number cannot be used
-};
-
-Number read_number(std::string_view text) {
-  Number number;
-  std::size_t end = 0;
-  std::size_t digits_seen = 0;
-  while (end < text.size() && (is_digit(text[end]) || (text[end] == '.' && !number.has_point))) {
-    number.has_point = number.has_point || text[end] == '.';
-    digits_seen += is_digit(text[end]) ? 1 : 0;
-    ++end;
-  }
-  if (digits_seen == 0) {
-    return number;
-  }
-  number.length = end;
-  if (text[end - 1] == '.') {
-    number.wrong = "a digit must follow the decimal point";
-    return number;
-  }
-  std::string_view kept = text.substr(0, end);
-  if (number.has_point) {
-    kept = kept.substr(0, kept.find_last_not_of('0') + 1);  // 0.400 is 0.4
-  }
-  bool after_point = false;
-  for (const char c : kept) {
-    if (c == '.') {
-      after_point = true;
-      continue;
-    }
-    number.digits = number.digits * 10 + static_cast<unsigned>(c - '0');
-    number.decimals += after_point ? 1 : 0;
-    if (number.decimals > kMostDecimals) {
-      number.wrong = "more than 18 decimals are not read";
-      return number;
-    }
-    if (number.digits > kDigitsCeiling) {
-      number.wrong = "it is more than 64 bits can hold";
-      return number;
-    }
-  }
-  return number;
-}
-
-std::optional<std::uint64_t> bytes_in_unit(std::string_view name) {
-  for (const Unit &unit : kUnits) {
-    if (unit.name == name) {
-      return unit.bytes;
-    }
-  }
-  return std::nullopt;
-}
-
-// The unit that `name` is likely meant to be: in another case, Gib for GiB.
-std::string_view likely_unit(std::string_view name) {
+// The unit that `name` is likely meant to be: Gib for GiB.
+std::string likely_unit(std::string_view name) {
   std::string wanted = lower(name);
-  if (wanted.size() == 2 && wanted[1] == 'i') {
-    wanted += 'b';
-  }
-  for (const Unit &unit : kUnits) {
-    if (unit.name.size() == wanted.size() &&
-        std::equal(wanted.begin(), wanted.end(), unit.name.begin(), [](char a, char b) { return a == lower(b); })) {
-      return unit.name;
-    }
-  }
-  return {};
+  std::transform(wanted.begin(), wanted.end(), wanted.begin(),
+                 [](char c) { return c == 'i' ? c : static_cast<char>(c - 'a' + 'A'); });
+  return ration_unit_bytes(wanted.data(), wanted.size()) != 0 ? wanted : std::string();
 }
 
 std::string error_in_unit(std::string_view number, std::string_view unit) {
@@ -146,9 +47,8 @@ std::string error_in_unit(std::string_view number, std::string_view unit) {
   if (unit[0] == '.') {
     return "a number has one decimal point; write for example 1.5GiB";
   }
-  if (const std::string_view meant = likely_unit(unit); !meant.empty()) {
-    return quoted(unit) + " is not a unit (upper and lower case matter); likely meant: " + std::string(number) +
-           std::string(meant);
+  if (const std::string meant = likely_unit(unit); !meant.empty()) {
+    return quoted(unit) + " is not a unit (its b may be a bit); likely meant: " + shown(number) + meant;
   }
   return quoted(unit) + " is not a unit; the units are k m g t KiB MiB GiB TiB KB MB GB TB and %";
 }
@@ -171,45 +71,55 @@ std::string error_in_small(std::string_view text, std::uint64_t bytes) {
   return line;
 }
 
-std::variant<Size, std::string> read_share(const Number &number, bool percent) {
-  const int decimals = number.decimals + (percent ? 2 : 0);
-  if (decimals > kMostDecimals) {
-    return "more than 16 decimals of a percentage are not read";
-  }
-  const std::uint64_t whole = power_of_ten(decimals);
-  if (number.digits == 0) {
-    return "a share must be above 0; for no limit leave it unset";
-  }
-  if (number.digits > whole) {
-    return percent
-               ? "a percentage is at most 100%; write for example 40%"
-               : "a number with a decimal point is a share of the device, above 0 and at most 1; likely meant: a unit "
-                 "after it, as 1.5GiB";
-  }
-  return Size::of_share(static_cast<std::uint64_t>(number.digits), whole);
-}
-
-// An error about characters that no size contains; empty: none.
-std::string error_in_characters(std::string_view text) {
+// An error about characters that no size contains; empty: none. `rest`: what is not read.
+std::string error_in_characters(std::string_view text, std::string_view rest, std::string_view examples) {
   if (text.empty()) {
-    return "it is empty; " + std::string(kExamples) + ", or leave it unset";
+    return with_examples("it is empty", examples) + ", or leave it unset";
   }
   if (!is_plain(text)) {
-    return "a size is written in plain ASCII; " + std::string(kExamples);
-  }
-  if (text.find(' ') != std::string_view::npos) {
-    std::string joined(text);
-    joined.erase(std::remove(joined.begin(), joined.end(), ' '), joined.end());
-    const bool readable = std::holds_alternative<Size>(parse_size(joined));
-    return "a size contains no blanks; " + (readable ? "likely meant: " + joined : std::string(kExamples));
+    return with_examples("a size is written in plain ASCII", examples);
   }
   if (text[0] == '-') {
-    return "a size cannot be negative; " + std::string(kExamples);
+    return with_examples("a size cannot be negative", examples);
   }
   if (text[0] == '+') {
-    return "a size has no sign; " + std::string(kExamples);
+    return with_examples("a size has no sign", examples);
+  }
+  if (rest.find(' ') != std::string_view::npos) {
+    std::string joined(text);
+    joined.erase(std::remove(joined.begin(), joined.end(), ' '), joined.end());
+    constexpr std::string_view kSentence = "a size has no blanks but one before its unit";
+    return std::holds_alternative<Size>(parse_size(joined))
+               ? std::string(kSentence) + "; likely meant: " + shown(joined)
+               : with_examples(kSentence, examples);
   }
   return {};
+}
+
+std::string error_in(std::string_view text, const RationSizeText &read, std::string_view examples) {
+  if (std::string wrong = error_in_characters(text, text.substr(read.unit), examples); !wrong.empty()) {
+    return wrong;
+  }
+  switch (read.kind) {
+    case RATION_SIZE_NO_NUMBER:
+      return with_examples("it does not begin with a number", examples);
+    case RATION_SIZE_NO_DECIMALS:
+      return with_examples("a digit must follow the decimal point", examples);
+    case RATION_SIZE_LONG_NUMBER:
+      return with_examples("more than 18 decimals are not read", examples);
+    case RATION_SIZE_LONG_PERCENT:
+      return "more than 16 decimals of a percentage are not read";
+    case RATION_SIZE_TOO_LARGE:
+      return with_examples("it is more than 64 bits can hold", examples);
+    case RATION_SIZE_EMPTY_SHARE:
+      return "a share must be above 0; for no limit leave it unset";
+    case RATION_SIZE_ABOVE_ALL:
+      return text.back() == '%' ? "a percentage is at most 100%; write for example 40%"
+                                : "a number with a decimal point is a share of the device, above 0 and at most 1; "
+                                  "likely meant: a unit after it, as 1.5GiB";
+    default:
+      return error_in_unit(text.substr(0, read.digits), text.substr(read.unit));
+  }
 }
 
 }  // namespace
@@ -223,7 +133,7 @@ std::uint64_t Size::bytes_of(std::uint64_t total_bytes) const {
   if (!is_share()) {
     return numerator_;
   }
-  return static_cast<std::uint64_t>(Wide{total_bytes} * numerator_ / denominator_);
+  return static_cast<std::uint64_t>(RationWide{total_bytes} * numerator_ / denominator_);
 }
 
 std::string Size::text() const {
@@ -235,9 +145,10 @@ std::string Size::text() const {
     }
     return std::to_string(numerator_);
   }
-  const std::uint64_t parts = numerator_ * (power_of_ten(18) / denominator_);  // of 10^18
-  std::string text = std::to_string(parts / power_of_ten(16));
-  if (std::uint64_t rest = parts % power_of_ten(16); rest != 0) {
+  const std::uint64_t hundredth = ration_power(10, RATION_SIZE_DECIMALS - 2);
+  const std::uint64_t parts = numerator_ * (hundredth * 100 / denominator_);
+  std::string text = std::to_string(parts / hundredth);
+  if (std::uint64_t rest = parts % hundredth; rest != 0) {
     std::string decimals = std::to_string(rest);
     decimals.insert(0, 16 - decimals.size(), '0');
     decimals.erase(decimals.find_last_not_of('0') + 1);
@@ -273,33 +184,36 @@ std::string show_exact_bytes(std::uint64_t bytes) {
   return bytes < 1024 ? exact : show_bytes(bytes) + " (" + exact + ")";
 }
 
+std::variant<Size, std::string> parse_amount(std::string_view text, std::string_view examples) {
+  const RationSizeText read = ration_read_size(text.data(), text.size());
+  switch (read.kind) {
+    case RATION_SIZE_BYTES:
+      return Size::of_bytes(read.amount);
+    case RATION_SIZE_SHARE:
+      return Size::of_share(read.amount, read.whole);
+    default:
+      return error_in(text, read, examples);
+  }
+}
+
+std::variant<std::uint64_t, std::string> parse_bytes(std::string_view text) {
+  auto amount = parse_amount(text, "8GiB");
+  if (std::string *wrong = std::get_if<std::string>(&amount)) {
+    return std::move(*wrong);
+  }
+  const Size size = std::get<Size>(amount);
+  if (size.is_share()) {
+    return "a share has no meaning here: give it in bytes, as 1GiB";
+  }
+  return size.bytes_of(0);
+}
+
 std::variant<Size, std::string> parse_size(std::string_view text) {
-  if (std::string wrong = error_in_characters(text); !wrong.empty()) {
-    return wrong;
+  auto amount = parse_amount(text, "8GiB, 40% or 0.4");
+  if (const Size *size = std::get_if<Size>(&amount); size != nullptr && !size->is_share() && size->bytes_of(0) < kMiB) {
+    return error_in_small(text, size->bytes_of(0));
   }
-  const Number number = read_number(text);
-  if (number.length == 0) {
-    return "it does not begin with a number; " + std::string(kExamples);
-  }
-  if (number.wrong != nullptr) {
-    return std::string(number.wrong) + "; " + std::string(kExamples);
-  }
-  const std::string_view unit = text.substr(number.length);
-  if (unit == "%" || (unit.empty() && number.has_point)) {
-    return read_share(number, unit == "%");
-  }
-  const std::optional<std::uint64_t> factor = bytes_in_unit(unit);
-  if (!factor) {
-    return error_in_unit(text.substr(0, number.length), unit);
-  }
-  const Wide bytes = number.digits * *factor / power_of_ten(number.decimals);
-  if (bytes > kLargest) {
-    return "it is more than 64 bits can hold; " + std::string(kExamples);
-  }
-  if (bytes < kMiB) {
-    return error_in_small(text, static_cast<std::uint64_t>(bytes));
-  }
-  return Size::of_bytes(static_cast<std::uint64_t>(bytes));
+  return amount;
 }
 
 }  // namespace ration::config

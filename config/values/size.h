@@ -36,6 +36,11 @@ class Size {
 // A Size of at least 1 MiB (a share: above 0), or one sentence with the error and what was likely meant.
 std::variant<Size, std::string> parse_size(std::string_view text);
 
+// For what is no limit, so that any number of bytes will do, also 0. `examples` are for the sentence.
+std::variant<Size, std::string> parse_amount(std::string_view text, std::string_view examples);
+// The same where a share has no meaning.
+std::variant<std::uint64_t, std::string> parse_bytes(std::string_view text);
+
 // A decimal number of JSON or Python without its exponent: 1e9 and 1000000000.0 are 1000000000, 4e-1 is 0.4. At most 18
 // decimals are kept. 1.0 stays: a share of all of the device is not the number 1. Exponents beyond 40 stay, too.
 std::string plain_number(std::string_view text);

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "size_syntax.h"  // config/values, or beside this file
+
 SPANK_PLUGIN(ration, 1)
 
 enum {
@@ -27,7 +29,7 @@ enum {
 };
 #define WHOLE_GPU 100000000ull  // shares are in millionths of a percent
 
-// A size as Ration reads it: bytes, or a share of the device.
+// Bytes, or a share of the device.
 struct size {
   bool is_share;
   uint64_t amount;
@@ -58,77 +60,12 @@ static int text_of(char *buffer, size_t length, const char *format, ...) {
 
 // ---- sizes
 
-static bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-// Reads digits with an optional point; `millionths` is what is behind it. NULL: not a number, or one too large.
-static const char *read_number(const char *text, uint64_t *whole, uint64_t *millionths, bool *has_point) {
-  *whole = *millionths = 0;
-  *has_point = false;
-  if (!is_digit(*text)) {
-    return NULL;
-  }
-  for (; is_digit(*text); ++text) {
-    *whole = *whole * 10 + (uint64_t)(*text - '0');
-    if (*whole > UINT64_C(1) << 53) {
-      return NULL;
-    }
-  }
-  if (*text == '.') {
-    *has_point = true;
-    uint64_t place = 100000;
-    if (!is_digit(*++text)) {
-      return NULL;
-    }
-    for (; is_digit(*text); ++text, place /= 10) {
-      *millionths += place * (uint64_t)(*text - '0');
-    }
-  }
-  return text;
-}
-
-// The factor of a unit; 0: no unit of Ration's, which are k m g t in either case, KiB to TiB and KB to TB.
-static uint64_t factor_of(const char *unit) {
-  static const char letters[] = "KMGTkmgt";
-  const char *const letter = *unit == '\0' ? NULL : strchr(letters, *unit);
-  if (letter == NULL) {
-    return *unit == '\0' ? 1 : 0;
-  }
-  const bool is_upper = letter - letters < 4;
-  const bool is_decimal = is_upper && strcmp(unit + 1, "B") == 0;
-  if (!is_decimal && unit[1] != '\0' && !(is_upper && strcmp(unit + 1, "iB") == 0)) {
-    return 0;
-  }
-  uint64_t factor = 1;
-  for (long power = (letter - letters) % 4; power >= 0; --power) {
-    factor *= is_decimal ? 1000 : 1024;
-  }
-  return factor;
-}
-
 // Reads `text` as Ration does: 8GiB, 512m, 40%, 0.4. False: it is none, too small, or more than a whole device.
 static bool read_size(const char *text, struct size *size) {
-  uint64_t whole = 0;
-  uint64_t millionths = 0;
-  bool has_point = false;
-  const char *unit = read_number(text, &whole, &millionths, &has_point);
-  if (unit == NULL) {
-    return false;
-  }
-  if (strcmp(unit, "%") == 0 || (*unit == '\0' && has_point)) {
-    const uint64_t one = *unit == '%' ? 1 : 100;
-    size->is_share = true;
-    size->amount = whole > 100 ? UINT64_MAX : (whole * 1000000 + millionths) * one;
-    return size->amount > 0 && size->amount <= WHOLE_GPU;
-  }
-  const uint64_t factor = factor_of(unit);
-  if (factor == 0 || whole > (UINT64_C(1) << 62) / factor) {
-    return false;
-  }
-  size->is_share = false;
-  size->amount = whole * factor + millionths * factor / 1000000;
-  return size->amount >= 1 << 20;
+  const struct RationSizeText read = ration_read_size(text, strlen(text));
+  size->is_share = read.kind == RATION_SIZE_SHARE;
+  size->amount = size->is_share ? (uint64_t)((RationWide)read.amount * WHOLE_GPU / read.whole) : read.amount;
+  return size->is_share ? size->amount > 0 : read.kind == RATION_SIZE_BYTES && size->amount >= 1 << 20;
 }
 
 // Writes a size for Ration: 23.75%, or bytes.
@@ -157,15 +94,23 @@ static void mistake(const char *argument, const char *remedy) {
   text_of(site.mistake, sizeof(site.mistake), "'%s' in plugstack.conf: %s", argument, remedy);
 }
 
-static bool read_share(const char *text, uint64_t *share) {
-  uint64_t whole = 0;
-  uint64_t millionths = 0;
-  bool has_point = false;
-  const char *rest = read_number(text, &whole, &millionths, &has_point);
-  if (rest == NULL || whole >= 100 || (*rest != '\0' && strcmp(rest, "%") != 0)) {
+// A percentage below 100, with its sign or without. Nothing is one, too.
+static bool read_margin(const char *text, uint64_t *margin) {
+  char percent[32];
+  struct size size;
+  const size_t length = strlen(text);
+  const bool has_sign = length > 0 && text[length - 1] == '%';
+  if (text_of(percent, sizeof(percent), "%s%s", text, has_sign ? "" : "%") != 0) {
     return false;
   }
-  *share = whole * 1000000 + millionths;
+  if (ration_read_size(percent, strlen(percent)).kind == RATION_SIZE_EMPTY_SHARE) {
+    *margin = 0;
+    return true;
+  }
+  if (!read_size(percent, &size) || !size.is_share || size.amount == WHOLE_GPU) {
+    return false;
+  }
+  *margin = size.amount;
   return true;
 }
 
@@ -182,11 +127,11 @@ static void read_argument(const char *argument) {
   } else if (strncmp(argument, "shards=", 7) == 0) {
     char *end = NULL;
     site.shards = strtoull(argument + 7, &end, 10);
-    if (!is_digit(argument[7]) || *end != '\0' || site.shards == 0 || site.shards > 1000000) {
+    if (!ration_is_digit(argument[7]) || *end != '\0' || site.shards == 0 || site.shards > 1000000) {
       mistake(argument, "write how many shards one GPU has, as gres.conf says");
     }
   } else if (strncmp(argument, "margin=", 7) == 0) {
-    if (!read_share(argument + 7, &site.margin)) {
+    if (!read_margin(argument + 7, &site.margin)) {
       mistake(argument, "write the percentage of a GPU that is left to contexts, such as 5%");
     }
   } else if (strncmp(argument, "memory=", 7) == 0) {

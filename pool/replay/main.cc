@@ -1,13 +1,13 @@
 // pool_replay: the smallest arena for a trace of allocations under Ration's pool, its placements and its speed.
-// Layer: a program; pool, CLI11, nlohmann_json and liblzma. Exit: 0 fits, 1 does not fit, 2 wrong usage or trace.
+// Layer: a program; pool, config (sizes), CLI11, nlohmann_json and liblzma. Exit: 0 fits, 1 does not fit, 2 wrong usage
+// or trace.
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <iostream>
-#include <map>
 #include <nlohmann/json.hpp>
 
+#include "config/values/size.h"
 #include "pool/granule.h"
 #include "pool/replay/figures.h"
 #include "pool/replay/input.h"
@@ -30,26 +30,16 @@ struct Arguments {
   bool json = false;
 };
 
-const std::map<std::string, std::uint64_t> kUnits = {{"k", std::uint64_t{1} << 10},
-                                                     {"m", std::uint64_t{1} << 20},
-                                                     {"g", std::uint64_t{1} << 30},
-                                                     {"t", std::uint64_t{1} << 40},
-                                                     {"kib", std::uint64_t{1} << 10},
-                                                     {"mib", std::uint64_t{1} << 20},
-                                                     {"gib", std::uint64_t{1} << 30},
-                                                     {"tib", std::uint64_t{1} << 40},
-                                                     {"kb", 1'000},
-                                                     {"mb", 1'000'000},
-                                                     {"gb", 1'000'000'000},
-                                                     {"tb", 1'000'000'000'000}};
-
-// `value` is in bytes: CLI11 has applied the unit.
-std::string check_arena(const std::string &value) {
-  std::uint64_t bytes = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), bytes);
-  const bool is_size =
-      error == std::errc{} && end == value.data() + value.size() && bytes != 0 && bytes <= kMaximumBytes;
-  return is_size ? "" : "`" + value + "` is not a size between 1 byte and 256 TiB";
+// Throws CLI::ValidationError.
+std::uint64_t arena_of(const std::string &text) {
+  const auto bytes = config::parse_bytes(text);
+  const std::string quoted = "`" + text + "` is not a size between 1 byte and 256 TiB";
+  if (const std::string *wrong = std::get_if<std::string>(&bytes)) {
+    throw CLI::ValidationError("--arena", quoted + ": " + *wrong);
+  }
+  const std::uint64_t arena_bytes = std::get<std::uint64_t>(bytes);
+  if (arena_bytes == 0 || arena_bytes > kMaximumBytes) throw CLI::ValidationError("--arena", quoted);
+  return arena_bytes;
 }
 
 void declare(CLI::App &app, Arguments &arguments) {
@@ -63,10 +53,10 @@ void declare(CLI::App &app, Arguments &arguments) {
       ->type_name("N");
   app.add_option("--process", arguments.selection.process, "Of a log of several processes: a pool of this one")
       ->type_name("PID");
-  CLI::Option *arena = app.add_option("--arena", arguments.arena_bytes, "Replay in an arena of this size, such as 8GiB")
-                           ->type_name("BYTES")
-                           ->transform(CLI::AsNumberWithUnit(kUnits, CLI::AsNumberWithUnit::CASE_INSENSITIVE, "BYTES"))
-                           ->check(check_arena);
+  const auto keep_arena = [&arguments](const std::string &text) { arguments.arena_bytes = arena_of(text); };
+  CLI::Option *arena =
+      app.add_option_function<std::string>("--arena", keep_arena, "Replay in an arena of this size, such as 8GiB")
+          ->type_name("BYTES");
   app.add_flag("--find-min", arguments.find_min, "Replay in the smallest possible arena, found to 0.05 % (the default)")
       ->excludes(arena);
   app.add_option(

@@ -27,6 +27,10 @@ using Json = nlohmann::json;
 
 constexpr std::chrono::seconds kLongest{10};  // a driver's first use takes up to a few
 constexpr std::chrono::milliseconds kBetween{5};
+constexpr char kNoUuid[] = "-";
+// CUresult, of which nothing else is needed here.
+constexpr int kNotInitialised = 3;
+constexpr int kNoDevice = 100;
 
 // A driver that hangs is left behind with its process, which is killed.
 void wait_for(pid_t process) {
@@ -137,14 +141,17 @@ std::string ask_without_library(const EnvironmentBlock &environment, const char 
   return text;
 }
 
-std::vector<config::DeviceIdentity> ask_devices(const EnvironmentBlock &environment) {
+std::optional<std::vector<config::DeviceIdentity>> ask_devices(const EnvironmentBlock &environment) {
   std::vector<config::DeviceIdentity> devices;
   std::istringstream lines(ask_without_library(environment, "--answer-devices"));
+  std::size_t count = 0;
+  const bool is_answered = static_cast<bool>(lines >> count);
   for (config::DeviceIdentity device; lines >> device.uuid >> device.total_bytes;) {
     device.ordinal = static_cast<int>(devices.size());
+    device.uuid = device.uuid == kNoUuid ? "" : device.uuid;
     devices.push_back(device);
   }
-  return devices;
+  return is_answered && devices.size() == count ? std::optional(devices) : std::nullopt;
 }
 
 int answer_devices() {
@@ -157,18 +164,20 @@ int answer_devices() {
   void *const newer = function("cuDeviceGetUuid_v2");
   const auto uuid_of = reinterpret_cast<int (*)(char *, int)>(newer != nullptr ? newer : function("cuDeviceGetUuid"));
   int count = 0;
-  if (initialise == nullptr || count_of == nullptr || device_at == nullptr || total_of == nullptr ||
-      uuid_of == nullptr || initialise(0) != 0 || count_of(&count) != 0) {
+  const int begun = initialise != nullptr ? initialise(0) : kNotInitialised;
+  if (begun != kNoDevice && (begun != 0 || count_of == nullptr || device_at == nullptr || count_of(&count) != 0)) {
     return kOurError;
   }
+  std::cout << count << '\n';
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     int device = 0;
     std::size_t total = 0;
     char uuid[16] = {};
-    if (device_at(&device, ordinal) != 0 || uuid_of(uuid, device) != 0 || total_of(&total, device) != 0) {
+    if (device_at(&device, ordinal) != 0 || (total_of != nullptr && total_of(&total, device) != 0)) {
       return kOurError;
     }
-    std::cout << ledger::uuid_text(uuid) << ' ' << total << '\n';
+    const bool has_uuid = uuid_of != nullptr && uuid_of(uuid, device) == 0;
+    std::cout << (has_uuid ? ledger::uuid_text(uuid) : kNoUuid) << ' ' << total << '\n';
   }
   return std::cout.flush() ? 0 : kOurError;
 }

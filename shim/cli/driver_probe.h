@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,15 +23,15 @@ LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environmen
 // The member `devices` of that line (shim/events/README.md); empty where no driver answers within ten seconds.
 nlohmann::json ask_driver(const RunRequest &request, EnvironmentBlock environment);
 
-// The driver's devices as it has them, from a process without the library: ordinal, UUID, size. Empty where no driver
+// The driver's devices as it has them, from a process without the library: ordinal, UUID, size. nullopt where no driver
 // answers within ten seconds.
-std::vector<config::DeviceIdentity> ask_devices(const EnvironmentBlock &environment);
+std::optional<std::vector<config::DeviceIdentity>> ask_devices(const EnvironmentBlock &environment);
 
 // What `ration env FLAG` prints, at most 64 KiB, in `environment` without the library. Cut short where it takes longer
 // than ten seconds.
 std::string ask_without_library(const EnvironmentBlock &environment, const char *flag);
 
-// The process that is started for ask_devices: prints a line for each device. Returns the exit status.
+// The process that is started for ask_devices: prints how many there are, and a line for each. Returns the exit status.
 int answer_devices();
 
 // The started process: initialises the driver, and asks for a device's size, which meets the library. Returns the exit

@@ -7,8 +7,11 @@
 #include "cli/driver_probe.h"
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/run/device_limits.h"
 #include "cli/run/free_memory.h"
 #include "cli/run/run_preparation.h"
+#include "cli/run/simulated_machine.h"
+#include "cli/verb_options.h"
 #include "cli/verbs.h"
 #include "config/values/quotes.h"
 
@@ -78,6 +81,14 @@ Json as_json(const config::Settings &settings, const std::vector<config::Problem
   return document;
 }
 
+std::vector<config::DeviceIdentity> identities_of(const Json &devices) {
+  std::vector<config::DeviceIdentity> identities;
+  for (const Json &device : devices) {
+    identities.push_back({device.value("dev", 0), device.value("uuid", ""), device.value("total", std::uint64_t{0})});
+  }
+  return identities;
+}
+
 void print_row(std::string_view name, std::string_view source, const std::string &text) {
   std::cout << std::left << std::setw(20) << name << std::setw(13) << source << text << '\n';
 }
@@ -128,26 +139,38 @@ int run_verb(const EnvRequest &request) try {
   if (request.answers_free_memory) {
     return answer_free_memory();
   }
+  if (const std::string wrong = error_in_simulation(request.run.simulate); !wrong.empty()) {
+    return usage_error("env: " + wrong, kUsageError);
+  }
   EnvironmentBlock environment(config::process_environment());
   set_flags(request.run, environment);
   std::vector<config::Problem> problems;
   const config::Settings settings = settings_of(request.run, environment, problems);
   std::vector<config::Problem> fatal_ones;
   for (const config::Problem &problem : problems) {
-    if (problem.fatal_for_cli) {
-      fatal_ones.push_back(problem);
+    if (!problem.fatal_for_cli) {
+      log_line(problem.line);  // as the library would
+      continue;
     }
+    fatal_ones.push_back(problem);
     log_line("env: " + as_written(request.run, problem) + problem.line.substr(problem.written.size()));
   }
-  const bool fatal = !fatal_ones.empty();
-  const Json devices = fatal ? Json::array() : ask_driver(request.run, environment);
+  int status = fatal_ones.empty() ? 0 : status_of(request.run, fatal_ones);
+  const Json devices = status != 0 ? Json::array() : ask_driver(request.run, environment);
+  if (!devices.empty() && !settings.disabled) {
+    for (config::Problem &problem : errors_in_device_limits(request.run, identities_of(devices), environment)) {
+      status = usage_status(request.run);  // options alone are looked at
+      log_line("env: " + problem.line);
+      problems.push_back(std::move(problem));
+    }
+  }
   if (request.json) {
     // A value may hold any bytes; those that are not UTF-8 become the replacement character.
     std::cout << as_json(settings, problems, devices).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
     print_table(settings, devices);
   }
-  return !flush_stdout() ? kOurError : fatal ? status_of(request.run, fatal_ones) : 0;
+  return flush_stdout() ? status : kOurError;
 } catch (const Refusal &refusal) {  // of --sim
   if (!refusal.line.empty()) {
     log_line("env: " + refusal.line);

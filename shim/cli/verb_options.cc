@@ -189,6 +189,7 @@ constexpr const char *kFindFaultsFooter =
     "126, 127 as `ration run`; 128+N a signal ended it, and the command.";
 
 constexpr const char *kLogFile = "FILE";
+constexpr const char *kLogWithoutName = "%n-%p.jsonl";
 constexpr const char *kGroupingWords = "function|library|kind|stream|thread|size";
 
 constexpr const char *kCommandArguments = "[--] COMMAND [ARGUMENTS...]";
@@ -196,12 +197,13 @@ constexpr const char *kCommandArguments = "[--] COMMAND [ARGUMENTS...]";
 // Their options beside those of `ration run`; nothing for other verbs.
 std::optional<VerbFlags> flags_of(const std::string &verb) {
   if (verb == "find-min") {
-    return VerbFlags{{"--tolerance", "--timeout"}, {"--json"}, "find-min"};
+    return VerbFlags{{"--tolerance", "--timeout"}, {"--json", "--force"}, "find-min"};
   }
   if (verb == "find-faults") {
     return VerbFlags{{"--first", "--timeout"}, {"--json"}, "find-faults"};
   }
-  return verb == "run" ? std::optional(VerbFlags{{"--wait", "--summary"}, {"--wait", "-q", "--quiet"}}) : std::nullopt;
+  return verb == "run" ? std::optional(VerbFlags{{"--wait", "--summary"}, {"--wait", "-q", "--quiet", "--force"}})
+                       : std::nullopt;
 }
 
 // CLI11 takes --flag=3 otherwise.
@@ -216,8 +218,9 @@ void describe_flags(CLI::App &verb, Flags &flags) {
     if (option.flag.empty()) {
       continue;
     }
-    const CLI::callback_t keep = [&flags, &option](const CLI::results_t &values) {
-      flags.emplace_back(&option, values.front());
+    const bool is_log = option.key == "log";
+    const CLI::callback_t keep = [&flags, &option, is_log](const CLI::results_t &values) {
+      flags.emplace_back(&option, is_log && values.front().empty() ? kLogWithoutName : values.front());
       return true;
     };
     CLI::Option *described = verb.add_option(std::string(option.flag), keep, std::string(option.help));
@@ -225,10 +228,18 @@ void describe_flags(CLI::App &verb, Flags &flags) {
       described->expected(0, 1)->type_name("[=LIMIT]");
       continue;
     }
+    if (is_log) {
+      described->expected(0, 1)->type_name("[FILE]");
+      continue;
+    }
     std::string values(option.values);
     std::replace(values.begin(), values.end(), ' ', '|');
     described->type_name(values);
   }
+}
+
+void describe_force(CLI::App &verb, RunRequest &request) {
+  add_flag(verb, "--force", request.force, "let --log overwrite a log that is there")->needs(verb.get_option("--log"));
 }
 
 void describe_simulation(CLI::App &verb, RunRequest &request) {
@@ -242,6 +253,7 @@ void describe_simulation(CLI::App &verb, RunRequest &request) {
 
 void describe_run(CLI::App &verb, RunRequest &request) {
   describe_flags(verb, request.flags);
+  describe_force(verb, request);
   describe_simulation(verb, request);
   const CLI::callback_t keep = [&request](const CLI::results_t &values) {
     request.wait = values.front();
@@ -280,6 +292,7 @@ void describe_find_min(CLI::App &verb, FindMinRequest &request) {
   describe_timeout(verb, request.timeout);
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
   describe_flags(verb, request.run.flags);
+  describe_force(verb, request.run);
   hide_own(verb, {"--limit"});
   describe_simulation(verb, request.run);
   verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));

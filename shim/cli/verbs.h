@@ -16,6 +16,7 @@ using Flags = std::vector<std::pair<const config::Option *, std::string>>;  // a
 struct RunRequest {
   std::string verb = "run";  // whose line it is, and who says what is wrong with it
   Flags flags;
+  bool force = false;  // --log may overwrite a log
   std::optional<std::string> simulate;
   std::optional<std::string> wait;  // for room, at most so long; empty: as long as it takes
   bool quiet = false;

@@ -402,6 +402,7 @@ void Account::publish(const Published &published) {
     return;
   }
   published_used_.store(published.used, std::memory_order_relaxed);
+  published_allocations_.store(published.allocations, std::memory_order_relaxed);
   publish_span_.store(std::max(kMinPublishSpan, charged() / 64), std::memory_order_relaxed);
   for (int i = 0; i < count; ++i) {
     shares_[i].membership->publish(shares_[i].device, published);

@@ -343,7 +343,7 @@ def refused_in_words(_):
     """Before the mutation has an effect, and where it had none."""
     limit = {"ration.dev/limit": "25%"}
     for pod, wanted in (
-            (pod_of({"ration.dev/limit": "8gib"}), '"8gib" is not a size'),
+            (pod_of({"ration.dev/limit": "8Gib"}), '"8Gib" is not a size'),
             (pod_of({"ration.dev/limit": ""}), '"" is not a size'),  # and so nothing was put in place
             (pod_of({"ration.dev/limits": "8GiB"}), "no such annotation: ration.dev/limits"),
             (pod_of(limit | {"ration.dev/group": "lab", "ration.dev/group-limit": "half"}), '"half" is not a size'),
@@ -376,11 +376,12 @@ def sizes_that_pass_are_sizes(folder):
     seed = int(time.time())
     print(f"seed {seed}")
     dice = random.Random(seed)
-    usual = ["25%", "0.5", ".25", "1.0", "100%", "33.3%", "8GiB", "8Gi", "500Mi", "8g", "8G", "1.5GiB", "500MB", "16GB", "2TiB", "10MB", "1MiB", "8589934592"]
-    close = ["1MB", "1.04MB", "0%", "0.0", "100.5%", "101%", "1", "1048575", "999999TiB", "9999999TiB", "0MiB", "0.5MiB", "1.5"]
-    words = usual + close + ["".join(dice.choice("0123456789.%kmgtKMGTiB") for _ in range(dice.randint(1, 7))) for _ in range(4000)]
+    usual = ["25%", "0.5", ".25", "1.0", "100%", "33.3%", "8GiB", "8Gi", "500Mi", "8g", "8G", "1.5GiB", "500MB", "16GB", "2TiB", "10MB", "1MiB", "8589934592",
+             "8gib", "8GIB", "8gi", "8gb", "500mb", "500mB", "16 GB", "8 GiB", "40 %"]
+    close = ["1MB", "1.04MB", "0%", "0.0", "100.5%", "101%", "1", "1048575", "999999TiB", "9999999TiB", "0MiB", "0.5MiB", "1.5", "8Gib", "8Gb", "8  GiB", " 8GiB", "1mb"]
+    words = usual + close + ["".join(dice.choice("0123456789.%kmgtKMGTiIbB ") for _ in range(dice.randint(1, 7))) for _ in range(4000)]
     words += [f"{dice.choice(['', '0', dice.randrange(1, 10 ** dice.randint(1, 7))])}{dice.choice(['', '', f'.{dice.randrange(1000)}'])}"
-              f"{dice.choice(['%', 'm', 'g', 'GiB', 'MiB', 'MB', 'GB', 'TB', '', 'k', 'Gi'])}" for _ in range(4000)]
+              f"{dice.choice(['%', 'm', 'g', 'GiB', 'MiB', 'MB', 'GB', 'TB', '', 'k', 'Gi', 'gib', 'gb', 'mb', 'Mb', ' GiB', 'GI'])}" for _ in range(4000)]
     policy = Policy("ValidatingAdmissionPolicy")
     expect_that("a pod with a limit", policy.matches(pod_of({"ration.dev/limit": "1g"})))
     pattern = re.compile(str(policy.given["variables"]["pattern"]))
@@ -393,7 +394,7 @@ def sizes_that_pass_are_sizes(folder):
     for start in range(0, len(files), 500):
         done = subprocess.run([RATION, "config", "--check", *files[start:start + 500]], capture_output=True, text=True, check=False)
         expect("`ration config --check`", (done.returncode, done.stderr), (0, ""))
-    (pathlib.Path(folder) / "bad.json").write_text('{"container_limit": "8gib"}')
+    (pathlib.Path(folder) / "bad.json").write_text('{"container_limit": "8Gib"}')
     done = subprocess.run([RATION, "config", "--check", pathlib.Path(folder) / "bad.json"], capture_output=True, text=True, check=False)
     expect("a size that it refuses", done.returncode, 125)
     print(f"{len(accepted)} of {len(set(words))} words pass")

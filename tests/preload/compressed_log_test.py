@@ -13,6 +13,7 @@ from harness import BUILD, HANG, PROGRAMS, command_environment, expect, expect_t
 RATION = BUILD / "bin/ration"
 COUNTED = PROGRAMS / "counted"
 CALLS = 600
+WITHOUT_NAMELESS = {"LD_PRELOAD": str(PROGRAMS / "libtmpfile_interposer.so")}  # as on NFS
 
 
 def ration(folder, *words, **more):
@@ -69,13 +70,16 @@ def problem(folder, log, verb=("report",)):
 
 def compressed(folder):
     said = counted(folder)
-    expect_that(f"nothing about the log in {said!r}", "run.jsonl" not in said)
+    expect_that(f"the log is named by what it is at the end: {said!r}", said.count("run.jsonl") == 1 and said.endswith("log: run.jsonl.zst\n"))
     expect("files", names(folder), ["run.jsonl.zst"])
     path = pathlib.Path(folder) / "run.jsonl.zst"
     expect("a frame", path.read_bytes()[:4], b"\x28\xb5\x2f\xfd")
     counted(folder, log="plain.jsonl")
     expect("the mode", path.stat().st_mode, (pathlib.Path(folder) / "plain.jsonl").stat().st_mode)
     expect("allocations", allocations(folder), CALLS // 2)
+    for more in (WITHOUT_NAMELESS, {}):  # over the earlier one
+        logged(folder, COUNTED, "counts", 1, 20, options=["--force"], **more)
+        expect("files", (names(folder), allocations(folder)), (["run.jsonl.zst"], 10))
 
 
 def every_reader(folder):
@@ -125,7 +129,7 @@ def of_a_tree(folder):
 def in_parts(folder):
     counted(folder, options=("--log-size", "1MiB"))
     expect("files", names(folder), ["run.jsonl.zst"])
-    logged(folder, COUNTED, "counts", 1, 16000, options=("--log-size", "1MiB"))
+    logged(folder, COUNTED, "counts", 1, 16000, options=("--log-size", "1MiB", "--force"))
     expect("files", names(folder), ["run.jsonl.previous.zst", "run.jsonl.zst"])
     document = report(folder)
     log = document["logs"][0]
@@ -160,7 +164,7 @@ def a_process_left_behind(folder):
     counted(folder)
     os.mkfifo(folder + "/end")
     writer = os.open(folder + "/end", os.O_RDWR)
-    said = logged(folder, "sh", "-c", f"{COUNTED} counts 1 10 stay <end >out 2>&1 & {until_counted(10)}")
+    said = logged(folder, "sh", "-c", f"{COUNTED} counts 1 10 stay <end >out 2>&1 & {until_counted(10)}", options=["--force"])
     os.close(writer)
     expect_that(f"said: {said!r}", "run.jsonl stays as it is, not compressed: a process that the command left behind" in said)
     expect("files", names(folder), ["run.jsonl"])
@@ -168,26 +172,29 @@ def a_process_left_behind(folder):
 
 
 def files_that_are_no_logs(folder):
+    def by_variable():
+        return counted(folder, log=None, RATION_LOG=str(path))  # --log refuses such names at the start: log_target_test.py
+
     path = pathlib.Path(folder) / "run.jsonl.zst"
     for content in (b"my notes\n", b"\x28\xb5\x2f\xfd of something else"):
         path.write_bytes(content)
-        said = counted(folder)
+        said = by_variable()
         expect_that(f"said: {said!r}", "is not a log, and stays as it is" in said)
         expect("the file", path.read_bytes(), content)
         expect("allocations", allocations(folder, "run.jsonl"), CALLS // 2)
     path.unlink()
     path.symlink_to("elsewhere")
-    said = counted(folder)
+    said = by_variable()
     expect_that(f"said: {said!r}", "is not a log, and stays as it is" in said)
     path.unlink()
     path.touch()
-    counted(folder)
+    by_variable()
     expect("an empty file was replaced", (names(folder), allocations(folder)), (["run.jsonl.zst"], CALLS // 2))
-    counted(folder)
+    by_variable()
     expect("so was a log", (names(folder), allocations(folder)), (["run.jsonl.zst"], CALLS // 2))
     plain = pathlib.Path(folder) / "run.jsonl"
     plain.write_text("my notes\n")
-    counted(folder)
+    by_variable()
     expect("a file by the plain name", plain.read_text(), "my notes\n")
 
 
@@ -198,10 +205,57 @@ def without_room(folder):
     expect_that(f"said: {said!r}", "run.jsonl stays as it is, not compressed: File too large" in said)
     expect("files", sorted(path.name for path in pathlib.Path(folder).iterdir()), ["counts", "run.jsonl"])
     expect("allocations", allocations(folder), CALLS // 2)
-    log = "n" * 251 + ".zst"  # the plain name fits, and that of the file beside it does not
-    said = counted(folder, log=log)
-    expect_that(f"said: {said!r}", "stays as it is, not compressed: File name too long" in said)
-    expect("allocations", allocations(folder, log), CALLS // 2)
+    for log, more in (("n" * 252 + ".zst", {}),  # the plain name fits, and the other does not; nor does that of a file beside it
+                      ("m" * 251 + ".zst", WITHOUT_NAMELESS)):
+        said = counted(folder, log=None, RATION_LOG=log, **more)
+        expect_that(f"said: {said!r}", "stays as it is, not compressed: File name too long" in said)
+        expect("allocations", allocations(folder, log), CALLS // 2)
+
+
+def through_a_link(folder):
+    """The name would be left without a file: the log stays plain, and a line says why."""
+    (pathlib.Path(folder) / "store").mkdir()
+    link = pathlib.Path(folder) / "run.jsonl"
+    link.symlink_to("store/real.jsonl")
+    said = counted(folder)
+    expect_that(f"said: {said!r}", f"store/real.jsonl stays as it is, not compressed: {folder}/run.jsonl is a symbolic link to it" in said)
+    expect("files", (names(folder), os.listdir(f"{folder}/store")), (["run.jsonl"], ["real.jsonl"]))
+    expect("allocations", allocations(folder, "run.jsonl"), CALLS // 2)
+    (pathlib.Path(folder) / "here").symlink_to("store")
+    counted(folder, log="here/run.jsonl.zst")
+    expect("a folder may be one", sorted(os.listdir(f"{folder}/store")), ["real.jsonl", "run.jsonl.zst"])
+
+
+def begun_in_vain(folder):
+    """A part that was begun, and had not taken its name when its process was killed, goes with the log."""
+    begin = 'until [ -s run.jsonl ]; do :; done; head -n 1 run.jsonl >run.jsonl.new; echo "{}" >other-run.jsonl.new'
+    logged(folder, "sh", "-c", f"{COUNTED} counts 1 {CALLS}; {begin}")
+    expect("files", names(folder), ["other-run.jsonl.new", "run.jsonl.zst"])
+
+
+def killed_while_compressing(folder):
+    """SIGKILL leaves the plain log, and nothing beside it. Repeated until one came while the new file was open."""
+    def writes(pid):
+        """Whether it has a file of the folder open that is not the log."""
+        for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                file = os.readlink(entry)
+            except FileNotFoundError:
+                continue
+            if file.startswith(folder + "/") and file != f"{folder}/run.jsonl":
+                return True
+        return False
+
+    met = False
+    while not met:
+        with subprocess.Popen([RATION, "run", "--sim", "2GiB", "--log", "run.jsonl.zst", "--force", "--", COUNTED, "counts", "1", "200000"],
+                              cwd=folder, stderr=subprocess.DEVNULL, env=command_environment()) as run:
+            while not met and run.poll() is None:
+                met = writes(run.pid)
+            run.kill()
+            met = met and run.wait() == -signal.SIGKILL
+    expect("files", names(folder), ["run.jsonl"])
+    expect("allocations", allocations(folder, "run.jsonl"), 100000)
 
 
 def broken(folder):
@@ -246,4 +300,5 @@ def killed(folder):
 
 main({"compressed": compressed, "every_reader": every_reader, "from_a_variable": from_a_variable, "of_a_tree": of_a_tree,
       "in_parts": in_parts, "killed_between_two_names": killed_between_two_names, "a_process_left_behind": a_process_left_behind,
-      "files_that_are_no_logs": files_that_are_no_logs, "without_room": without_room, "broken": broken, "killed": killed})
+      "files_that_are_no_logs": files_that_are_no_logs, "through_a_link": through_a_link,
+      "begun_in_vain": begun_in_vain, "killed_while_compressing": killed_while_compressing, "without_room": without_room, "broken": broken, "killed": killed})

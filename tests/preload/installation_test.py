@@ -142,6 +142,10 @@ def installed(folder):
     for name in ("config/schema.json", "shim/events/log.schema.json"):
         file = root / name
         expect(name, (prefix / "share/ration" / file.name).read_bytes(), file.read_bytes())
+    if (BUILD / "lib/ration/slurm/spank_ration.so").exists():  # Slurm's headers are here
+        # as a site builds it after an upgrade of Slurm: examples/slurm/README.md
+        subprocess.run(["gcc", "-shared", "-fPIC", f"-I{cache['RATION_SLURM_HEADERS']}", "-o", "spank_ration.so", "spank_ration.c"],
+                       cwd=prefix / "share/ration/slurm", check=True)
 
 
 CASES = {

@@ -6,6 +6,7 @@ import subprocess
 
 from harness import BUILD, HANG, command_environment, expect, expect_that, main
 
+SIMULATED = "write for example 16GiB, 2x8GiB or 8GiB,4GiB"
 LINES = {
     "-x": "-x is not an option (`ration help` lists them)",
     "reprot": "unknown verb 'reprot'; the nearest is report",
@@ -39,6 +40,15 @@ LINES = {
     "run -Z ls": "run: -Z is not an option (`ration help run` lists them)",
     "run --everything ls": "run: --everything is not an option (`ration help run` lists them)",
     "run --limit 1g --limit 2g ls": "run: --limit: given more than once",
+    "run --sim nonsense ls": f"run: --sim nonsense: it does not begin with a number; {SIMULATED}",
+    "run --sim 0x8GiB ls": f"run: --sim 0x8GiB: 0 devices are none; the fewest is 1; {SIMULATED}",
+    "run --sim 8GiB, ls": "run: --sim 8GiB,: it is no list of devices; likely meant: 8GiB",
+    "run --sim=100 ls": "run: --sim 100: a device of 100 bytes is none; the smallest has 1MiB; likely meant: 100GiB or 100MiB",
+    "run --sim 999x8GiB ls": f"run: --sim 999x8GiB: a simulated machine has at most 16 devices; {SIMULATED}",
+    "run --sim 100TiB ls": f"run: --sim 100TiB: a simulated machine has at most 16TiB, all devices together; {SIMULATED}",
+    "env --sim nonsense": f"env: --sim nonsense: it does not begin with a number; {SIMULATED}",
+    "find-min --sim 50% ls": f"find-min: --sim 50%: a share has no meaning here: a simulated device needs a size in bytes; {SIMULATED}",
+    "find-faults --sim 2X8GiB ls": "find-faults: --sim 2X8GiB: it is no list of devices; likely meant: 2x8GiB",
 }
 # Lines of which the command is missing, with their status: that of the shell.
 COMMANDS = {

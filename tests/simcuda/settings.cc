@@ -2,9 +2,10 @@
 
 #include <unistd.h>
 
-#include <cctype>
 #include <charconv>
 #include <cstdlib>
+
+#include "config/values/size_syntax.h"
 
 namespace simcuda {
 namespace {
@@ -31,18 +32,6 @@ std::optional<Number> whole_number(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   return value;
-}
-
-std::optional<std::uint64_t> unit_bytes(std::string unit) {
-  for (char &c : unit) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (unit.empty() || unit == "b") return 1;
-  const auto power = std::string_view("kmgt").find(unit[0]);
-  if (power == std::string_view::npos) return std::nullopt;
-  const std::string_view tail = std::string_view(unit).substr(1);
-  if (tail != "" && tail != "ib" && tail != "b") return std::nullopt;
-  std::uint64_t bytes = 1;
-  for (std::size_t i = 0; i <= power; ++i) bytes *= tail == "b" ? 1000 : 1024;
-  return bytes;
 }
 
 std::string text_of(const char *name) {
@@ -162,13 +151,8 @@ Settings *read() {
 }  // namespace
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  std::size_t digits = 0;
-  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
-  const auto count = whole_number<std::uint64_t>(text.substr(0, digits));
-  const auto unit = unit_bytes(std::string(text.substr(digits)));
-  std::uint64_t bytes = 0;
-  if (!count || !unit || __builtin_mul_overflow(*count, *unit, &bytes)) return std::nullopt;
-  return bytes;
+  const RationSizeText size = ration_read_size(text.data(), text.size());
+  return size.kind == RATION_SIZE_BYTES ? std::optional(size.amount) : std::nullopt;
 }
 
 std::optional<std::vector<std::uint64_t>> parse_devices(std::string_view text) {

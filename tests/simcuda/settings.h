@@ -46,8 +46,8 @@ struct Settings {
 
 const Settings &settings();
 
-// "8GiB", "2x8GiB", "8GiB,4GiB"; nullopt for anything else. Units as everywhere: k m g t and KiB..TiB are powers of
-// 1024, KB..TB powers of 1000.
+// "8GiB", "2x8GiB", "8GiB,4GiB"; nullopt for anything else. Sizes as everywhere (config/values/size_syntax.h), of any
+// number of bytes.
 std::optional<std::vector<std::uint64_t>> parse_devices(std::string_view text);
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 

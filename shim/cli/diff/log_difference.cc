@@ -94,25 +94,22 @@ bool Growth::is_exceeded_by(const BothFigures &peak) const {
 }
 
 std::variant<Growth, std::string> read_growth(const std::string &text) {
-  const char *const end = text.data() + text.size();
   Growth growth;
   if (text.ends_with('%')) {  // also 0%, and more than all
+    const char *const end = text.data() + text.size() - (text.ends_with(" %") ? 2 : 1);
     double percent = 0;
-    const auto [rest, error] = std::from_chars(text.data(), end - 1, percent);
-    if (error != std::errc() || rest != end - 1 || !std::isfinite(percent) || percent < 0 || percent > kMostPercent) {
+    const auto [rest, error] = std::from_chars(text.data(), end, percent);
+    if (error != std::errc() || rest != end || !std::isfinite(percent) || percent < 0 || percent > kMostPercent) {
       return "'" + text + "' is no percentage";
     }
     growth.share = percent / 100;
     return growth;
   }
-  if (const auto [rest, error] = std::from_chars(text.data(), end, growth.bytes); error == std::errc() && rest == end) {
-    return growth;  // of any size: a small one is no limit here
+  const auto amount = config::parse_amount(text, "64MiB or 5%");
+  if (const std::string *wrong = std::get_if<std::string>(&amount)) {
+    return *wrong;
   }
-  auto size = config::parse_size(text);
-  if (std::string *wrong = std::get_if<std::string>(&size)) {
-    return std::move(*wrong);
-  }
-  const auto &read = std::get<config::Size>(size);
+  const auto &read = std::get<config::Size>(amount);
   constexpr std::uint64_t kParts = std::uint64_t{1} << 50;
   if (read.is_share()) {
     growth.share = static_cast<double>(read.bytes_of(kParts)) / static_cast<double>(kParts);

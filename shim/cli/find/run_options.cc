@@ -1,8 +1,7 @@
 #include "cli/find/run_options.h"
 
-#include <charconv>
-
 #include "cli/find/repeated_run.h"
+#include "cli/run/simulated_machine.h"
 #include "config/values/option_parsers.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
@@ -17,6 +16,9 @@ std::string read_both(const RunRequest &run, const std::optional<std::string> &t
   if (run.command.empty() || run.command.front().empty()) {
     return "no command; write it after the options: -- ./train";
   }
+  if (std::string wrong = error_in_simulation(run.simulate); !wrong.empty()) {
+    return wrong;
+  }
   if (!timeout) {
     return "";
   }
@@ -29,17 +31,14 @@ std::string read_both(const RunRequest &run, const std::optional<std::string> &t
 }
 
 std::string read_tolerance(const std::string &text, Tolerance &tolerance) {
-  std::uint64_t bytes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  if (error == std::errc() && end == text.data() + text.size()) {  // of any size: a small one is no limit here
-    tolerance = {bytes, 0};
-    return bytes != 0 ? "" : "--tolerance: no search is as exact as that; the smallest is 1 byte";
-  }
-  auto size = config::parse_size(text);
-  if (std::string *wrong = std::get_if<std::string>(&size)) {
+  const auto amount = config::parse_amount(text, "64MiB or 0.5%");
+  if (const std::string *wrong = std::get_if<std::string>(&amount)) {
     return "--tolerance: " + *wrong;
   }
-  const auto &read = std::get<config::Size>(size);
+  const auto &read = std::get<config::Size>(amount);
+  if (!read.is_share() && read.bytes_of(0) == 0) {
+    return "--tolerance: no search is as exact as that; the smallest is 1 byte";
+  }
   tolerance = read.is_share() ? Tolerance{1, static_cast<double>(read.bytes_of(kPartsOfAll)) / kPartsOfAll}
                               : Tolerance{read.bytes_of(0), 0};
   return "";

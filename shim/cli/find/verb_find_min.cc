@@ -37,13 +37,19 @@ struct LimitedRun {
   Figures figures;
 };
 
+bool has_log(const Flags &flags) {
+  return std::any_of(flags.begin(), flags.end(), [](const auto &each) { return each.first->key == "log"; });
+}
+
 class MinimumFinder {
  public:
   MinimumFinder(const FindMinRequest &request, const FindOptions &options)
       : request_(request.run),
         options_(options),
         runs_(request.run),
-        nowhere_(open("/dev/null", O_WRONLY | O_CLOEXEC)) {
+        nowhere_(open("/dev/null", O_WRONLY | O_CLOEXEC)),
+        has_log_(has_log(request.run.flags)),
+        may_overwrite_(request.run.force) {
     runs_.environment().unset("RATION_LIMIT");
   }
   ~MinimumFinder() { close(nowhere_); }
@@ -66,6 +72,8 @@ class MinimumFinder {
   const FindOptions options_;
   RepeatedRun runs_;
   const int nowhere_;
+  const bool has_log_;
+  bool may_overwrite_;
   milliseconds timeout_{0};
   std::vector<LimitedRun> all_;
 };
@@ -89,6 +97,10 @@ bool MinimumFinder::run(std::uint64_t limit, const char *before) {
     options.push_back("--limit=" + std::to_string(limit));
   }
   const bool is_first = all_.empty();
+  if (may_overwrite_) {
+    options.push_back("--force");
+  }
+  may_overwrite_ = has_log_;  // a log of this search
   const RunEnd end = runs_.run(options, is_first ? STDERR_FILENO : nowhere_, is_first ? STDERR_FILENO : nowhere_,
                                is_first ? options_.timeout.value_or(milliseconds{0}) : timeout_);
   all_.push_back({limit, end, figures_of(pages.path())});

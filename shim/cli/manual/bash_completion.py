@@ -1,5 +1,5 @@
 """Completion for bash, from the description of the command."""
-from completed import NOTE, names_of, needs_value, runs_command, takes_file, takes_files, takes_targets, words_of
+from completed import NOTE, names_of, runs_command, takes_file, takes_files, takes_targets, takes_word, words_of
 
 
 def cases(pairs, indent):
@@ -11,7 +11,7 @@ def cases(pairs, indent):
 
 
 BASH = r"""
-# The options of the verb $1, and those of them that need a value.
+# The options of the verb $1, and those of them that take the next word.
 _ration_options() {
   case $1 in
 @OPTIONS@
@@ -75,6 +75,7 @@ _ration() {
   _ration_options "$verb"
   for ((at = 1; at < last; at++)); do
     word=${words[at]}
+    [[ $word != -* ]] || option=  # no value begins so
     if [[ -n $option ]]; then
       option=
     elif [[ $word == -- ]]; then
@@ -94,6 +95,7 @@ _ration() {
     fi
   done
   word=$current
+  [[ $word != -* ]] || option=
   if [[ -z $option && $current == --*=* ]]; then
     option=${current%%=*}
     word=${current#*=}
@@ -130,7 +132,7 @@ def bash(command):
         kinds = {"runs": runs_command(verb), "behind": verb["command"] and not runs_command(verb), "files": takes_files(verb),
                  "targets": takes_targets(verb)}
         kind = " ".join(f"{name}=yes" for name, holds in kinds.items() if holds)
-        valued = " ".join(names_of(each for each in verb["options"] if needs_value(each)))
+        valued = " ".join(names_of(each for each in verb["options"] if takes_word(each)))
         names = " ".join(names_of(verb["options"]))
         options.append(f"    {verb['name']})\n      options='{names}'\n      valued='{valued}'"
                        + (f"\n      {kind}" if kind else "") + "\n      ;;")

@@ -16,11 +16,12 @@ def words_of(option):
 
 
 def takes_file(option):
-    return (option["value"] or "").startswith("FILE")
+    return (option["value"] or "").startswith(("FILE", "[FILE"))
 
 
-def needs_value(option):
-    return option["value"] is not None and not option["value_is_optional"]
+def takes_word(option):
+    """Whether the next word is its value; of one whose value may be left out ([FILE]), where that is no option."""
+    return option["value"] is not None and not option["value"].startswith("[=")
 
 
 def names_of(options):

@@ -1,5 +1,5 @@
 """Completion for fish, from the description of the command."""
-from completed import NOTE, brief, names_of, needs_value, runs_command, takes_file, takes_files, takes_targets, words_of
+from completed import NOTE, brief, names_of, runs_command, takes_file, takes_files, takes_targets, takes_word, words_of
 
 
 FISH = r"""
@@ -21,6 +21,7 @@ function __ration_command
             case '-*'
                 if contains -- $word @VALUED@
                     set -q words[2]
+                    and not string match -q -- '-*' $words[2]
                     and set -e words[2]
                 end
             case '*'
@@ -76,14 +77,14 @@ def fish_quoted(text):
 def fish_option(option, condition):
     names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option["names"])
     value = ""
-    if needs_value(option):
+    if takes_word(option):
         value = " -r -F" if takes_file(option) else f" -x -a {fish_quoted(' '.join(words_of(option)))}" if words_of(option) else " -x"
     return f"complete -c ration -n {condition} {names}{value} -d {fish_quoted(brief(option['text']))}"
 
 
 def fish(command):
     verbs = command["verbs"]
-    valued = dict.fromkeys(names_of(each for verb in verbs if verb["command"] for each in verb["options"] if needs_value(each)))
+    valued = dict.fromkeys(names_of(each for verb in verbs if verb["command"] for each in verb["options"] if takes_word(each)))
     text = FISH.replace("@RUNS@", " ".join(verb["name"] for verb in verbs if runs_command(verb)))
     text = text.replace("@BEHIND@", " ".join(verb["name"] for verb in verbs if verb["command"] and not runs_command(verb)))
     text = text.replace("@VALUED@", " ".join(valued))

@@ -48,8 +48,9 @@ def option_term(option):
     term = ", ".join(map(bold, option["names"]))
     if option["value"] is None:
         return term
-    if option["value_is_optional"]:  # [=LIMIT]
-        return f"{term}[=\\fI{literal(option['value'].strip('[]='))}\\fP]"
+    if option["value_is_optional"]:  # [=LIMIT], [FILE]
+        sign = "[=" if option["value"].startswith("[=") else " ["
+        return f"{term}{sign}\\fI{literal(option['value'].strip('[]='))}\\fP]"
     return f"{term} {value_text(option['value'])}" + (" ..." if option["repeats"] else "")
 
 

@@ -1,7 +1,7 @@
 """Completion for zsh, from the description of the command."""
 import re
 
-from completed import NOTE, brief, needs_value, runs_command, takes_file, takes_files, takes_targets, words_of
+from completed import NOTE, brief, runs_command, takes_file, takes_files, takes_targets, takes_word, words_of
 
 
 def quoted(text):
@@ -22,9 +22,9 @@ def zsh_option(option):
     value = ""
     if option["value"] is not None:
         action = "_files" if takes_file(option) else f"({' '.join(words_of(option))})" if words_of(option) else " "
-        value = f":{option['value']}:{action}" if needs_value(option) else f"::{option['value'].strip('[]=')}:{action}"
+        value = f"{'::' if option['value_is_optional'] else ':'}{option['value'].strip('[]=')}:{action}"
     for name in option["names"]:
-        sign = "" if not value else "=-" if option["value_is_optional"] else "=" if name.startswith("--") else "+"
+        sign = "" if not value else "=-" if not takes_word(option) else "=" if name.startswith("--") else "+"
         more = "*" if option["repeats"] else ""
         yield quoted(f"{exclusive}{more}{name}{sign}[{escaped(brief(option['text']))}]{value}")
 
@@ -90,6 +90,9 @@ _ration() {
       ;;
     arguments)
       curcontext="${curcontext%:*:*}:ration-$line[1]:"
+      # _arguments takes -- for the value of an option that has none.
+      local at=${words[(i)--]}
+      [[ at -gt CURRENT || $words[at-1] != (@OPTIONAL@) ]] || words[at-1]+='='
       case $line[1] in
 @CASES@
         help)
@@ -114,4 +117,6 @@ def zsh(command):
     own = [f"    {line} \\" for option in command["options"] for line in zsh_option(option)]
     text = ZSH.replace("@VERBS@", "\n".join(verbs)).replace("@OWN@", "\n".join(own))
     text = text.replace("@CASES@", "\n".join(line for verb in command["verbs"] for line in zsh_verb(verb)))
+    optional = {name for verb in command["verbs"] for each in verb["options"] if each["value_is_optional"] for name in each["names"]}
+    text = text.replace("@OPTIONAL@", "|".join(sorted(optional)))
     return f"#compdef ration\n{NOTE}\n{text}"

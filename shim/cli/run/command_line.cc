@@ -27,6 +27,11 @@ bool stands_alone(const std::string &word, const VerbFlags &more) {
 // Those of `ration run` that no other verb takes.
 constexpr std::string_view kOfRunAlone[] = {"--wait", "--summary", "-q", "--quiet"};
 
+// The file of --log may be left out, and then may the next word be its file: one that is no option.
+bool lacks_file(const std::string &flag, const std::vector<std::string> &arguments, std::size_t next) {
+  return flag == "--log" && (next == arguments.size() || (arguments[next].starts_with('-') && arguments[next] != "-"));
+}
+
 std::string unknown_flag(const std::string &flag, const VerbFlags &more) {
   std::string key = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
   std::replace(key.begin(), key.end(), '-', '_');
@@ -73,6 +78,11 @@ std::variant<SplitLine, std::string> split_line(const std::vector<std::string> &
     }
     if (!takes_value(flag, more)) {
       return unknown_flag(flag, more);
+    }
+    if (equals == std::string::npos &&
+        lacks_file(flag, arguments, static_cast<std::size_t>(at + 1 - arguments.begin()))) {
+      line.own.push_back(flag);
+      continue;
     }
     if (equals == std::string::npos && (at + 1 == arguments.end() || *(at + 1) == "--")) {
       return flag + " needs a value";

@@ -13,7 +13,9 @@
 #include <cstring>
 #include <ctime>
 #include <memory>
+#include <optional>
 
+#include "base/file_name.h"
 #include "cli/logs/log_reader.h"
 #include "cli/usage/whole_file.h"
 #include "config/settings.h"
@@ -80,10 +82,64 @@ struct OpenFile {
   int number;
 };
 
+// The compressed log until it is whole: without a name, so that nothing is left where we are killed; on a file system
+// that has no such files under a temporary name.
+class UnfinishedLog {
+ public:
+  explicit UnfinishedLog(std::string target)
+      : target_(std::move(target)), file_(open(folder_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
+    if (file_.number < 0) {
+      temporary_ = temporary_beside(target_);
+      file_.number = mkostemp(temporary_.data(), O_CLOEXEC);
+      temporary_ = file_.number < 0 ? "" : temporary_;
+    }
+  }
+  ~UnfinishedLog() {
+    if (!temporary_.empty()) {
+      unlink(temporary_.c_str());
+    }
+  }
+  UnfinishedLog(const UnfinishedLog &) = delete;
+  UnfinishedLog &operator=(const UnfinishedLog &) = delete;
+
+  const OpenFile &file() const { return file_; }
+  // Where the target is an earlier run's log, it is replaced. False: errno says why.
+  bool take_name() {
+    if (!temporary_.empty()) {
+      if (!file_.close() || std::rename(temporary_.c_str(), target_.c_str()) != 0) {
+        return false;
+      }
+      temporary_.clear();
+      return true;
+    }
+    // Killed in between, we leave this run's plain log, as where an earlier one is removed.
+    const std::string nameless = "/proc/self/fd/" + std::to_string(file_.number);
+    return (unlink(target_.c_str()) == 0 || errno == ENOENT) &&
+           linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, target_.c_str(), AT_SYMLINK_FOLLOW) == 0 && file_.close();
+  }
+
+ private:
+  static std::string folder_of(const std::string &path) {
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  }
+
+  const std::string target_;
+  OpenFile file_;
+  std::string temporary_;  // empty: it has no name
+};
+
 // Whether the path still leads to this file.
 bool is_at(const std::string &path, const struct stat &file) {
   struct stat there {};
   return lstat(path.c_str(), &there) == 0 && there.st_dev == file.st_dev && there.st_ino == file.st_ino;
+}
+
+bool is_link_to(const std::string &name, const struct stat &file) {
+  struct stat link {};
+  struct stat there {};
+  return lstat(name.c_str(), &link) == 0 && S_ISLNK(link.st_mode) && stat(name.c_str(), &there) == 0 &&
+         there.st_dev == file.st_dev && there.st_ino == file.st_ino;
 }
 
 // Why a process may still write the file; empty: none does, nor will one as long as it is open here (LogFile::claim).
@@ -116,7 +172,7 @@ class LogCompression {
   std::string compress(const events::Summary &process);
 
  private:
-  bool is_asked_for(const std::string &path, std::int64_t pid) const;
+  std::optional<std::string> asked_name(const std::string &path, std::int64_t pid) const;
   std::string compress_file(const OpenFile &log, const std::string &path);
   std::string compress_into(const OpenFile &log, std::uint64_t bytes, const OpenFile &out);
   std::string compress_previous(const std::string &path, std::int64_t pid);
@@ -125,18 +181,24 @@ class LogCompression {
   HeldSignals signals_;
 };
 
-// Its first line names the run, and the setting. Another run, or a process that set its own, may have the name by now.
-bool LogCompression::is_asked_for(const std::string &path, std::int64_t pid) const {
+// The name, of the plain log, by which the process was to write it; nothing: no log that this run is to compress. Its
+// first line names the run, and the setting. Another run, or a process that set its own, may have the name by now.
+std::optional<std::string> LogCompression::asked_name(const std::string &path, std::int64_t pid) const {
   LogReader log(path);
   Record meta;
   if (!log.next(meta) || static_cast<std::int64_t>(meta.number("pid")) != pid) {
-    return false;
+    return std::nullopt;
   }
   try {
     const std::string setting = meta.fields.at("settings").at("log").at("value").get<std::string>();
-    return meta.fields.at("env").at("RATION_SUMMARY") == folder_ && config::plain_log(setting) != setting;
+    if (meta.fields.at("env").at("RATION_SUMMARY") != folder_ || config::plain_log(setting) == setting) {
+      return std::nullopt;
+    }
+    const std::string program = meta.fields.at("argv").at(0).get<std::string>();
+    return config::expand_path(config::plain_log(setting), pid, meta.fields.at("host").get<std::string>(),
+                               file_name(program));
   } catch (const nlohmann::json::exception &) {
-    return false;
+    return std::nullopt;
   }
 }
 
@@ -189,25 +251,24 @@ std::string LogCompression::compress_file(const OpenFile &log, const std::string
   if (lstat(target.c_str(), &old) == 0 && (!S_ISREG(old.st_mode) || (old.st_size != 0 && !is_log(target)))) {
     return config::printable(target) + " is not a log, and stays as it is";
   }
-  std::string temporary = temporary_beside(target);
-  OpenFile out(mkostemp(temporary.data(), O_CLOEXEC));
+  UnfinishedLog unfinished(target);
+  const OpenFile &out = unfinished.file();
   if (out.number < 0) {
     return std::strerror(errno);
   }
   std::string problem = compress_into(log, static_cast<std::uint64_t>(plain.st_size), out);
   // The plain log goes once the other is on the disk.
   if (problem.empty() &&
-      (fchmod(out.number, plain.st_mode & 0777) != 0 || (fsync(out.number) != 0 && errno != EINVAL) || !out.close())) {
+      (fchmod(out.number, plain.st_mode & 0777) != 0 || (fsync(out.number) != 0 && errno != EINVAL))) {
     problem = std::strerror(errno);
   }
   if (problem.empty() && !is_at(path, plain)) {
     problem = "it was renamed or replaced";
   }
-  if (problem.empty() && std::rename(temporary.c_str(), target.c_str()) != 0) {
+  if (problem.empty() && !unfinished.take_name()) {
     problem = std::strerror(errno);
   }
   if (!problem.empty()) {
-    unlink(temporary.c_str());
     remove_earlier(target);
     return problem;
   }
@@ -216,13 +277,13 @@ std::string LogCompression::compress_file(const OpenFile &log, const std::string
 
 std::string LogCompression::compress_previous(const std::string &path, std::int64_t pid) {
   const OpenFile log(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  return log.number < 0 || !is_asked_for(path, pid) ? "" : compress_file(log, path);
+  return log.number < 0 || !asked_name(path, pid) ? "" : compress_file(log, path);
 }
 
 std::string LogCompression::compress(const events::Summary &process) {
   const std::string &path = process.log;
   const std::string begun = path + ".new";
-  if (access(path.c_str(), F_OK) != 0 && is_asked_for(begun, process.pid)) {
+  if (access(path.c_str(), F_OK) != 0 && asked_name(begun, process.pid)) {
     (void)std::rename(begun.c_str(), path.c_str());  // the process was killed before it could
   }
   const OpenFile log(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -230,16 +291,24 @@ std::string LogCompression::compress(const events::Summary &process) {
     return errno == ENOENT ? "" : std::strerror(errno);
   }
   struct stat status {};
-  if (fstat(log.number, &status) != 0 || !S_ISREG(status.st_mode) || !is_asked_for(path, process.pid)) {
+  const std::optional<std::string> name = asked_name(path, process.pid);
+  if (fstat(log.number, &status) != 0 || !S_ISREG(status.st_mode) || !name) {
     return "";
   }
   std::string problem = lock_log(log.number, process.pid);
+  if (problem.empty() && is_link_to(*name, status)) {
+    problem = config::printable(*name) + " is a symbolic link to it";
+    remove_earlier(*name + config::kCompressedLog);
+  }
   if (!problem.empty()) {
     remove_earlier(path + config::kCompressedLog);
     return problem;
   }
   problem = compress_previous(path + ".previous", process.pid);
   const std::string of_last = compress_file(log, path);
+  if (of_last.empty() && asked_name(begun, process.pid)) {
+    unlink(begun.c_str());  // the process was killed before it gave its last part this name
+  }
   return problem.empty() ? of_last : problem;
 }
 

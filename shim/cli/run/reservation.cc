@@ -137,7 +137,8 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
     throw Refusal{kOurError, "a guarantee (--guarantee) needs a group that leaves it to this run; write for example: " +
                                  std::string("--group lab --group-limit 50% --guarantee 2GiB")};
   }
-  for (const config::DeviceIdentity &identity : ask_devices(environment)) {
+  for (const config::DeviceIdentity &identity :
+       ask_devices(environment).value_or(std::vector<config::DeviceIdentity>())) {
     Need need{identity.ordinal, identity.uuid, identity.total_bytes};
     const config::Settings::Limit limit = settings.limit_on(identity);
     const std::optional<std::uint64_t> of_group =

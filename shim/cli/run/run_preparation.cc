@@ -30,12 +30,17 @@ constexpr std::string_view kTreeKey = "group_tree";  // its flag holds a limit, 
 constexpr std::string_view kMarks = "RATION_FLAGS";
 
 // The program may change its folder before it opens the log. The log's name is a pattern, so a '%' of the folder is
-// doubled.
+// doubled. "-" is for the setting's parser, which refuses it.
 std::string absolute_log(const std::string &path) {
-  if (path.front() == '/') {
+  if (path.front() == '/' || path == "-") {
     return path;
   }
-  std::string here = std::filesystem::current_path().string();
+  std::error_code removed;
+  std::string here = std::filesystem::current_path(removed).string();
+  if (removed) {
+    throw Refusal{kOurError, "--log " + config::shown(path) +
+                                 ": the folder that it would be in was removed; write an absolute path"};
+  }
   for (std::size_t at = here.find('%'); at != std::string::npos; at = here.find('%', at + 2)) {
     here.insert(at, 1, '%');
   }
@@ -103,14 +108,6 @@ void refuse_program(const Program &program, const RunRequest &request) {
   std::chrono::milliseconds ignored{};
   const bool is_duration = request.wait && request.wait->empty() && config::read_milliseconds(name, ignored).empty();
   throw Refusal{program.exit_status, program.reason + (is_duration ? "; to wait so long write --wait=" + name : "")};
-}
-
-SimulatedDevices simulated_devices(const RunRequest &request) {
-  auto parsed = parse_simulated_devices(*request.simulate);
-  if (const std::string *wrong = std::get_if<std::string>(&parsed)) {
-    throw Refusal{usage_status(request), "--sim " + config::shown(*request.simulate) + ": " + *wrong};
-  }
-  return std::get<SimulatedDevices>(std::move(parsed));
 }
 
 }  // namespace
@@ -264,10 +261,12 @@ void preload(const Library &library, const Program &program, EnvironmentBlock &e
 
 void simulate(const RunRequest &request, const Library &library, const std::string &folder,
               EnvironmentBlock &environment) {
-  const SimulatedDevices devices = simulated_devices(request);
+  if (const std::string wrong = error_in_simulation(request.simulate); !wrong.empty()) {
+    throw Refusal{kOurError, wrong};
+  }
   require_readable(library.simulator + "/libcuda.so.1");
   environment.set("LD_LIBRARY_PATH", prepend_folder(environment.value("LD_LIBRARY_PATH"), library.simulator));
-  environment.set("SIMCUDA_DEVICES", devices.text);
+  environment.set("SIMCUDA_DEVICES", std::get<SimulatedDevices>(parse_simulated_devices(*request.simulate)).text);
   environment.set("SIMCUDA_NOTES", folder.empty() ? "" : make_notes_folder(folder));
   if (environment.value("SIMCUDA_MACHINE").empty()) {
     if (folder.empty()) {
@@ -280,9 +279,6 @@ void simulate(const RunRequest &request, const Library &library, const std::stri
 
 void refuse_wrong_line(const RunRequest &request, EnvironmentBlock environment) {
   (void)apply_flags(request, environment);
-  if (request.simulate) {
-    (void)simulated_devices(request);
-  }
   refuse_program(inspect_program(request.command.front(), environment.value("PATH")), request);
 }
 

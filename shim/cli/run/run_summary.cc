@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/logs/log_names.h"
 #include "cli/text_table.h"
 #include "cli/usage/process_rows.h"
 #include "config/values/quotes.h"
@@ -258,6 +259,28 @@ std::vector<events::Summary> read_summaries(const std::string &folder) {
     }
   }
   return summaries;
+}
+
+std::string log_names(const std::vector<events::Summary> &summaries) {
+  std::error_code ignored;
+  const std::string here = std::filesystem::current_path(ignored).string() + "/";
+  std::vector<std::string> names;
+  for (const events::Summary &process : summaries) {
+    std::string name = process.log.empty() ? "" : present_log(process.log);
+    if (name.empty() || !std::filesystem::is_regular_file(name, ignored)) {
+      continue;  // a device, or moved away
+    }
+    names.push_back(config::printable(here.size() > 1 && name.starts_with(here) ? name.substr(here.size()) : name));
+  }
+  std::sort(names.begin(), names.end());
+  std::string line = names.size() > 1 ? "logs: " : "log: ";
+  for (std::size_t i = 0; i < std::min(names.size(), kMostShown); ++i) {
+    line += (i == 0 ? "" : ", ") + names[i];
+  }
+  if (names.size() > kMostShown) {
+    line += " and " + std::to_string(names.size() - kMostShown) + " more";
+  }
+  return names.empty() ? "" : line;
 }
 
 std::vector<std::string> summary_lines(std::vector<events::Summary> summaries, bool is_logged) {

@@ -18,4 +18,7 @@ std::vector<std::string> summary_lines(std::vector<events::Summary> summaries, b
 // The same for programs: one JSON document, with every process and each device that it used. Sizes in bytes.
 std::string summary_json(const std::vector<events::Summary> &summaries);
 
+// A line that names the files in which the logs are by now, from the current folder. Empty: there are none.
+std::string log_names(const std::vector<events::Summary> &summaries);
+
 }  // namespace ration::cli

@@ -1,6 +1,7 @@
 // `ration run --sim N×SIZE`: the simulated devices. Layer: cli.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -13,5 +14,8 @@ struct SimulatedDevices {
 
 // Reads "8GiB", "2x8GiB" or "2×8GiB", and lists of these. Otherwise one sentence that says what is wrong.
 std::variant<SimulatedDevices, std::string> parse_simulated_devices(std::string_view text);
+
+// What is wrong with the option's value, with the option before it; empty: nothing, or it was not given.
+std::string error_in_simulation(const std::optional<std::string> &text);
 
 }  // namespace ration::cli

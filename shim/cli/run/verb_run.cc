@@ -6,9 +6,11 @@
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/run/device_limits.h"
 #include "cli/run/environment_block.h"
 #include "cli/run/forwarded_wait.h"
 #include "cli/run/log_compression.h"
+#include "cli/run/log_target.h"
 #include "cli/run/reservation.h"
 #include "cli/run/run_preparation.h"
 #include "cli/run/run_summary.h"
@@ -72,7 +74,10 @@ Reservation reserve(const RunRequest &request, const config::Settings &settings,
 
 int start(const RunRequest &request) {
   if (request.command.empty() || request.command.front().empty()) {
-    throw Refusal{kOurError, "no command; write for example: ration run --limit 40% -- ./train"};
+    const bool has_log = std::any_of(request.flags.begin(), request.flags.end(),
+                                     [](const auto &each) { return each.first->key == "log"; });
+    throw Refusal{kOurError, std::string("no command; write for example: ration run --limit 40% -- ./train") +
+                                 (has_log ? "; the word behind --log is its file" : "")};
   }
   EnvironmentBlock environment(config::process_environment());
   const config::Settings settings = apply_flags(request, environment);
@@ -88,7 +93,11 @@ int start(const RunRequest &request) {
   if (request.simulate) {
     simulate(request, library, folder.path(), environment);
   }
+  if (!settings.disabled) {
+    refuse_absent_devices(request, environment);
+  }
   const Program program = inspect(request, library, environment, settings);
+  check_log_target(request, settings, program);
   Reservation reservation = reserve(request, settings, environment);
   preload(library, program, environment);
   if (pages.path().empty()) {
@@ -119,6 +128,10 @@ int start(const RunRequest &request) {
   print_summary(request, pages, summaries, program, settings);
   for (const std::string &line : compress_logs(summaries, pages.path())) {
     log_line(line);
+  }
+  const std::string logs = request.quiet || request.summary == "json" ? "" : log_names(summaries);
+  if (!logs.empty()) {
+    log_line(logs);
   }
   if (!settings.disabled) {
     reservation = Reservation();

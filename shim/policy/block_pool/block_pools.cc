@@ -323,6 +323,24 @@ void BlockPools::publish(int device) noexcept {
   ledger_.account(device).publish(published);
 }
 
+void BlockPools::publish_exactly(int device) noexcept {
+  constexpr int kMostTries = 100;
+  const events::DeviceTally &tally = journal_.tally().devices[device];
+  for (int i = 0; i < kMostTries &&
+                  !ledger_.account(device).has_published(used(device), tally.allocs.load(std::memory_order_relaxed));
+       ++i) {
+    publish(device);
+    // Another thread may have published newer figures first: what this one wrote must be seen before it looks again.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+}
+
+void BlockPools::publish_all_exactly() noexcept {
+  for (int device = 0; device < ledger::kMaxDevices; ++device) {
+    publish_exactly(device);
+  }
+}
+
 std::uint64_t BlockPools::stitched_blocks(int device) noexcept try {
   std::uint64_t blocks = 0;
   for (const ContextRef &context : pooled_on(device)) {

@@ -126,8 +126,11 @@ class BlockPools {
   void explain(events::Oom &oom, const Context *of);
   // A context of `peer` may access the memory of a device's contexts from now on: access was enabled, or it copies.
   void peer_may_access(int device, int peer) noexcept;
-  // Publishes a device's figures in the ledger; the second only where they have changed enough (ledger::Account).
+  // Publishes a device's figures in the ledger. publish_changes(): only where they have changed enough
+  // (ledger::Account). publish_exactly(): those that hold when it returns, unless they change all the time.
   void publish(int device) noexcept;
+  void publish_exactly(int device) noexcept;
+  void publish_all_exactly() noexcept;
   // Gives back what is free beyond the threshold. Never waits. After frees, where the quarantine was asked.
   void keep_to_threshold(const char *api, int device) noexcept;
   // The same on all devices, asking the quarantine first.

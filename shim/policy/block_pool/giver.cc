@@ -11,9 +11,10 @@
 namespace ration::policy {
 namespace {
 
-// How late memory beyond the threshold goes back where the program makes no call that would see it; and how long the
-// end of a process may be put off whose main thread has ended before the others.
-constexpr std::uint64_t kLookNs = 2'000'000'000;
+// How late memory beyond the threshold goes back, and others see what hits have changed, where the program makes no
+// call that would do it; and how long the end of a process may be put off whose main thread has ended before the
+// others.
+constexpr std::uint64_t kLookNs = 1'000'000'000;
 constexpr std::uint64_t kLastGiftNs = 200'000'000;
 
 }  // namespace
@@ -81,6 +82,7 @@ void Giver::listen(const ledger::Membership &group, std::uint32_t seen) noexcept
     } else {
       pools_.keep_to_thresholds();
       pools_.heed_orders("idle");
+      pools_.publish_all_exactly();
     }
     giving_.fetch_sub(1);
     wake_waiters();

@@ -19,7 +19,7 @@ void MappedMemory::end_piece(const char *api, const PhysicalMemory::PieceRef &pi
   journal_.record(event);
   if (piece->charged) {
     ledger_.account(piece->device).release(piece->bytes);
-    pools_.publish_changes(piece->device);
+    pools_.publish_exactly(piece->device);
   }
 }
 
@@ -63,7 +63,7 @@ CUresult MappedMemory::create(Request request, const CUmemLocation &location, Ac
                       request.kind,     events::Source::driver, books_.via_of(request), 0};
   event.charged = request.charged;
   journal_.record(event);
-  pools_.publish_changes(device);
+  pools_.publish_exactly(device);
   *handle = obtained.address;
   return CUDA_SUCCESS;
 }

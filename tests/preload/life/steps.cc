@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "config/values/size_syntax.h"
 #include "tests/preload/programs/fill.h"
 
 namespace {
@@ -24,19 +25,14 @@ std::vector<CUdeviceptr> blocks;  // in order of allocation; ~0 for a refused on
 std::vector<void *> pinned;       // the same of the host
 CUstream stream = nullptr;        // made by `stream`
 
+// A size, or a number of a context or a block; none: 0.
 size_t bytes_of(const std::string &text) {
-  char *unit = nullptr;
-  const size_t number = strtoull(text.c_str(), &unit, 10);
-  switch (*unit) {
-    case 'k':
-      return number << 10;
-    case 'm':
-      return number << 20;
-    case 'g':
-      return number << 30;
-    default:
-      return number;
+  const RationSizeText size = ration_read_size(text.data(), text.size());
+  if (size.kind != RATION_SIZE_BYTES && !text.empty()) {
+    dprintf(1, "no such number: %s\n", text.c_str());
+    _exit(2);
   }
+  return size.amount;
 }
 
 CUresult allocate(const std::string &size) {

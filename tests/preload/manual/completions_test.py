@@ -96,6 +96,8 @@ def zsh_lines(folder):
     expect("behind the sign", zsh(folder, "ration replay --mode=d"), ["direct"])
     expect("files", zsh(folder, "ration report o"), ["one.jsonl"])
     expect("of an option", zsh(folder, "ration run --log tw"), ["two.jsonl"])
+    expect("of one that has no value", zsh(folder, "ration run --log --mode d"), ["direct"])
+    expect_that("a command behind it", "bash" in zsh(folder, "ration run --log -- bas"))
     expect("help", zsh(folder, "ration help con"), ["config", "convert"])
     for verb in ("run", "env"):
         for opening in ("", "-- ", "--limit=1GiB --mode pool -- "):
@@ -156,6 +158,10 @@ def bash_files(folder):
     expect("an argument", bash(folder, "report", ""), everything)
     expect("a second one", bash(folder, "diff", "other", "o"), ["one.jsonl", "other"])
     expect("of an option", bash(folder, "run", "--log", "w"), ["with blank"])
+    expect("behind its sign", bash(folder, "run", "--log", "=", "w"), ["with blank"])
+    expect("of one that has no value", bash(folder, "run", "--log", "--mode", "d"), ["direct"])
+    expect("an option in place of its value", bash(folder, "run", "--log", "--mod"), ["--mode"])
+    expect_that("a command behind it", "bash" in bash(folder, "run", "--log", "--", "bas"))
     expect("behind the sign", bash(folder, "convert", "other", "--output", "=", "on"), ["one.jsonl"])
     expect("more of them", bash(folder, "config", "--check", "other", "one"), ["one.jsonl"])
     expect("behind --", bash(folder, "report", "--", "oth"), ["other"])
@@ -193,6 +199,8 @@ def fish_lines(folder):
     expect("behind the sign", fish(folder, "ration run --mode=d"), ["--mode=direct"])
     expect("files", fish(folder, "ration report o"), ["one.jsonl"])
     expect("of an option", fish(folder, "ration run --log tw"), ["two.jsonl"])
+    expect("of one that has no value", fish(folder, "ration run --log --mode d"), ["direct"])
+    expect_that("a command behind it", "bash" in fish(folder, "ration run --log -- bas"))
     expect("help", fish(folder, "ration help con"), ["config", "convert"])
     for verb in RUN:
         for opening in ("", "-- ", "--limit 1GiB ", "--limit=1GiB --mode pool -- "):

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """`ration ps` with unmodified programs that share a GPU: its figures are what each program allocated."""
 import json
+import os
 import pathlib
 import subprocess
+import sys
+import time
 
 from members import PROGRAMS, RATION, Background, environment, ration
-from harness import GIB, LIBRARIES, MIB, driver_folder, expect, expect_that, main, of_type, read_log
+from harness import GIB, HANG, LIBRARIES, MIB, driver_folder, expect, expect_that, main, of_type, read_log
 
 
 def settings_of(folder):
@@ -140,5 +143,43 @@ def stitching(folder, backing, stitches):
     expect("the summary", f"; stitched: 1 block; held at most {end['granules_peak'][0]} granules" in err, bool(stitches))
 
 
-main({"shared": shared, "guarantees": guarantees, "a tree in a group": a_tree_in_a_group, "a pool": a_pool,
+# Takes blocks of so many MiB, frees as many of them, and sleeps.
+IDLE = """
+import ctypes, sys
+cuda, context, blocks = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), []
+for result in (cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)): assert result == 0
+for _ in range(int(sys.argv[1])):
+    blocks.append(ctypes.c_uint64())
+    assert cuda.cuMemAlloc_v2(ctypes.byref(blocks[-1]), ctypes.c_size_t(int(sys.argv[2]) << 20)) == 0
+for block in blocks[:int(sys.argv[3])]: assert cuda.cuMemFree_v2(block) == 0
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def idle(folder, mode, count, size, freed):
+    """What ps says of a program that makes no call any more, once that is exact, or at last."""
+    (pathlib.Path(folder) / "machine").mkdir(exist_ok=True)
+    settings = settings_of(folder) | {"LD_PRELOAD": LIBRARIES, "RATION_MODE": mode}
+    with Background([sys.executable, "-c", IDLE, str(count), str(size), str(freed)], settings):
+        deadline = time.monotonic() + HANG
+        while True:
+            (row,) = seen_in(folder)["processes"]
+            exact = row["used"] == (count - freed) * size * MIB and row["allocations"] == count
+            if exact or mode == "direct" or time.monotonic() > deadline:
+                return row
+            os.sched_yield()
+
+
+def exact_in_the_end(folder):
+    """Hits are not published at once, but within a second; what the driver serves is."""
+    for mode, *sizes in (("pool", 12, 100, 0), ("pool", 20, 100, 20), ("pool", 40, 60, 40), ("pool", 300, 32, 1), ("async", 20, 100, 3),
+                         ("direct", 3, 1, 0), ("direct", 3, 1, 2), ("direct", 40, 60, 40)):
+        count, size, freed = sizes
+        row = idle(folder, mode, *sizes)
+        expect(f"{mode} {sizes}", (row["used"], row["peak_used"], row["allocations"]), ((count - freed) * size * MIB, count * size * MIB, count))
+        expect_that(f"{mode} {sizes}: {row['used']} used of {row['reserved']} bytes", row["used"] <= row["reserved"])
+
+
+main({"exact_in_the_end": exact_in_the_end, "shared": shared, "guarantees": guarantees, "a tree in a group": a_tree_in_a_group, "a pool": a_pool,
       "a pool of granules": lambda folder: stitching(folder, "vmm", 1), "a pool of slabs": lambda folder: stitching(folder, "slab", 0)})

@@ -34,7 +34,7 @@ CALLS = {
 # In mode async a piece takes steps of the driver's pool, and no block has an IPC handle.
 EXACT = ("pool", "direct")
 MODES = EXACT if NAME == "sharing" else (*EXACT, "async")
-PINNED = {"pointers": f"2 MiB ({2 * MIB} bytes)"}
+PINNED = {"pointers": "2MiB"}
 
 
 def output_of(command, folder, device, **environment):

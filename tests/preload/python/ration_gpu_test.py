@@ -147,13 +147,13 @@ def followed(folder):
     expect("a part of a line", log.live, {})
     path.write_text(line)
     log.read()
-    expect("places", _log.by_place(log.live.values()), [f"3 MiB ({3 << 20} bytes) in 1 block on device 0 from x.py:7 in f"])
+    expect("places", _log.by_place(log.live.values()), [f"3MiB ({3 << 20} bytes) in 1 block on device 0 from x.py:7 in f"])
     oom = {"t": "oom", "seq": 4, "dev": 0, "api": "cuMemAlloc_v2", "req": 100, "reason": "group", "used": 3 << 20, "limit": None,
            "device_free": 0, "group": "lab", "group_limit": 4 << 20, "group_reserved": 4 << 20}
     path.write_text(line[:-1] + "   \n" + json.dumps(oom) + "\n" + json.dumps({"t": "free", "seq": 5, "dev": 0, "addr": "0x10"}) + "\n")
     log.read()
     expect("held", (log.live, [len(refusal.held) for refusal in log.refusals]), ({}, [1]))
-    expect_that(log.refusals[0].words(), "was refused (group): the process used 3 MiB" in log.refusals[0].words())
+    expect_that(log.refusals[0].words(), "was refused (group): the process used 3MiB" in log.refusals[0].words())
     expect_that(log.refusals[0].words(), "its group lab held 4MiB (4194304 bytes) of 4MiB (4194304 bytes)" in log.refusals[0].words())
 
 

@@ -29,7 +29,7 @@ TEST_CASE("each wrong option or variable gives one line that names it, and nothi
       {{"--limit", "-1"}, {}, "ration: run: --limit -1: "},
       {{"--limit=1"}, {}, "ration: run: --limit 1: "},
       {{"--limit", "0=8GiB,0=4GiB"}, {}, "ration: run: --limit 0=8GiB,0=4GiB: "},
-      {{"--limit", "8 GB"}, {}, "ration: run: --limit 8 GB: "},
+      {{"--limit", "8  GB"}, {}, "ration: run: --limit 8  GB: "},
       {{"--mode", "fast"}, {}, "ration: run: --mode fast: "},
       {{"--reserve", "1"}, {}, "ration: run: --reserve 1: "},
       {{"--show-limit", "yes"}, {}, "ration: run: --show-limit yes: "},
@@ -182,7 +182,7 @@ TEST_CASE("an unknown RATION_ variable does not stop the command") {
 TEST_CASE("a relative log path is resolved in the folder of the call") {
   const auto from_tmp = [] { REQUIRE(chdir("/tmp") == 0); };
   CHECK(ration_run({"--log", "%n.jsonl", "printenv", "RATION_LOG"}, {}, from_tmp).out == "/tmp/%n.jsonl\n");
-  CHECK(ration_run({"--log", "/a/b", "printenv", "RATION_LOG"}, {}, from_tmp).out == "/a/b\n");
+  CHECK(ration_run({"--log", "/dev/null", "printenv", "RATION_LOG"}, {}, from_tmp).out == "/dev/null\n");
   CHECK(ration_run({"printenv", "RATION_LOG"}, {"RATION_LOG=x"}, from_tmp).out == "x\n");
 }
 

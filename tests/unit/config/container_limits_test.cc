@@ -209,5 +209,5 @@ TEST_CASE("a container's limit that names no device, or several, gets a line whe
   CHECK(limit_on(reading) == kStrictest);
   Reading absent = read({kHami + "_7=1g"});
   absent.settings.resolve_devices({kFirst, kSecond}, absent.problems);
-  CHECK(absent.lines().find(kHami + "_7=1g: this process has no device \"7\", so that limit holds nowhere") == 0);
+  CHECK(absent.lines().find(kHami + "_7=1g: there is no device \"7\", only 0 (GPU-1f2e") == 0);
 }

@@ -259,10 +259,9 @@ TEST_CASE("a group limit that names no device, or several, gets a line when the 
   CHECK(reading.problems.empty());
   reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
   REQUIRE(reading.problems.size() == 3);
-  CHECK(reading.problems[0].line.find("RATION_GROUP_TREE=" + kOuter + "=9=1GiB: this process has no device \"9\"") ==
-        0);
+  CHECK(reading.problems[0].line.find("RATION_GROUP_TREE=" + kOuter + "=9=1GiB: there is no device \"9\"") == 0);
   CHECK(reading.problems[1].line.find("RATION_GROUP_LIMIT=GPU-1f2e=14GiB,7=1GiB: \"GPU-1f2e\" fits 2 devices") == 0);
-  CHECK(reading.problems[2].line.find("has no device \"7\"") != std::string::npos);
+  CHECK(reading.problems[2].line.find("there is no device \"7\"") != std::string::npos);
   CHECK(stated(reading, 0) == std::nullopt);
   CHECK(stated(reading, 1) == kStrictest);
   CHECK(is_free(reading));
@@ -281,8 +280,7 @@ TEST_CASE("a group limit of the process alone is resolved separately from its ow
   REQUIRE(reading.problems.size() == 1);
   reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
   REQUIRE(reading.problems.size() == 2);
-  CHECK(reading.problems[1].line.find("RATION_GROUP_LIMIT=GPU-1f2e3=4GiB,7=1GiB: this process has no device \"7\"") ==
-        0);
+  CHECK(reading.problems[1].line.find("RATION_GROUP_LIMIT=GPU-1f2e3=4GiB,7=1GiB: there is no device \"7\"") == 0);
   CHECK(reading.settings.limit_on(kFirst).bytes == 4 * kGiB);
   CHECK_FALSE(reading.settings.limit_on(kSecond).asked);
 }

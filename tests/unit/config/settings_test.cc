@@ -263,18 +263,20 @@ TEST_CASE("only RATION_DISABLE=1 disables the library, and then silently") {
   }
 }
 
-TEST_CASE("an unknown variable gets a line with the nearest known name and is not fatal") {
+TEST_CASE("an unknown variable gets a line with the name that is near and is not fatal") {
   const std::pair<const char *, const char *> rows[] = {
       {"RATION_LIMTI=8g", "RATION_LIMIT"},
       {"RATION_LIMITS=8g", "RATION_LIMIT"},
-      {"RATION_LIMIT_0=8g", "RATION_LIMIT=0=8GiB"},
+      {"RATION_LIMIT_0=8g", "RATION_LIMIT (per device: RATION_LIMIT=0=8GiB,GPU-1f2e=50%)"},
       {"RATION_PREALLOC=true", "RATION_PREALLOCATE"},
       {"RATION_ASYNC_PREALLOC=0", "RATION_ASYNC_PREALLOCATE"},
       {"RATION_GROUPLIMIT=1g", "RATION_GROUP_LIMIT"},
       {"RATION_STATEDIR=/x", "RATION_STATE_DIR"},
-      {"RATION_=1", "RATION_"},
       {"RATION_LOG_FILE=x", "RATION_LOG"},
       {"RATION_Mode=direct", "RATION_MODE"},
+      {"RATION_MEMORY_LIMIT=8g", "RATION_LIMIT"},
+      {"RATION_GROUP_LIMITS=8g", "RATION_GROUP_LIMIT"},
+      {"RATION_STATE=/x", "RATION_STATE_DIR"},
       {"RATION_MODE", "RATION_MODE"},  // an entry without "="
   };
   for (const auto &[entry, nearest] : rows) {
@@ -288,11 +290,49 @@ TEST_CASE("an unknown variable gets a line with the nearest known name and is no
     INFO(reading.lines());
     const std::string &line = reading.problems[0].line;
     CHECK(line.find(std::string(entry) + ": ") == 0);
-    CHECK(line.find(nearest, line.find("nearest")) != std::string::npos);
+    CHECK(line.ends_with(std::string("; the nearest is ") + nearest));
     CHECK_FALSE(reading.problems[0].fatal_for_cli);
     CHECK_FALSE(reading.settings.limit_on(device(0)).asked);
   }
   CHECK(read({"ration_limit=8g", "RATIO_LIMIT=8g", "XRATION_LIMIT=1", "=x", ""}).problems.empty());
+}
+
+TEST_CASE("an unknown variable that is near none is named without one") {
+  for (const char *name : {"RATION_FOO", "RATION_", "RATION_THREADS", "RATION_LI", "RATION_X_Y_Z"}) {
+    INFO(name);
+    const Reading reading = read({std::string(name) + "=1"});
+    CHECK(reading.lines() == std::string(name) + "=1: there is no such setting (`ration env` lists them)\n");
+  }
+}
+
+TEST_CASE("what is near is the same for a variable, a key and an option") {
+  using namespace ration::config;
+  std::vector<std::string> flags;
+  for (const Option &option : options()) {
+    flags.push_back("--" + std::string(option.key));
+  }
+  const std::vector<std::string_view> words(flags.begin(), flags.end());
+  const std::pair<std::string, std::string> rows[] = {{"limti", "limit"},
+                                                      {"LIMIT", "limit"},
+                                                      {"memory_limit", "limit"},
+                                                      {"log_file", "log"},
+                                                      {"prealloc", "preallocate"},
+                                                      {"gruop", "group"},
+                                                      {"show-limit", "show_limit"},
+                                                      {"threads", ""},
+                                                      {"lo", "log"},
+                                                      {"everything", ""},
+                                                      {"x", ""}};
+  for (const auto &[word, near] : rows) {
+    INFO(word);
+    CHECK(near_key(word) == near);
+    CHECK(near_key("RATION_" + word) == near);
+    const Option *option = option_of_key(near);
+    CHECK(near_variable("RATION_" + word) == (option == nullptr ? "" : option->variable));
+    CHECK(near_word("--" + word, words) == (near.empty() ? "" : "--" + near));
+  }
+  CHECK(near_key("rulez") == "rules");
+  CHECK(near_key("lock") == "locked");
 }
 
 TEST_CASE("an unknown name of a megabyte gets one short line") {

@@ -191,9 +191,41 @@ TEST_CASE("an absent device gets a line, and other limits are unchanged") {
   Reading reading = read({"RATION_LIMIT=0=8GiB,5=2GiB"});
   reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
   REQUIRE(reading.problems.size() == 1);
-  CHECK(reading.problems[0].line.find("has no device \"5\"") != std::string::npos);
+  CHECK(reading.problems[0].line ==
+        "RATION_LIMIT=0=8GiB,5=2GiB: there is no device \"5\", only 0 (GPU-1f2e3d4c) and 1 (GPU-1f2e9999); that limit "
+        "holds nowhere");
+  CHECK_FALSE(reading.problems[0].fatal_for_cli);
   CHECK(reading.settings.limit_on(kFirst).bytes == 8 * kGiB);
   CHECK(reading.settings.limit_on(kSecond).bytes == kSixteenGiB);
+}
+
+TEST_CASE("all absent devices of a limit get one line") {
+  Reading reading = read({"RATION_LIMIT=5=2GiB,gpu-77=2GiB,0=1GiB,6=50%"});
+  reading.settings.resolve_devices({device(0), device(1)}, reading.problems);
+  REQUIRE(reading.problems.size() == 2);
+  CHECK(reading.problems[1].sentence == "there are no devices \"5\" and \"6\", only 0 and 1");
+  std::string many = "RATION_LIMIT=0=1GiB";
+  std::vector<DeviceIdentity> devices;
+  for (int i = 100; i < 140; ++i) {
+    many += "," + std::to_string(i) + "=1GiB";
+    devices.push_back(device(i - 100, "GPU-1f2e3d4c-" + std::to_string(i)));
+  }
+  Reading long_list = read({many});
+  long_list.settings.resolve_devices(devices, long_list.problems);
+  REQUIRE(long_list.problems.size() == 1);
+  const std::string &sentence = long_list.problems[0].sentence;
+  CHECK(sentence.find("\"115\" and 24 more, only 0 (GPU-1f2e3d4c-100), 1 (GPU-1f2e3d4c-101)") != std::string::npos);
+  CHECK(sentence.find("15 (GPU-1f2e3d4c-115) and 24 more") != std::string::npos);
+}
+
+TEST_CASE("without a visible device every named one is absent, and a limit of all is not") {
+  Reading reading = read({"RATION_LIMIT=0=2GiB"});
+  reading.settings.resolve_devices({}, reading.problems);
+  REQUIRE(reading.problems.size() == 1);
+  CHECK(reading.problems[0].sentence == "there is no device \"0\", and no other");
+  Reading all = read({"RATION_LIMIT=2GiB"});
+  all.settings.resolve_devices({}, all.problems);
+  CHECK(all.problems.empty());
 }
 
 TEST_CASE("a reserve that leaves nothing of a device gets a line") {

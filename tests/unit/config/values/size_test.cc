@@ -4,6 +4,8 @@
 
 #include "catch.h"
 
+using ration::config::parse_amount;
+using ration::config::parse_bytes;
 using ration::config::parse_size;
 using ration::config::Size;
 
@@ -43,6 +45,26 @@ const Accepted kAccepted[] = {
     {"2MB", 2000000},
     {"8GB", 8000000000},
     {"1TB", 1000000000000},
+    {"8gi", 8 * kGiB},
+    {"8GI", 8 * kGiB},
+    {"8gib", 8 * kGiB},
+    {"8GIB", 8 * kGiB},
+    {"8gIB", 8 * kGiB},
+    {"2048kib", 2048 * kKiB},
+    {"3mib", 3072 * kKiB},
+    {"1tib", kTiB},
+    {"8gb", 8000000000},
+    {"8gB", 8000000000},
+    {"2000kB", 2000000},
+    {"2mb", 2000000},
+    {"1tb", 1000000000000},
+    {"1048576B", kMiB},
+    {"8 GiB", 8 * kGiB},
+    {"8 g", 8 * kGiB},
+    {"8 GB", 8000000000},
+    {"1.5 gib", 1536 * 1024 * kKiB},
+    {"1048576 B", kMiB},
+    {"40 %", 6871947673},
     {"1.5GiB", 1610612736},
     {"0.5g", kGiB / 2},
     {"1.0000000001GiB", kGiB},  // a tenth of a byte is truncated
@@ -89,18 +111,28 @@ const Refused kRefused[] = {
     {"1e+9", "exponents"},
     {"0x10", "hexadecimal"},
     {"0X40000000", "hexadecimal"},
-    {"8 GB", "likely meant: 8GB"},
+    {"8  GB", "likely meant: 8GB"},
     {" 8g ", "likely meant: 8g"},
     {"8GiB ", "likely meant: 8GiB"},
-    {"50 %", "likely meant: 50%"},
+    {"8 ", "write for example 8GiB"},
+    {"8 G iB", "likely meant: 8GiB"},
+    {"0. 4", "likely meant: 0.4"},
+    {"8 000 000 000", "likely meant: 8000000000"},
+    {"50 % of it", "one before its unit; write for example 8GiB"},
     {"8Gib", "likely meant: 8GiB"},
-    {"8gib", "likely meant: 8GiB"},
-    {"8GIB", "likely meant: 8GiB"},
-    {"8gb", "likely meant: 8GB"},
+    {"8GIb", "likely meant: 8GiB"},
     {"8Gb", "likely meant: 8GB"},
+    {"8 Gb", "likely meant: 8GB"},
+    {"8Mib", "likely meant: 8MiB"},
+    {"1048576b", "likely meant: 1048576B"},
     {"8GiBs", "not a unit"},
     {"8P", "not a unit"},
     {"8b", "not a unit"},
+    {"8bit", "not a unit"},
+    {"8i", "not a unit"},
+    {"8iB", "not a unit"},
+    {"8GiBB", "not a unit"},
+    {"8GBi", "not a unit"},
     {"8g8", "not a unit"},
     {"8g%", "not a unit"},
     {"50%%", "not a unit"},
@@ -153,6 +185,17 @@ TEST_CASE("a malformed size is refused with what was likely meant") {
     CHECK(sentence.find('\n') == std::string::npos);
     CHECK(sentence.size() < 200);
   }
+}
+
+TEST_CASE("what is no limit may be any number of bytes") {
+  CHECK(std::get<Size>(parse_amount("0", "")) == Size::of_bytes(0));
+  CHECK(std::get<Size>(parse_amount("512k", "")) == Size::of_bytes(512 * kKiB));
+  CHECK(std::get<Size>(parse_amount("40%", "")) == std::get<Size>(parse_size("40%")));
+  CHECK(std::get<std::string>(parse_amount("half", "3m")) == "it does not begin with a number; write for example 3m");
+  CHECK(std::get<std::uint64_t>(parse_bytes("1")) == 1);
+  CHECK(std::get<std::uint64_t>(parse_bytes("2 gib")) == 2 * kGiB);
+  CHECK(std::get<std::string>(parse_bytes("50%")).find("a share has no meaning here") == 0);
+  CHECK(std::get<std::string>(parse_bytes("-1")).find("a size cannot be negative; write for example 8GiB") == 0);
 }
 
 TEST_CASE("a NUL byte inside a size is refused") {

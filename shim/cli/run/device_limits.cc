@@ -1,0 +1,80 @@
+#include "cli/run/device_limits.h"
+
+#include <algorithm>
+#include <string>
+
+#include "cli/driver_probe.h"
+#include "cli/exit_status.h"
+#include "cli/log.h"
+#include "cli/run/run_preparation.h"
+#include "config/values/limit_map.h"
+#include "config/values/quotes.h"
+
+namespace ration::cli {
+
+namespace {
+
+constexpr std::string_view kOfEachDevice[] = {"limit", "group_limit", "container_limit", "group_tree"};
+
+// The items of an option that name a device; it was parsed before.
+config::LimitMap named_devices(const config::Option &option, const std::string &value) {
+  config::LimitMap items;
+  if (std::find(std::begin(kOfEachDevice), std::end(kOfEachDevice), option.key) != std::end(kOfEachDevice)) {
+    (void)config::parse_limit(value, items);
+    std::erase_if(items, [](const config::LimitItem &item) { return item.name.empty(); });
+  }
+  return items;
+}
+
+// The program's ordinals are not the machine's there.
+std::string said_of_ordinals(const EnvironmentBlock &environment) {
+  constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES";
+  const std::vector<const char *> entries = environment.pointers();
+  const bool is_set = std::any_of(entries.begin(), entries.end(), [&](const char *entry) {
+    return entry != nullptr && std::string_view(entry).starts_with(std::string(kVisible) + "=");
+  });
+  return is_set ? " (" + std::string(kVisible) + "=" + config::shown(environment.value(kVisible)) + ")" : "";
+}
+
+}  // namespace
+
+bool names_devices(const RunRequest &request) {
+  return std::any_of(request.flags.begin(), request.flags.end(),
+                     [](const auto &flag) { return !named_devices(*flag.first, flag.second).empty(); });
+}
+
+std::vector<config::Problem> errors_in_device_limits(const RunRequest &request,
+                                                     const std::vector<config::DeviceIdentity> &devices,
+                                                     const EnvironmentBlock &environment) {
+  std::vector<config::Problem> problems;
+  for (const auto &[option, value] : request.flags) {
+    for (const config::DeviceError &error : config::errors_in_devices(named_devices(*option, value), devices)) {
+      if (error.kind != config::DeviceError::Kind::kNoUuids) {
+        const bool is_absent = error.kind == config::DeviceError::Kind::kAbsent;
+        problems.push_back(config::problem_at(
+            option->key, std::string(option->flag) + (option->key == "group_tree" ? "=" : " ") + config::shown(value),
+            error.sentence + (is_absent ? said_of_ordinals(environment) : ""), {}, true));
+      }
+    }
+  }
+  return problems;
+}
+
+void refuse_absent_devices(const RunRequest &request, const EnvironmentBlock &environment) {
+  if (!names_devices(request)) {
+    return;
+  }
+  const auto devices = ask_devices(environment);
+  if (!devices) {
+    return;
+  }
+  const std::vector<config::Problem> problems = errors_in_device_limits(request, *devices, environment);
+  for (const config::Problem &problem : problems) {
+    log_line(request.verb + ": " + problem.line);
+  }
+  if (!problems.empty()) {
+    throw Refusal{kOurError, {}};
+  }
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,240 @@
+#include "cli/run/log_target.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include "base/file_name.h"
+#include "cli/exit_status.h"
+#include "cli/log.h"
+#include "cli/run/run_preparation.h"
+#include "cli/usage/whole_file.h"
+#include "config/values/quotes.h"
+#include "events/log_file.h"
+
+namespace ration::cli {
+
+namespace {
+
+constexpr const char *kAnother = "is not a log, and stays as it is; choose another name";
+
+// The file that the command's first process would open.
+struct LogTarget {
+  std::string path;
+  std::string shown;             // the same, with %p where a process puts its number
+  bool is_known = true;          // before it starts: without %p
+  bool has_known_folder = true;  // the same for every process, whatever its number and name
+};
+
+// argv[0] of the process, less its folder (program_invocation_short_name(3)).
+std::string name_of_process(const Program &program, const std::string &command) {
+  std::vector<std::string> words = program.words;
+  if (words.size() > 1 && file_name(words.front()) == "env") {
+    words = command_of_env(words[1]);
+  }
+  return std::string(file_name(words.empty() ? command : words.front()));
+}
+
+std::string with_number_unexpanded(std::string pattern) {
+  for (std::size_t at = pattern.find('%'); at != std::string::npos; at = pattern.find('%', at + 2)) {
+    if (at + 1 < pattern.size() && pattern[at + 1] == 'p') {
+      pattern.insert(at++, 1, '%');
+    }
+  }
+  return pattern;
+}
+
+std::string folder_of_log(const std::string &path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// Nothing: the folder that a relative path means is no more.
+std::optional<LogTarget> target_of(const std::string &pattern, const std::string &program) {
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  gethostname(host.data(), host.size() - 1);
+  std::string begin;
+  if (pattern.front() != '/') {
+    std::error_code removed;
+    begin = std::filesystem::current_path(removed).string() + "/";
+    if (removed) {
+      return std::nullopt;
+    }
+  }
+  const std::string kept = with_number_unexpanded(pattern);
+  const auto expanded = [&](const std::string &from, long pid, const std::string &name) {
+    return begin + config::expand_path(config::plain_log(from), pid, host.data(), name);
+  };
+  const std::string path = expanded(pattern, getpid(), program);
+  const bool has_known_folder = folder_of_log(path) == folder_of_log(expanded(pattern, getpid() + 1L, program + "-"));
+  return LogTarget{path, expanded(kept, 0, program), kept == pattern, has_known_folder};
+}
+
+// errno, or 0: a file can be created there.
+int error_of_creating_in(const std::string &folder) {
+  int file = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (file < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+    std::string temporary = folder + "/.ration-XXXXXX";
+    file = mkostemp(temporary.data(), O_CLOEXEC);
+    if (file >= 0) {
+      unlink(temporary.c_str());
+    }
+  }
+  if (file >= 0) {
+    close(file);
+    return 0;
+  }
+  const bool is_ours = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR;
+  return is_ours ? 0 : errno;
+}
+
+// As LogFile decides it.
+bool may_be_replaced(int file) {
+  std::array<char, events::kLogBegins.size()> head{};
+  const ssize_t got = pread(file, head.data(), head.size(), 0);
+  return got >= 0 && events::kLogBegins.starts_with({head.data(), static_cast<std::size_t>(got)});
+}
+
+// Why a file that is there takes no log; empty: it does, or that is LogFile's to say, of a device or a FIFO.
+std::string obstacle_in_file(const std::string &path, const struct stat &status) {
+  if (S_ISDIR(status.st_mode)) {
+    return "it is a folder, and a log is a file";
+  }
+  if (!S_ISREG(status.st_mode)) {
+    return "";
+  }
+  const int file = open(path.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+  const int error = errno;
+  const bool is_replaced = file >= 0 && may_be_replaced(file);
+  if (file >= 0) {
+    close(file);
+    return is_replaced ? "" : std::string("it ") + kAnother;
+  }
+  switch (error) {
+    case EACCES:
+    case EPERM:
+      return "this user may not write it";
+    case EROFS:
+      return "it is on a read-only file system";
+    case ETXTBSY:
+      return "it is a program that runs";
+    default:
+      return std::string("it cannot be opened: ") + std::strerror(error);
+  }
+}
+
+std::string obstacle_in_folder(const std::string &folder) {
+  struct stat status {};
+  if (stat(folder.c_str(), &status) != 0) {
+    return errno == EACCES    ? "this user may not enter " + folder
+           : errno == ENOTDIR ? folder + " is no folder"
+                              : "there is no folder " + folder;
+  }
+  if (!S_ISDIR(status.st_mode)) {
+    return folder + " is no folder";
+  }
+  switch (const int error = error_of_creating_in(folder)) {
+    case 0:
+      return "";
+    case EACCES:
+    case EPERM:
+      return "this user may not create files in " + folder;
+    case EROFS:
+      return "it is on a read-only file system";
+    case ENOSPC:
+    case EDQUOT:
+      return "there is no room in " + folder;
+    default:
+      return "no file can be created in " + folder + ": " + std::strerror(error);
+  }
+}
+
+// In words; empty: none is seen.
+std::string obstacle_to(const LogTarget &target) {
+  struct stat status {};
+  const bool is_there = stat(target.path.c_str(), &status) == 0;
+  if (!is_there && errno == ENAMETOOLONG) {
+    return "its name is too long";
+  }
+  if (!is_there && errno == ELOOP) {
+    return "symbolic links lead in a circle";
+  }
+  if (is_there && target.is_known) {
+    return obstacle_in_file(target.path, status);
+  }
+  return target.has_known_folder ? obstacle_in_folder(folder_of_log(target.path)) : "";
+}
+
+bool holds_something(const std::string &path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size != 0;
+}
+
+// What the log would take the place of, or could not; empty: nothing. REQUIRES: obstacle_to() has seen none.
+std::string in_the_way_of(const LogTarget &target, bool is_compressed, bool is_in_parts, bool is_forced) {
+  const std::string previous = target.path + ".previous";
+  const std::string compressed = target.path + config::kCompressedLog;
+  struct stat status {};
+  if (is_compressed && stat(compressed.c_str(), &status) != 0 && errno == ENAMETOOLONG) {
+    return "cannot write " + compressed + ": its name is too long";
+  }
+  if (is_compressed && holds_something(compressed) && !is_log(compressed)) {
+    return compressed + " " + kAnother;
+  }
+  std::vector<std::string> lost = {target.path};
+  if (is_compressed) {
+    lost.push_back(compressed);
+  }
+  if (is_in_parts) {
+    lost.push_back(is_log(previous) ? previous : "");
+    lost.push_back(is_compressed ? previous + config::kCompressedLog : "");
+  }
+  const auto first = std::find_if(lost.begin(), lost.end(), holds_something);
+  return is_forced || first == lost.end()
+             ? ""
+             : *first + " is there already; --force overwrites it, and a name with %p is new for each process";
+}
+
+}  // namespace
+
+void check_log_target(const RunRequest &request, const config::Settings &settings, const Program &program) {
+  const config::Origin *origin = settings.origin_of("log");
+  if (settings.log.empty() || settings.disabled || origin == nullptr) {
+    return;
+  }
+  const auto flag = std::find_if(request.flags.begin(), request.flags.end(),
+                                 [](const auto &each) { return each.first->key == "log"; });
+  const bool by_flag = flag != request.flags.end() && origin->source == config::Source::kFlag;
+  const bool is_within_another = !settings.summary_directory.empty();
+  if (!by_flag && is_within_another) {
+    return;  // that run has said it
+  }
+  const std::optional<LogTarget> target = target_of(settings.log, name_of_process(program, request.command.front()));
+  std::string problem = "the folder that it would be in was removed";
+  if (target) {
+    problem = obstacle_to(*target);
+    problem = problem.empty() ? "" : "cannot write " + target->shown + ": " + problem;
+  }
+  if (problem.empty() && by_flag && target->is_known) {
+    const bool is_compressed = config::plain_log(settings.log) != settings.log;
+    problem = in_the_way_of(*target, is_compressed, settings.log_size.has_value(), request.force);
+  }
+  if (problem.empty()) {
+    return;
+  }
+  if (by_flag) {
+    throw Refusal{kOurError, "--log " + config::shown(flag->second) + ": " + problem};
+  }
+  log_line("run: " + origin->written() + ": " + problem + "; the command is started without a log");
+}
+
+}  // namespace ration::cli

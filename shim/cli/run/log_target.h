@@ -1,0 +1,15 @@
+// Whether the log of a run can be written, and over what: said before anything starts. Layer: cli. Leaves no file.
+#pragma once
+
+#include "cli/run/program.h"
+#include "cli/verbs.h"
+#include "config/settings.h"
+
+namespace ration::cli {
+
+// Throws Refusal where --log names a file that cannot be written, or holds something already. Where another source
+// names one that cannot be written, logs one line: the log fails open. Placeholders are those of the command's first
+// process; what only another process knows is not judged.
+void check_log_target(const RunRequest &request, const config::Settings &settings, const Program &program);
+
+}  // namespace ration::cli

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Every program that reads sizes takes the same spellings for the same bytes, and refuses the same: the rows of sizes.txt, in
+each place of a command line, a variable and a file where a size may stand."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+from fractions import Fraction
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+
+from harness import BUILD, GIB, HANG, LIBRARY, PROGRAMS, Failure, clean_environment, driver_folder, expect, main  # noqa: E402
+
+HERE = pathlib.Path(__file__).parent
+DEVICE = 16 * GIB
+RATION = BUILD / "bin/ration"
+PLUGIN = BUILD / "lib/ration/slurm/spank_ration.so"
+
+
+def rows():
+    for line in (HERE / "sizes.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            text, wanted = (part.strip() for part in line.split("|"))
+            yield text.strip('"'), None if wanted == "refused" else int(wanted)
+
+
+def is_share(text):
+    return text.endswith("%") or re.fullmatch(r"[0-9]*\.[0-9]+", text)
+
+
+class Place:
+    """A place where a size may stand. Its command takes the size with status 0, or fails later for another reason."""
+
+    def __init__(self, words, seen=None, shares=True, lines=None, **environment):
+        self.words, self.seen, self.shares, self.lines, self.environment = words, seen, shares, lines, environment
+
+    def check(self, folder, text, wanted):
+        def put(word):
+            return str(word).replace("SIZE", text).replace("FOLDER", folder)
+
+        environment = clean_environment() | {"RATION_STATE_DIR": folder, "HOME": folder} | {
+            name: put(value) for name, value in self.environment.items()}
+        done = subprocess.run([put(word) for word in self.words], env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=HANG, check=False)
+        what = f"{text!r}: {done.stdout}{done.stderr}"
+        taken = done.returncode == 0 if self.lines is None else re.search(self.lines, done.stdout + done.stderr) is not None
+        expect(what, taken, wanted is not None and (self.shares or not is_share(text)))
+        if taken and self.seen:
+            expect(what, self.seen(done.stdout), wanted)
+
+
+def setting(out):
+    setting = next(each for each in json.loads(out)["settings"] if each["key"] == "limit")
+    return setting["bytes"] if "bytes" in setting else DEVICE * share(setting["value"]) // 1
+
+
+def share(text):
+    return Fraction(text.rstrip("% ")) / (100 if text.endswith("%") else 1)
+
+
+def of_plugin(out):
+    limit = re.search(r"^RATION_LIMIT=(.*)$", out, re.M).group(1)
+    return DEVICE * share(limit) // 1 if limit.endswith("%") else int(limit)
+
+
+def first_device(out):
+    return json.loads(out)["devices"][0]["total"]
+
+
+def total(out):
+    return int(re.search(r"total=(\d+)", out).group(1))
+
+
+SIMULATED = {"LD_LIBRARY_PATH": driver_folder("sim")}
+LOG_ABSENT = "absent.jsonl: No such file"
+PLACES = {
+    "RATION_LIMIT": Place([RATION, "env", "--json"], setting, RATION_LIMIT="SIZE"),
+    "the option --limit": Place([RATION, "env", "--json", "--limit", "SIZE"], setting),
+    "the limit of a device": Place([RATION, "env", "--limit", "0=SIZE"]),
+    "a simulated device": Place([RATION, "env", "--json", "--sim", "SIZE"], first_device, shares=False),
+    "SIMCUDA_DEVICES": Place([PROGRAMS / "steps", "init", "total=0"], total, lines="total=0: 0", shares=False, SIMCUDA_DEVICES="SIZE",
+                             **SIMULATED),
+    "an operation of tests": Place([PROGRAMS / "steps", "init", "context=0", "alloc=SIZE"], lines="alloc=.*: [02]$", shares=False,
+                                   **SIMULATED),
+    "pool_replay": Place([BUILD / "bin/pool_replay", "--trace", "FOLDER/trace", "--arena", "SIZE", "--json"],
+                         lambda out: json.loads(out)["arena_bytes"], shares=False),
+    "ration check": Place([RATION, "check", "absent.jsonl", "--max-peak", "SIZE"], lines=LOG_ABSENT),
+    "ration replay": Place([RATION, "replay", "absent.jsonl", "--limit", "SIZE"], lines=LOG_ABSENT),
+    "ration diff": Place([RATION, "diff", "absent.jsonl", "absent.jsonl", "--fail-above", "SIZE"], lines=LOG_ABSENT),
+    "ration find-min": Place([RATION, "find-min", "--tolerance", "SIZE", "--", "/absent/program"], lines="/absent/program: No such"),
+    "ration cdi": Place([RATION, "cdi", "name=SIZE"]),
+    "ration set": Place([RATION, "set", "nobody", "--limit", "SIZE"], lines="no process or group"),
+    "the plug-in of Slurm": Place([PROGRAMS / "slurm_host", PLUGIN, "SIZE", f"library={LIBRARY}"], of_plugin),
+}
+# A growth is not one of a device: it may be none, or more than all. A list of devices has commas.
+OTHERWISE = {"ration diff": {"0%", "101%"}, "SIMCUDA_DEVICES": {"1,5GiB"}}
+
+
+def taken_alike(name, place):
+    def case(folder):
+        (pathlib.Path(folder) / "trace").write_text("a 1 512\nf 1\n")
+        wrong = []
+        for text, wanted in rows():
+            try:
+                if text not in OTHERWISE.get(name, ()):
+                    place.check(folder, text, wanted)
+            except Failure as failure:
+                wrong.append(str(failure))
+        expect(f"rows of sizes.txt that are read otherwise: {len(wrong)}", wrong, [])
+    return case
+
+
+main({name: taken_alike(name, place) for name, place in PLACES.items() if "Slurm" not in name or PLUGIN.exists()})
