@@ -22,8 +22,10 @@ std::map<std::string, int> devices_of_simulated_machine() {
     return indexes;
   }
   environment.unset("CUDA_VISIBLE_DEVICES");
-  for (const config::DeviceIdentity &device : ask_devices(environment)) {
-    indexes[device.uuid] = device.ordinal;
+  if (const auto devices = ask_devices(environment)) {
+    for (const config::DeviceIdentity &device : *devices) {
+      indexes[device.uuid] = device.ordinal;
+    }
   }
   return indexes;
 }
