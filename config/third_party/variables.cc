@@ -14,7 +14,8 @@ namespace {
 
 enum class Sets {
   kLimit,      // all third-party limits hold together, so the smallest does; a malformed one is a malformed limit
-  kContainer,  // likewise, of all processes of the container together
+  kCeiling,    // the same, but that a limit of ours does not replace it: the driver enforces it whatever we do
+  kContainer,  // as kLimit, of all processes of the container together
   kSettings,   // of two variables that set one key the first of the table wins; a malformed one is ignored
   kNothing     // known, so that `ration env` can say why it is no limit
 };
@@ -41,7 +42,7 @@ constexpr Variable kVariables[] = {
     {"GPU_MEMORY_LIMIT", parse_plain_bytes, Sets::kContainer},            // KAI
     {"CUDA_DEVICE_MEMORY_LIMIT", parse_device_limit, Sets::kContainer},   // HAMi
     {"CUDA_DEVICE_MEMORY_LIMIT_", parse_device_limit, Sets::kContainer},  // HAMi
-    {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", parse_pinned_limit, Sets::kLimit},
+    {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", parse_pinned_limit, Sets::kCeiling},
     {"XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", nullptr, Sets::kNothing,
      "it sizes a pool inside JAX; here all memory comes from one"},
     {"TF_DEVICE_MIN_SYS_MEMORY_IN_MB", nullptr, Sets::kNothing,
@@ -146,7 +147,8 @@ class Importer {
   void import_limit(const Found &found, ParsedValue &parsed) {
     const bool of_container = found.row.sets == Sets::kContainer;
     const std::string &stronger = of_container ? container_overridden_by_ : limit_overridden_by_;
-    if (!stronger.empty()) {
+    const bool is_ceiling = found.row.sets == Sets::kCeiling;
+    if (!stronger.empty() && !is_ceiling) {
       return conclude(found, Disposition::kOverridden, stronger + " takes precedence");
     }
     Settings::Group *const group = of_container ? &container_of(found).group : nullptr;
@@ -169,7 +171,8 @@ class Importer {
       problems_.push_back(problem_at(found.name, found.written(), parsed.wrong, kStrictestHolds, false));
       return conclude(found, Disposition::kRefused, std::move(parsed.wrong));
     }
-    conclude(found, Disposition::kHonoured, key + " = " + text);
+    conclude(found, Disposition::kHonoured,
+             key + " = " + text + (stronger.empty() ? "" : ", beside " + stronger + ": the smaller holds"));
     for (const Assignment &each : parsed.settings) {
       assign_unless_set(found, each);
     }

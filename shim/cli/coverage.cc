@@ -1,5 +1,6 @@
 #include "cli/coverage.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -13,6 +14,14 @@ using nlohmann::json;
 
 constexpr CoverageRow kRows[] = {
 #include "coverage_rows.inc"
+};
+
+constexpr const char *kLegend[] = {
+    "hooked: Ration handles it. passed on: it goes to the driver, because it cannot exceed the limit. GAP: it can "
+    "exceed the limit, or its answer is wrong. Gaps come first.",
+    "POOL allocates or frees memory. COUNT takes, gives back or reports memory. VIRT reports memory, or ends a "
+    "context. "
+    "XLATE shares memory. WATCH decides how memory is used. WRAP hands out functions. PASS needs nothing.",
 };
 
 std::string version_text(int since) {
@@ -79,22 +88,31 @@ std::vector<std::string> coverage_text(std::span<const CoverageRow> rows, std::s
   static const std::vector<Column> kColumns = {{"EXPORT", Align::kLeft}, {"SINCE"},
                                                {"ACTION", Align::kLeft}, {"RATION", Align::kLeft},
                                                {"TESTS", Align::kLeft},  {"WHAT THAT MEANS", Align::kLeft}};
-  std::vector<std::string> lines;
+  const CoverageCounts counts = coverage_counts(rows);
+  std::vector<std::string> lines = {"covered: " + std::to_string(counts.covered) + " of " + std::to_string(counts.of),
+                                    "gaps: " + std::to_string(counts.gaps)};
+  for (const char *each : kLegend) {
+    for (std::string &line : wrapped(each, width)) {
+      lines.push_back(std::move(line));
+    }
+  }
+  lines.emplace_back();
+  std::vector<CoverageRow> sorted(rows.begin(), rows.end());
+  std::stable_partition(sorted.begin(), sorted.end(),
+                        [](const CoverageRow &row) { return row.standing == Standing::kGap; });
   if (width != kUnlimitedWidth) {
-    for (const CoverageRow &row : rows) {
+    for (const CoverageRow &row : sorted) {
       add_paragraph(row, width, lines);
     }
-  } else {
-    std::vector<std::vector<std::string>> cells;
-    for (const CoverageRow &row : rows) {
-      cells.push_back({row.symbol, version_text(row.since), row.action, standing_text(row),
-                       *row.tests == '\0' ? "-" : row.tests, row.sentence});
-    }
-    lines = table_lines(kColumns, cells, kUnlimitedWidth);
+    return lines;
   }
-  const CoverageCounts counts = coverage_counts(rows);
-  lines.push_back("covered: " + std::to_string(counts.covered) + " of " + std::to_string(counts.of));
-  lines.push_back("gaps: " + std::to_string(counts.gaps));
+  std::vector<std::vector<std::string>> cells;
+  for (const CoverageRow &row : sorted) {
+    cells.push_back({row.symbol, version_text(row.since), row.action, standing_text(row),
+                     *row.tests == '\0' ? "-" : row.tests, row.sentence});
+  }
+  const std::vector<std::string> table = table_lines(kColumns, cells, kUnlimitedWidth);
+  lines.insert(lines.end(), table.begin(), table.end());
   return lines;
 }
 

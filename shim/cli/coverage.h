@@ -34,8 +34,8 @@ struct CoverageCounts {
 };
 CoverageCounts coverage_counts(std::span<const CoverageRow> rows);
 
-// The titles, a line for each row, then `covered: N of M` and `gaps: K`. For a terminal, a paragraph for each row
-// instead, wrapped to `width`.
+// `covered: N of M`, `gaps: K`, what the words mean and an empty line; then the titles and a line for each row, gaps
+// first. For a terminal, a paragraph for each row instead, wrapped to `width`.
 std::vector<std::string> coverage_text(std::span<const CoverageRow> rows, std::size_t width);
 // One object, schema ration.coverage/1. The rows that the catalogue does not require are a list of their own.
 std::string coverage_json(std::span<const CoverageRow> rows);

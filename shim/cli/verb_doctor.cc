@@ -1,20 +1,31 @@
 // `ration doctor`: tells why a limit does not hold here, or for a command or a process; or what Ration covers, or what
 // a program asked for beyond that. Layer: cli.
+#include <unistd.h>
+
+#include <charconv>
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 
 #include "cli/coverage.h"
 #include "cli/doctor/checkup.h"
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/run/environment_block.h"
+#include "cli/run/program.h"
 #include "cli/text_table.h"
 #include "cli/unknown_functions.h"
 #include "cli/verbs.h"
+#include "config/settings.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 
 namespace {
 
 using doctor::Findings;
+
+constexpr std::size_t kNarrowest = 40;
 
 bool print(const std::vector<std::string> &lines) {
   for (const std::string &line : lines) {
@@ -23,11 +34,33 @@ bool print(const std::vector<std::string> &lines) {
   return flush_stdout();
 }
 
+// As wide as a terminal is, or as COLUMNS asks where the output is none.
+std::size_t coverage_width() {
+  const std::string asked = EnvironmentBlock(config::process_environment()).value("COLUMNS");
+  std::size_t columns = 0;
+  const auto [end, error] = std::from_chars(asked.data(), asked.data() + asked.size(), columns);
+  const bool is_number = error == std::errc() && end == asked.data() + asked.size() && columns >= kNarrowest;
+  const std::size_t width = output_width();
+  return width == kUnlimitedWidth && is_number ? columns : width;
+}
+
+// A program where a log is expected: what was likely meant.
+std::string hint_at_command(const std::string &log) {
+  std::error_code error;
+  const bool is_file = std::filesystem::is_regular_file(log, error);
+  const bool is_program = is_file && access(log.c_str(), X_OK) == 0;
+  return is_program ||
+                 (!is_file &&
+                  inspect_program(log, EnvironmentBlock(config::process_environment()).value("PATH")).exit_status == 0)
+             ? "; for a command write: ration doctor -- " + config::shown(log)
+             : "";
+}
+
 int explain(const std::string &log, bool json) {
   LogReader reader(log);
   const auto read = read_log_end(reader);
   if (const auto *problem = std::get_if<LogProblem>(&read)) {
-    log_line("doctor: " + (log.empty() ? "''" : log) + ": " + problem->line);
+    log_line("doctor: " + (log.empty() ? "''" : log) + ": " + problem->line + hint_at_command(log));
     return problem->status;
   }
   const auto &end = std::get<LogEnd>(read);
@@ -92,7 +125,8 @@ int run_verb(const DoctorRequest &request) try {
   }
   if (request.coverage) {
     const auto rows = coverage_rows();
-    return print(request.json ? std::vector{coverage_json(rows)} : coverage_text(rows, output_width())) ? 0 : kOurError;
+    return print(request.json ? std::vector{coverage_json(rows)} : coverage_text(rows, coverage_width())) ? 0
+                                                                                                          : kOurError;
   }
   return report(examine(request), request.json);
 } catch (const Refusal &refusal) {  // without /proc

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "cli/doctor/loading_probe.h"
 #include "cli/doctor/machine_facts.h"
 #include "cli/driver_probe.h"
 #include "cli/exit_status.h"
@@ -135,6 +136,9 @@ int run_verb(const EnvRequest &request) try {
   }
   if (request.answers_monitor) {
     return doctor::answer_monitor();
+  }
+  if (request.answers_loading) {
+    return doctor::answer_loading();
   }
   if (request.answers_free_memory) {
     return answer_free_memory();

@@ -321,6 +321,7 @@ void describe_env(CLI::App &verb, EnvRequest &request) {
   verb.add_flag("--answer-devices", request.answers_devices, "")->group("");          // the same: driver_probe.h
   verb.add_flag("--answer-machine", request.answers_machine, "")->group("");  // the same: doctor/machine_facts.h
   verb.add_flag("--answer-monitor", request.answers_monitor, "")->group("");  // the same
+  verb.add_flag("--answer-loading", request.answers_loading, "")->group("");  // the same: doctor/loading_probe.h
   describe_flags(verb, request.run.flags);
   describe_simulation(verb, request.run);
   verb.remove_option(verb.get_option("--group-tree"));  // creates a tree; it sets nothing that is shown

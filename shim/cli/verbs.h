@@ -32,6 +32,7 @@ struct EnvRequest {
   bool answers_devices = false;      // driver_probe.h
   bool answers_machine = false;      // doctor/machine_facts.h
   bool answers_monitor = false;      // the same
+  bool answers_loading = false;      // doctor/loading_probe.h
 };
 
 struct ConfigRequest {

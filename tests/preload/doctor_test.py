@@ -58,9 +58,14 @@ def as_json(_):
 def as_text(_):
     shown, done = document(), ration("doctor", "--coverage")
     expect("stderr", done.stderr, "")
-    title, *lines, covered, gaps = done.stdout.splitlines()
+    head, _, table = done.stdout.partition("\n\n")
+    covered, gaps, *legend = head.splitlines()
+    title, *lines = table.splitlines()
+    expect_that(legend, all(any(f"{word}" in line for line in legend) for word in ("hooked:", "passed on:", "GAP:", "POOL", "WATCH")))
+    first = [" GAP " in line for line in lines]
+    expect("gaps come first", first, sorted(first, reverse=True))
     expect("titles", title.split()[:5], ["EXPORT", "SINCE", "ACTION", "RATION", "TESTS"])
-    expect("last lines", (covered, gaps), (f"covered: {shown['covered']} of {shown['of']}", f"gaps: {shown['gaps']}"))
+    expect("first lines", (covered, gaps), (f"covered: {shown['covered']} of {shown['of']}", f"gaps: {shown['gaps']}"))
     rows = shown["rows"] + shown["also_hooked"]
     expect("lines", sorted(line.split()[0] for line in lines), sorted(row["export"] for row in rows))
     by_export = {line.split()[0]: line for line in lines}

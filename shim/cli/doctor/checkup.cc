@@ -36,7 +36,13 @@ bool is_our_own(const ProcessFacts &process) {
 
 Checkup begin_checkup(RunRequest run, std::optional<int> pid) {
   const EnvironmentBlock own(config::process_environment());
-  Checkup checkup{std::move(run), {}, own, own, expected_library(), {}, {}, {}, {}};
+  Checkup checkup{std::move(run), {}, {}, own, own, expected_library(), {}, {}, {}, {}};
+  if (!checkup.run.command.empty()) {
+    checkup.walk = walk_command(checkup.run.command, own, checkup.library);
+    checkup.environment = checkup.walk->environment;
+    checkup.probed = checkup.walk->probed;
+    checkup.run.command = checkup.walk->stages.back().words;  // to whose rules in files the settings are
+  }
   if (pid) {
     checkup.process = read_process(*pid);
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/doctor/command_walk.h"
 #include "cli/doctor/finding.h"
 #include "cli/doctor/machine_facts.h"
 #include "cli/doctor/process_facts.h"
@@ -19,8 +20,9 @@ namespace ration::cli::doctor {
 
 struct Checkup {
   RunRequest run;                       // of the command, if there is one
+  std::optional<CommandWalk> walk;      // of that command
   std::optional<ProcessFacts> process;  // that is asked about
-  EnvironmentBlock environment;         // of that process where it may be read, else our own
+  EnvironmentBlock environment;         // of that process where it may be read, of that command, else our own
   // In which programs are started. The process's only where it is ours: its variables name libraries to load.
   EnvironmentBlock probed;
   Library library;  // where it must be

@@ -1,12 +1,16 @@
 // What would happen to a command under `ration run`; it is not started. Layer: cli.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <system_error>
 
 #include "base/file_name.h"
 #include "cli/doctor/checkup.h"
-#include "cli/doctor/clearing_commands.h"
+#include "cli/doctor/launchers.h"
 #include "cli/exit_status.h"
 #include "cli/run/c_library.h"
 #include "config/values/quotes.h"
@@ -16,6 +20,8 @@ namespace ration::cli::doctor {
 namespace {
 
 constexpr std::string_view kDriverName = "libcuda.so";
+constexpr const char *kAskTheProcess = "run ration doctor --pid PID on it while it runs";
+constexpr std::size_t kMostLines = 10'000;
 
 Check check_of(Obstacle obstacle) {
   switch (obstacle) {
@@ -74,28 +80,109 @@ void check_own_driver(const Checkup &checkup, const Program &program, Findings &
 }
 
 std::string described(const std::string &name, const Program &program) {
-  std::string text = config::shown(name) + ": " + config::printable(program.path);
+  std::string text = config::shown(name);
+  if (program.path != name) {
+    text += ": " + config::printable(program.path);
+  }
   if (program.runs != program.path) {
-    text += ", a script, which " + config::printable(program.runs) + " executes";
+    text += ", a script, which " + config::printable(program.runs) + " executes,";
   }
   return text;
 }
 
-}  // namespace
-
-Findings check_command(const Checkup &checkup) {
-  Findings found;
-  const std::vector<std::string> &words = checkup.run.command;
-  const std::string &name = words.front();
-  if (const ClearingCommand clears = clearing_command(words); !clears.name.empty()) {
-    found.push_back({Check::command_clears_environment, clears.name + " " + clears.reason, clears.remedy});
+// The folder above `path` that this user may not search; empty: none.
+std::string closed_folder(const std::string &path) {
+  std::filesystem::path folder;
+  for (const std::filesystem::path &part : std::filesystem::path(path).parent_path()) {
+    folder /= part;
+    if (access(folder.c_str(), X_OK) != 0 && errno == EACCES) {
+      return folder.string();
+    }
   }
-  Program program = inspect_program(name, checkup.environment.value("PATH"));
+  return {};
+}
+
+// Why it cannot be started, and what helps.
+void check_refused(const std::string &name, const Program &program, Findings &found) {
+  const Check check = program.exit_status == kNotFound ? Check::command_not_found : Check::command_not_executable;
+  std::error_code error;
+  std::string remedy;
+  if (name.empty()) {
+    found.push_back({check, "the name of the command is empty", "write the command behind --, or leave -- out"});
+    return;
+  }
+  if (std::filesystem::is_directory(name, error)) {
+    remedy = "name a program in it";
+  } else if (const std::string closed = closed_folder(name); !closed.empty()) {
+    remedy = "this user may not search the folder " + config::printable(closed) +
+             ": chmod a+x it, or run ration doctor as the user who starts the program";
+  } else if (name == "ration") {
+    remedy = "PATH does not have it there; write " + own_command();
+  } else if (program.reason.find("\r") != std::string::npos) {
+    remedy = "its lines end as on Windows (CR LF); convert it: sed -i 's/\\r$//' " + config::printable(name);
+  }
+  found.push_back({check, config::printable(program.reason), remedy});
+}
+
+bool is_run(const CommandWalk::Stage &stage) {
+  return file_name(stage.words.front()) == "ration";
+}
+
+// By what a script of a shell loses LD_PRELOAD, in a line that is one command: "changes LD_PRELOAD"; empty: not seen.
+std::string loss_in(const Program &program, const Checkup &checkup) {
+  std::ifstream file(program.path);
+  std::string line;
+  for (std::size_t i = 0; is_shell(program.runs) && i < kMostLines && std::getline(file, line); ++i) {
+    line.erase(0, line.find_first_not_of(" \t"));
+    if (line.empty() || line.front() == '#') {
+      continue;
+    }
+    if (line.find("LD_PRELOAD") != std::string::npos) {
+      return "changes LD_PRELOAD";
+    }
+    const auto words = simple_command(line);
+    if (words && !words->empty()) {
+      const CommandWalk walk = walk_command(*words, checkup.environment, checkup.library);
+      if (walk.loss) {
+        return "loses LD_PRELOAD by " + walk.loss->name;
+      }
+    }
+  }
+  return {};
+}
+
+void check_script(const Program &program, const Checkup &checkup, Findings &found) {
+  const std::string loss = loss_in(program, checkup);
+  found.push_back({Check::unchecked,
+                   "what the script " + config::printable(program.path) +
+                       (loss.empty() ? "" : ", which " + loss + ",") + " starts was not checked",
+                   kAskTheProcess});
+}
+
+// A command that starts the next one. It must be there, and must not lose LD_PRELOAD itself.
+// `loses`: or it may, as something behind it makes that good, or something is said of it already.
+void check_launcher(const CommandWalk::Stage &stage, bool loses, Findings &found) {
+  const std::string &name = stage.words.front();
+  const Program program = inspect_program(name, stage.search_path);
   if (program.exit_status != 0) {
-    const bool is_absent = program.exit_status == kNotFound;
-    found.push_back(
-        {is_absent ? Check::command_not_found : Check::command_not_executable, config::printable(program.reason), {}});
-    return found;
+    check_refused(name, program, found);
+  } else if (program.obstacle == Obstacle::kSecure && !loses) {
+    found.push_back({Check::command_privileged,
+                     described(name, program) + " starts its command without LD_PRELOAD: " + program.reason,
+                     {}});
+  }
+}
+
+void check_program(const Checkup &checkup, Findings &found) {
+  const CommandWalk::Stage &stage = checkup.walk->stages.back();
+  const std::string &name = stage.words.front();
+  Program program = inspect_program(name, stage.search_path);
+  if (program.exit_status != 0) {
+    check_refused(name, program, found);
+    return;
+  }
+  if (program.obstacle == Obstacle::kSecure && checkup.walk->has_other_rights) {
+    program.obstacle = Obstacle::kNone;  // who starts it may gain nothing
   }
   if (program.obstacle == Obstacle::kNone) {
     program.reason = lacking_version(program.elf, {checkup.library.preload, checkup.library.core});
@@ -104,10 +191,39 @@ Findings check_command(const Checkup &checkup) {
   if (program.obstacle != Obstacle::kNone) {
     found.push_back(
         {check_of(program.obstacle), described(name, program) + " cannot be intercepted: " + program.reason, {}});
-    return found;
+    return;
   }
   check_own_driver(checkup, program, found);
-  found.push_back({Check::command, described(name, program), {}});
+  found.push_back({Check::command, described(name, program) + " can be intercepted", {}});
+  if (program.runs != program.path && checkup.walk->unchecked.empty()) {
+    check_script(program, checkup, found);
+  }
+}
+
+}  // namespace
+
+Findings check_command(const Checkup &checkup) {
+  Findings found;
+  const CommandWalk &walk = *checkup.walk;
+  if (walk.loss) {
+    found.push_back({Check::command_clears_environment, walk.loss->name + " " + walk.loss->reason, walk.loss->remedy});
+  }
+  for (const std::string &each : walk.takes) {
+    found.push_back({Check::command_changes_settings, each, {}});
+  }
+  const std::size_t launchers = walk.stages.size() - (walk.is_elsewhere ? 0 : 1);
+  for (std::size_t i = 0; i < launchers; ++i) {
+    const bool is_made_good =
+        std::any_of(walk.stages.begin() + static_cast<std::ptrdiff_t>(i), walk.stages.end(), is_run);
+    check_launcher(walk.stages[i], walk.loss || walk.has_other_rights || is_made_good, found);
+  }
+  if (!walk.is_elsewhere) {
+    check_program(checkup, found);
+  }
+  if (!walk.unchecked.empty()) {
+    found.push_back({Check::unchecked, "what " + walk.unchecked + " starts was not checked",
+                     walk.is_elsewhere ? "run ration doctor there" : kAskTheProcess});
+  }
   return found;
 }
 

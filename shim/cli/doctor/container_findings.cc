@@ -2,6 +2,9 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
 
 #include "cli/doctor/checkup.h"
 #include "cli/usage/snapshot.h"
@@ -13,9 +16,47 @@ namespace {
 
 constexpr std::uint64_t kInitialPidNamespace = 0xeffffffc;  // PROC_PID_INIT_INO of the kernel's proc_ns.h
 
+// A line of /proc/self/mountinfo, proc_pid_mountinfo(5).
+struct Mount {
+  std::string root, type, source;
+};
+
+// The last one there hides those before it.
+Mount mount_at(const std::string &point) {
+  Mount found;
+  std::ifstream lines("/proc/self/mountinfo");
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string word;
+    std::string root;
+    std::string where;
+    words >> word >> word >> word >> root >> where;
+    if (where != point) {
+      continue;
+    }
+    while (words >> word && word != "-") {
+    }
+    found.root = root;
+    words >> found.type >> found.source;
+  }
+  return found;
+}
+
 dev_t device_of(const std::filesystem::path &path) {
   struct stat status {};
   return stat(path.c_str(), &status) == 0 ? status.st_dev : 0;
+}
+
+// A root folder that is a container's: layers, or a folder of the host's file system.
+bool is_root_own(const Mount &root) {
+  constexpr const char *kSubvolumes = "btrfs";  // a host's own root is a folder there
+  return root.type == "overlay" || (root.root != "/" && root.type != kSubvolumes);
+}
+
+// Docker, Podman, containerd and Kubernetes name the /dev/shm that they make for a container "shm". One that is the
+// host's, or that `unshare` left as it was, has the host's name for it.
+bool is_shared_memory_own(const Mount &root, const Mount &shared_memory) {
+  return shared_memory.source == "shm" || (is_root_own(root) && root.type != "overlay");
 }
 
 // The nearest folder above `path`, or itself, that exists.
@@ -32,20 +73,16 @@ std::filesystem::path existing(std::filesystem::path path) {
 Findings check_container(const Checkup &checkup) {
   Findings found;
   const std::uint64_t own = own_pid_namespace();
-  if (own == 0) {
-    found.push_back({Check::unchecked, "whether this is a container: /proc/self/ns/pid cannot be read", {}});
-    return found;
-  }
   if (own == kInitialPidNamespace) {
     return found;
   }
-  found.push_back({Check::container_processes,
-                   "this is a PID namespace of its own, as a container's: ration ps here shows its processes alone",
-                   {}});
-  // A folder that several containers mount is neither on the root file system nor on the container's own /dev/shm.
   const std::string folder = checkup.settings.state_folder();
   const dev_t device = device_of(existing(folder));
-  if (device == device_of("/") || device == device_of("/dev/shm")) {
+  const Mount root = mount_at("/");
+  const bool is_own = device == device_of("/")          ? is_root_own(root)
+                      : device == device_of("/dev/shm") ? is_shared_memory_own(root, mount_at("/dev/shm"))
+                                                        : false;  // mounted for it
+  if (is_own) {
     found.push_back({Check::container_books,
                      "the state folder " + config::printable(folder) +
                          " seems to be this container's alone: groups, their limits and ration ps end at it",

@@ -7,6 +7,8 @@
 
 #include "base/file_name.h"
 #include "cli/doctor/checkup.h"
+#include "cli/run/elf_file.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli::doctor {
 
@@ -15,6 +17,7 @@ namespace {
 // cuda.h
 constexpr int kNoDevice = 100;
 constexpr int kStubLibrary = 34;
+constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES";
 
 struct KnownError {
   int code;
@@ -98,13 +101,40 @@ bool is_stub(const DriverFacts &driver) {
   return driver.path.find("/stubs/") != std::string::npos || driver.started == kStubLibrary;
 }
 
-void check_start(const DriverFacts &driver, const std::string &described, Findings &found) {
+bool is_set_in(const EnvironmentBlock &environment, std::string_view name) {
+  const std::vector<const char *> entries = environment.pointers();
+  return std::any_of(entries.begin(), entries.end(), [&](const char *entry) {
+    const std::string_view text(entry != nullptr ? entry : "");
+    return text.size() > name.size() && text.starts_with(name) && text[name.size()] == '=';
+  });
+}
+
+// A dynamic linker passes over a file for another machine.
+bool is_foreign(const std::string &path) {
+  const ElfFile elf = read_elf(path);
+  return elf.is_elf && !elf.is_native;
+}
+
+std::vector<std::string> with_foreign_marked(std::vector<std::string> drivers) {
+  for (std::string &each : drivers) {
+    each += is_foreign(each) ? " (for another machine, so passed over)" : "";
+  }
+  return drivers;
+}
+
+void check_start(const Checkup &checkup, const std::string &described, Findings &found) {
+  const DriverFacts &driver = checkup.machine.driver;
   if (!driver.missing.empty()) {
     found.push_back({Check::driver_incomplete, described + " lacks " + joined(driver.missing), {}});
   } else if (!driver.started) {
     found.push_back({Check::driver_fails, described + ": cuInit did not return within ten seconds, or crashed", {}});
   } else if (driver.started == kNoDevice || (driver.started == 0 && driver.devices.empty())) {
-    found.push_back({Check::device_none, described + " has no device", {}});
+    const std::string listed = checkup.probed.value(kVisible);
+    const bool is_set = is_set_in(checkup.probed, kVisible);
+    found.push_back({Check::device_none,
+                     described + " has no device" +
+                         (is_set ? " that CUDA_VISIBLE_DEVICES=" + config::shown(listed) + " leaves" : ""),
+                     is_set ? "unset CUDA_VISIBLE_DEVICES, or correct it; nvidia-smi -L lists numbers and UUIDs" : ""});
   } else if (driver.started != 0) {
     const auto *known = std::ranges::find(kErrors, *driver.started, &KnownError::code);
     const bool is_known = known != std::end(kErrors);
@@ -122,9 +152,12 @@ void check_start(const DriverFacts &driver, const std::string &described, Findin
 Findings check_driver(const Checkup &checkup) {
   Findings found;
   const DriverFacts &driver = checkup.machine.driver;
+  const std::vector<std::string> all = found_drivers(checkup);
   if (driver.path.empty()) {
+    const bool has_foreign = std::any_of(all.begin(), all.end(), is_foreign);
     found.push_back({Check::driver_missing,
-                     "libcuda.so.1 cannot be loaded" + (driver.error.empty() ? "" : ": " + driver.error),
+                     "libcuda.so.1 cannot be loaded" + (driver.error.empty() ? "" : ": " + driver.error) +
+                         (has_foreign ? "; there is " + joined(with_foreign_marked(all)) : ""),
                      {}});
     return found;
   }
@@ -135,11 +168,11 @@ Findings check_driver(const Checkup &checkup) {
     found.push_back(
         {Check::driver_is_stub, driver.path + " is the stub that programs are linked with, not a driver", {}});
   } else {
-    check_start(driver, described, found);
+    check_start(checkup, described, found);
   }
-  if (const std::vector<std::string> all = found_drivers(checkup); all.size() > 1) {
+  if (all.size() > 1) {
     found.push_back({Check::drivers_several,
-                     std::to_string(all.size()) + " drivers are found: " + joined(all) +
+                     std::to_string(all.size()) + " drivers are found: " + joined(with_foreign_marked(all)) +
                          "; programs that are started here load " + driver.path,
                      {}});
   }

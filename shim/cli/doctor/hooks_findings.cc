@@ -19,6 +19,9 @@ bool prevents_hooks(const Finding &finding) {
     case Check::library_missing:
     case Check::library_unreadable:
     case Check::library_cut_short:
+    case Check::library_noexec:
+    case Check::library_other:
+    case Check::library_damaged:
     case Check::library_architecture:
     case Check::library_old_c_library:
     case Check::library_path:
@@ -28,6 +31,7 @@ bool prevents_hooks(const Finding &finding) {
     case Check::driver_fails:
     case Check::device_none:
     case Check::disabled:
+    case Check::process_disabled:
       return true;
     default:
       return false;

@@ -2,15 +2,19 @@
 #include <elf.h>
 #include <link.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 
+#include "base/file_name.h"
 #include "cli/doctor/checkup.h"
+#include "cli/doctor/loading_probe.h"
 #include "cli/run/c_library.h"
 #include "cli/run/elf_file.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli::doctor {
 
@@ -37,10 +41,17 @@ bool check_part(const std::string &path, Findings &found) {
     return false;
   }
   const ElfFile elf = read_elf(path);
-  if (elf.is_elf && !elf.is_native) {
+  struct statvfs mount {};
+  if (statvfs(path.c_str(), &mount) == 0 && (mount.f_flag & ST_NOEXEC) != 0) {
+    found.push_back({Check::library_noexec, path + " lies on a file system that is mounted noexec", {}});
+  } else if (elf.is_elf && !elf.is_native) {
     found.push_back({Check::library_architecture, path + " was built for another machine or word size", {}});
   } else if (!elf.is_elf || !ends_where_it_says(path)) {
     found.push_back({Check::library_cut_short, path + " is no whole ELF file", {}});
+  } else if (elf.soname != file_name(path)) {
+    found.push_back({Check::library_other,
+                     path + " is another library" + (elf.soname.empty() ? "" : ", " + config::printable(elf.soname)),
+                     {}});
   } else {
     return true;
   }
@@ -67,6 +78,12 @@ Findings check_installation(const Checkup &checkup) {
       found.push_back({Check::library_old_c_library,
                        "the library cannot be loaded here: a program like this command: " + lacks,
                        {}});
+      is_whole = false;
+    }
+  }
+  if (is_whole) {
+    for (const std::string &error : errors_of_loading(checkup.probed)) {
+      found.push_back({Check::library_damaged, "the library cannot be loaded: " + config::printable(error), {}});
       is_whole = false;
     }
   }

@@ -27,8 +27,8 @@ std::string text_of(const std::string &path) {
   return text.str();
 }
 
-void check_own_entry(const std::string &entry, const std::string &where, bool is_first, const Checkup &checkup,
-                     Findings &found) {
+void check_own_entry(const std::string &entry, const std::string &where, bool is_first, bool has_others,
+                     const Checkup &checkup, Findings &found) {
   if (access(entry.c_str(), R_OK) != 0) {
     found.push_back({Check::preload_gone, where + " names " + config::shown(entry) + ": " + std::strerror(errno), {}});
     return;
@@ -40,7 +40,9 @@ void check_own_entry(const std::string &entry, const std::string &where, bool is
                      {}});
   }
   if (is_first) {
-    found.push_back({Check::preload, where + " has " + config::shown(entry) + " before what else interposes", {}});
+    found.push_back({Check::preload,
+                     where + " has " + config::shown(entry) + (has_others ? " before what else may interpose" : ""),
+                     {}});
   }
 }
 
@@ -72,6 +74,22 @@ bool names_driver_functions(const std::string &path) {
   return bytes.find("\0cuMemAlloc"sv) != std::string::npos || bytes.find("\0cuGetProcAddress"sv) != std::string::npos;
 }
 
+namespace {
+
+bool names_driver_functions_of_others(const std::string &path) {
+  return !is_our_library(path) && names_driver_functions(path);
+}
+
+// Whether a variable of this environment asks for a limit, and no file alone.
+bool is_asked_by_variable(const config::Settings &settings) {
+  constexpr std::string_view kLimits[] = {"limit", "group_limit", "container_limit", "group", "reserve"};
+  return std::any_of(settings.origins.begin(), settings.origins.end(), [&](const config::Origin &each) {
+    return std::find(std::begin(kLimits), std::end(kLimits), each.key) != std::end(kLimits) && !is_file(each.source);
+  });
+}
+
+}  // namespace
+
 Findings check_preloads(const Checkup &checkup) {
   Findings found;
   bool is_there = false;
@@ -82,18 +100,20 @@ Findings check_preloads(const Checkup &checkup) {
         for (const std::string &other : before) {
           found.push_back({Check::preload_interposer_first,
                            config::shown(other) + " comes before libration.so in " + where +
-                               ", and interposes functions of the driver, too",
+                               ", names functions of the driver, too, and may interpose them",
                            {}});
         }
         if (!is_there) {
-          check_own_entry(entry, where, before.empty(), checkup, found);
+          const bool has_others = std::any_of(entries.begin(), entries.end(), names_driver_functions_of_others);
+          check_own_entry(entry, where, before.empty(), has_others, checkup, found);
         }
         is_there = true;
         before.clear();
       } else if (names_driver_functions(entry)) {
         if (is_there) {
           found.push_back({Check::preload_interposer,
-                           where + " has " + config::shown(entry) + ", which interposes functions of the driver, too",
+                           where + " has " + config::shown(entry) +
+                               ", which names functions of the driver, too, and may interpose them",
                            {}});
         } else {
           before.push_back(entry);
@@ -101,16 +121,22 @@ Findings check_preloads(const Checkup &checkup) {
       }
     }
     for (const std::string &other : is_there ? std::vector<std::string>{} : before) {
-      found.push_back({Check::preload_interposer,
-                       where + " has " + config::shown(other) + ", which interposes functions of the driver",
-                       {}});
+      found.push_back(
+          {Check::preload_interposer,
+           where + " has " + config::shown(other) + ", which names functions of the driver, and may interpose them",
+           {}});
     }
   };
   look_at(entries_of_preload(checkup.environment.value("LD_PRELOAD")), "LD_PRELOAD");
   look_at(entries_of_preload(text_of(kSystemPreload)), kSystemPreload);
   if (!is_there && checkup.run.command.empty() && checkup.settings.limit_asked()) {
-    found.push_back(
-        {Check::preload_absent, "a limit is set, but a program that is started here as it is has no libration.so", {}});
+    const bool by_variable = is_asked_by_variable(checkup.settings);
+    found.push_back({by_variable ? Check::preload_absent : Check::preload_by_run,
+                     by_variable
+                         ? "a limit is set, but LD_PRELOAD does not have libration.so: a program that is started here "
+                           "as it is has no limit"
+                         : "a file sets a limit, which holds for what ration run starts, and no other program",
+                     {}});
   }
   return found;
 }

@@ -45,6 +45,9 @@ void read_status(const std::string &text, ProcessFacts &facts) {
     if (key == "Name:") {
       words >> std::ws;
       std::getline(words, facts.name);
+    } else if (key == "State:") {
+      words >> key;
+      facts.has_ended = key == "Z" || key == "X";
     } else if (key == "PPid:") {
       words >> facts.parent;
     } else if (key == "Uid:") {
@@ -145,6 +148,10 @@ ProcessFacts read_process(int pid) {
   }
   facts.is_there = true;
   read_status(*status, facts);
+  constexpr int kThreadMaker = 2;  // kthreadd, the parent of every thread of the kernel
+  // A process of a program has memory, and none lacks both: `VmSize` is missing in a zombie, too.
+  facts.is_kernel_thread = !facts.has_ended && status->find("\nVmSize:") == std::string::npos &&
+                           (pid == kThreadMaker || facts.parent == kThreadMaker);
   facts.inner_user = inner_user(file_text(folder + "/uid_map").value_or(""), facts.user);
   facts.pid_namespace = namespace_of(folder + "/ns/pid");
   facts.mount_namespace = namespace_of(folder + "/ns/mnt");

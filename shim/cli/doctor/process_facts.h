@@ -17,6 +17,8 @@ struct MappedFile {
 struct ProcessFacts {
   int pid = 0;
   bool is_there = false;
+  bool has_ended = false;         // a zombie
+  bool is_kernel_thread = false;  // no program
   std::string name;
   uid_t user = 0;
   uid_t inner_user = 0;  // in its own user namespace, as of a rootless container

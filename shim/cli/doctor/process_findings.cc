@@ -1,4 +1,5 @@
 // Whether a running process is held, and why not. Layer: cli.
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "cli/doctor/process_facts.h"
 #include "cli/run/elf_file.h"
 #include "cli/run/program.h"
+#include "cli/usage/as_user.h"
 #include "cli/usage/process_rows.h"
 #include "cli/usage/snapshot.h"
 #include "config/options.h"
@@ -36,9 +38,18 @@ class ProcessCheck {
         name_("process " + std::to_string(process.pid) + " (" + config::printable(process.name) + ")") {}
 
   Findings findings() && {
+    if (process_.has_ended) {
+      add(Check::process_ended, name_ + " has ended (a zombie), and process " + std::to_string(process_.parent) +
+                                    " has not taken its status yet");
+      return std::move(found_);
+    }
+    if (process_.is_kernel_thread) {
+      add(Check::process_kernel, name_ + " is a thread of the kernel");
+      return std::move(found_);
+    }
     check_owner_and_namespaces();
     if (!process_.is_readable) {
-      add(Check::unchecked,
+      add(Check::process_unchecked,
           "what is in " + name_ + ": this user may not read /proc/" + std::to_string(process_.pid) + "/maps");
     } else {
       check_start();
@@ -53,7 +64,7 @@ class ProcessCheck {
   }
 
   void check_owner_and_namespaces() {
-    if (process_.user != geteuid()) {
+    if (process_.user != geteuid() && geteuid() != 0) {
       add(Check::process_other_user,
           name_ + " belongs to user " + std::to_string(process_.user) + ", this is " + std::to_string(geteuid()));
     }
@@ -103,6 +114,9 @@ class ProcessCheck {
   }
 
   void check_library() {
+    if (process_.variable("RATION_DISABLE") == "1") {
+      return;  // said
+    }
     const MappedFile *library = process_.mapped(kLibraryFile);
     if (library == nullptr) {
       explain_absence();
@@ -196,39 +210,78 @@ class ProcessCheck {
     return process_.reachable(!set.empty() ? set : "/dev/shm/ration-" + std::to_string(process_.inner_user));
   }
 
-  // "group a: 512MiB": one for each of its groups and devices.
-  [[nodiscard]] std::string books_of(const ProcessFacts &process, std::string &problem) const {
+  [[nodiscard]] std::vector<ledger::Group> groups_of_process(std::string &problem) const {
+    const std::string folder = state_folder_of_process();
+    struct stat status {};
+    const bool is_there = lstat(folder.c_str(), &status) == 0;
+    const AsUser user(is_there ? status.st_uid : geteuid());
+    return ledger::read_groups(folder, problem);
+  }
+
+  // "group a, 512MiB reserved, limit 1.00GiB": one for each of its groups.
+  [[nodiscard]] std::string books_of(const ProcessFacts &process, std::string &problem) {
     std::string text;
-    for (const ledger::Group &group : ledger::read_groups(state_folder_of_process(), problem)) {
+    for (const ledger::Group &group : groups_of_process(problem)) {
       for (const ledger::Member &member : group.members) {
         const bool same_space =
             member.pid_namespace == 0 || process.pid_namespace == 0 || member.pid_namespace == process.pid_namespace;
         if (member.pid != process.inner_pid || !same_space) {
           continue;
         }
-        std::uint64_t reserved = 0;
-        for (const ledger::DeviceUse &use : member.devices) {
-          reserved += use.reserved;
-        }
         const std::string label = label_of(group.kind, group.name);
-        text += (text.empty() ? "" : "; ") + (label == "-" ? "no group" : "group " + config::printable(label)) + ", " +
-                config::show_bytes(reserved) + " reserved";
+        text += (text.empty() ? "" : "; ") + (label == "-" ? "no group" : "group " + config::printable(label)) +
+                use_of(group, member);
       }
     }
     return text;
+  }
+
+  // What a member holds of each device, and what limits it there.
+  [[nodiscard]] std::string use_of(const ledger::Group &group, const ledger::Member &member) {
+    std::string text;
+    for (const ledger::DeviceUse &use : member.devices) {
+      const auto device = std::find_if(group.devices.begin(), group.devices.end(),
+                                       [&](const ledger::GroupDevice &each) { return each.uuid == use.uuid; });
+      const std::uint64_t of_group = device == group.devices.end() ? ledger::kNoLimit : device->limit;
+      text += ", " + config::show_bytes(use.reserved) + " reserved" +
+              (member.devices.size() > 1 ? " of " + config::printable(use.uuid) : "");
+      if (use.limit != ledger::kNoLimit) {
+        text += ", limit " + config::show_bytes(use.limit);
+      }
+      if (of_group != ledger::kNoLimit) {
+        text += ", limit of the group " + config::show_bytes(of_group);
+      }
+      is_limited_ = is_limited_ || use.limit != ledger::kNoLimit || of_group != ledger::kNoLimit;
+    }
+    return text.empty() ? ", nothing reserved yet" : text;
+  }
+
+  [[nodiscard]] std::string held_or_counted() const {
+    return is_limited_ || checkup_.settings.limit_asked() ? " is held: " : " is counted, no limit is set: ";
+  }
+
+  // Where that is why it is in no books.
+  [[nodiscard]] bool lacks_state_folder() const {
+    return is_our_own(process_) && count_of(check_state_folder(checkup_), Severity::kTrouble) != 0;
   }
 
   void check_books() {
     std::string problem;
     const std::string books = books_of(process_, problem);
     if (!books.empty()) {
-      add(Check::process, name_ + " is held: " + books);
+      add(Check::process, name_ + held_or_counted() + books);
       return;
     }
-    if (!problem.empty()) {
-      add(Check::unchecked, "whether " + name_ + " is in its books: " + config::printable(problem));
-    } else if (const ProcessFacts parent = read_process(process_.parent);
-               parent.executable == process_.executable && !books_of(parent, problem).empty()) {
+    if (!problem.empty() || lacks_state_folder()) {
+      add(Check::process_not_in_books,
+          name_ + " has the library and its core, but is in no books, as its state folder cannot be used: " +
+              (problem.empty() ? config::printable(state_folder_of_process()) : config::printable(problem)),
+          "what is wrong with the folder is all that is wrong: a limit of its own holds, and members of groups get no "
+          "memory");
+      return;
+    }
+    if (const ProcessFacts parent = read_process(process_.parent);
+        parent.executable == process_.executable && !books_of(parent, problem).empty()) {
       add(Check::process_fork, name_ + " is a fork of process " + std::to_string(parent.pid) +
                                    ", which is held, and made no CUDA call of its own");
     } else {
@@ -259,6 +312,7 @@ class ProcessCheck {
   const ProcessFacts &process_;
   const std::string name_;
   Findings found_;
+  bool is_limited_ = false;  // by its books
 };
 
 }  // namespace
@@ -270,7 +324,7 @@ Findings check_process(const Checkup &checkup) {
     return ProcessCheck(checkup, process).findings();
   }
   if (kill(process.pid, 0) != 0 && errno == EPERM) {  // /proc may be mounted with hidepid
-    return {{Check::unchecked, "what process " + shown + " is: this user may not see it in /proc", {}}};
+    return {{Check::process_unchecked, "what process " + shown + " is: this user may not see it in /proc", {}}};
   }
   return {{Check::process_gone, "there is no process " + shown + " here", {}}};
 }

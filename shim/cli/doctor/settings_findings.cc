@@ -1,7 +1,9 @@
 // The settings in force, and what is wrong with them or has no effect. Layer: cli.
 #include <algorithm>
 
+#include "base/file_name.h"
 #include "cli/doctor/checkup.h"
+#include "cli/run/log_target.h"
 #include "config/files/small_file.h"
 #include "config/locks.h"
 #include "config/settings_context.h"
@@ -10,6 +12,9 @@
 namespace ration::cli::doctor {
 
 namespace {
+
+constexpr std::size_t kMostNamed = 8;
+constexpr std::size_t kUuidShown = 12;  // "GPU-" and what tells most devices apart
 
 Check check_of(const config::Problem &problem) {
   if (problem.sentence.find(config::kNotImplemented) != std::string::npos) {
@@ -38,6 +43,18 @@ void check_without_effect(const config::Settings &settings, Findings &found) {
   }
 }
 
+void check_log(const Checkup &checkup, Findings &found) {
+  const config::Origin *origin = checkup.settings.origin_of("log");
+  if (origin == nullptr || checkup.settings.log.empty() || checkup.process) {  // which has opened its log, or not
+    return;
+  }
+  const std::string program = checkup.walk ? checkup.walk->stages.back().words.front() : "program";
+  const std::string obstacle = obstacle_to_log(checkup.settings.log, std::string(file_name(program)));
+  if (!obstacle.empty()) {
+    found.push_back({Check::setting_unwritable_log, origin->written() + ": " + config::printable(obstacle), {}});
+  }
+}
+
 void check_locks(Findings &found) {
   for (const config::FilePlace &place : config::places_of_files(config::own_context())) {
     if (place.source != config::Source::kSystemFile && place.source != config::Source::kDropIn) {
@@ -52,6 +69,21 @@ void check_locks(Findings &found) {
       found.push_back({Check::setting_lock_escapable, line, {}});
     }
   }
+}
+
+// The remedy of a limit for a device that is not there.
+std::string name_a_device(const Checkup &checkup) {
+  std::string text = "name a device that programs get here, by number or UUID:";
+  const std::vector<config::DeviceIdentity> &devices = checkup.machine.driver.devices;
+  for (std::size_t i = 0; i < std::min(devices.size(), kMostNamed); ++i) {
+    text += (i == 0 ? " " : ", ") + std::to_string(devices[i].ordinal) +
+            (devices[i].uuid.empty() ? "" : " (" + devices[i].uuid.substr(0, kUuidShown) + ")");
+  }
+  text += devices.size() > kMostNamed ? ", ..." : "";
+  const std::string visible = checkup.probed.value("CUDA_VISIBLE_DEVICES");
+  return visible.empty()
+             ? text
+             : text + "; CUDA_VISIBLE_DEVICES=" + config::shown(visible) + " hides others, and numbers these";
 }
 
 std::string in_force(const config::Settings &settings) {
@@ -74,11 +106,14 @@ Findings check_settings(const Checkup &checkup) {
   }
   for (const config::Problem &problem : checkup.device_problems) {
     const bool is_of_limit = problem.key != "reserve";  // which may leave nothing of a device
-    found.push_back({is_of_limit ? Check::setting_absent_device : Check::setting_malformed, problem.line, {}});
+    found.push_back({is_of_limit ? Check::setting_absent_device : Check::setting_malformed, problem.line,
+                     is_of_limit ? name_a_device(checkup) : ""});
   }
   check_without_effect(settings, found);
+  check_log(checkup, found);
   check_locks(found);
-  if (settings.disabled) {
+  if (checkup.process) {  // whose own finding says whether it is held
+  } else if (settings.disabled) {
     found.push_back(
         {Check::disabled, "RATION_DISABLE=1: programs that are started here are neither limited nor counted", {}});
   } else if (!settings.limit_asked()) {

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "cli/doctor/checkup.h"
+#include "cli/text_table.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
 #include "ledger/group_file.h"
@@ -19,6 +20,7 @@ namespace ration::cli::doctor {
 namespace {
 
 constexpr const char *kSharedMemory = "/dev/shm";
+constexpr const char *kCost = "; a limit of each process holds all the same, and members of groups get no memory";
 constexpr std::uint64_t kLeastSpace = 1U << 20U;  // for the files of a few groups
 constexpr std::uint64_t kLeastFiles = 4;
 
@@ -30,8 +32,9 @@ struct KnownFileSystem {
 constexpr const char *kOfOneContainer = "an overlay is one container's alone, so processes of others do not meet there";
 constexpr const char *kOverNetwork =
     "on a network's file system, locks and mapped files may not work between processes";
+constexpr std::uint32_t kTmpfs = 0x01021994;
 constexpr KnownFileSystem kFileSystems[] = {
-    {0x01021994, "tmpfs", nullptr},
+    {kTmpfs, "tmpfs", nullptr},
     {0xef53, "ext4", nullptr},
     {0x58465342, "xfs", nullptr},
     {0x9123683e, "btrfs", nullptr},
@@ -46,13 +49,16 @@ constexpr KnownFileSystem kFileSystems[] = {
     {0x47504653, "GPFS", kOverNetwork},
 };
 
-const KnownFileSystem *file_system_of(const std::string &folder) {
+// 0: not known.
+std::uint32_t statfs_type(const std::string &folder) {
   struct statfs mount {};
-  if (statfs(folder.c_str(), &mount) != 0) {
-    return nullptr;
-  }
+  return statfs(folder.c_str(), &mount) == 0 ? static_cast<std::uint32_t>(mount.f_type) : 0;
+}
+
+const KnownFileSystem *file_system_of(const std::string &folder) {
+  const std::uint32_t type = statfs_type(folder);
   for (const KnownFileSystem &each : kFileSystems) {
-    if (each.type == static_cast<std::uint32_t>(mount.f_type)) {
+    if (each.type == type) {
       return &each;
     }
   }
@@ -80,13 +86,18 @@ void check_space(const std::string &folder, const std::string &on, Findings &fou
   if (statvfs(folder.c_str(), &mount) != 0) {
     return;
   }
+  if (mount.f_blocks == 0 && statfs_type(folder) != kTmpfs) {  // a tmpfs without a size has none either
+    found.push_back(
+        {Check::state_unusable, "the state folder " + on + " lies on a file system that has no space for files", {}});
+    return;
+  }
   const std::uint64_t free = std::uint64_t{mount.f_bavail} * mount.f_frsize;
-  if (free < kLeastSpace) {
+  if (mount.f_blocks != 0 && free < kLeastSpace) {
     found.push_back({Check::state_full, "the file system of " + on + " has " + config::show_bytes(free) + " left", {}});
   }
   if (mount.f_files != 0 && mount.f_favail < kLeastFiles) {
     found.push_back({Check::state_no_inodes,
-                     "the file system of " + on + " can have " + std::to_string(mount.f_favail) + " more files",
+                     "the file system of " + on + " can have " + counted(mount.f_favail, "more file", "more files"),
                      {}});
   }
 }
@@ -117,6 +128,10 @@ void check_shared_memory(Findings &found) {
   struct statvfs mount {};
   if (statvfs(kSharedMemory, &mount) != 0) {
     found.push_back({Check::shared_memory_missing, std::string(kSharedMemory) + ": " + std::strerror(errno), {}});
+    return;
+  }
+  if ((mount.f_flag & ST_RDONLY) != 0) {
+    found.push_back({Check::shared_memory_read_only, std::string(kSharedMemory) + " is mounted read-only", {}});
     return;
   }
   const std::uint64_t unit = mount.f_frsize;
@@ -163,6 +178,9 @@ Findings check_state_folder(const Checkup &checkup) {
                            (on != nullptr ? std::string(", on ") + on->name : ""),
                        {}});
     }
+  }
+  for (Finding &each : found) {
+    each.what += severity_of(each) == Severity::kTrouble ? kCost : "";
   }
   check_shared_memory(found);
   return found;

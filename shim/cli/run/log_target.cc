@@ -206,6 +206,15 @@ std::string in_the_way_of(const LogTarget &target, bool is_compressed, bool is_i
 
 }  // namespace
 
+std::string obstacle_to_log(const std::string &pattern, const std::string &program) {
+  const std::optional<LogTarget> target = target_of(pattern, program);
+  if (!target) {
+    return "the folder that it would be in was removed";
+  }
+  const std::string obstacle = obstacle_to(*target);
+  return obstacle.empty() ? "" : "cannot write " + target->shown + ": " + obstacle;
+}
+
 void check_log_target(const RunRequest &request, const config::Settings &settings, const Program &program) {
   const config::Origin *origin = settings.origin_of("log");
   if (settings.log.empty() || settings.disabled || origin == nullptr) {
@@ -218,12 +227,9 @@ void check_log_target(const RunRequest &request, const config::Settings &setting
   if (!by_flag && is_within_another) {
     return;  // that run has said it
   }
-  const std::optional<LogTarget> target = target_of(settings.log, name_of_process(program, request.command.front()));
-  std::string problem = "the folder that it would be in was removed";
-  if (target) {
-    problem = obstacle_to(*target);
-    problem = problem.empty() ? "" : "cannot write " + target->shown + ": " + problem;
-  }
+  const std::string name = name_of_process(program, request.command.front());
+  const std::optional<LogTarget> target = target_of(settings.log, name);
+  std::string problem = obstacle_to_log(settings.log, name);
   if (problem.empty() && by_flag && target->is_known) {
     const bool is_compressed = config::plain_log(settings.log) != settings.log;
     problem = in_the_way_of(*target, is_compressed, settings.log_size.has_value(), request.force);

@@ -1,6 +1,8 @@
 // Whether the log of a run can be written, and over what: said before anything starts. Layer: cli. Leaves no file.
 #pragma once
 
+#include <string>
+
 #include "cli/run/program.h"
 #include "cli/verbs.h"
 #include "config/settings.h"
@@ -11,5 +13,8 @@ namespace ration::cli {
 // names one that cannot be written, logs one line: the log fails open. Placeholders are those of the command's first
 // process; what only another process knows is not judged.
 void check_log_target(const RunRequest &request, const config::Settings &settings, const Program &program);
+
+// Why a process of this name could not write the log of this pattern; empty: nothing is seen.
+std::string obstacle_to_log(const std::string &pattern, const std::string &program);
 
 }  // namespace ration::cli

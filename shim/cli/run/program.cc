@@ -9,6 +9,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -139,12 +140,13 @@ Shebang read_shebang(const std::string &path) {
     return {};
   }
   line = line.substr(2, line.find_first_of(std::string_view("\n\0", 2)) - 2);
-  std::istringstream words(line);
-  Shebang shebang;
-  words >> shebang.interpreter >> std::ws;
-  std::getline(words, shebang.argument);
-  shebang.argument.erase(shebang.argument.find_last_not_of(" \t\r") + 1);
-  return shebang;
+  // As the kernel does: only blanks and tabs separate, so a carriage return is a part of the name.
+  constexpr const char *kBlanks = " \t";
+  line.erase(line.find_last_not_of(kBlanks) + 1);
+  line.erase(0, line.find_first_not_of(kBlanks));
+  const std::size_t end = std::min(line.find_first_of(kBlanks), line.size());
+  const std::size_t next = std::min(line.find_first_not_of(kBlanks, end), line.size());
+  return {line.substr(0, end), line.substr(next)};
 }
 
 std::vector<std::string> command_of_env(const std::string &argument) {
@@ -192,6 +194,10 @@ Program inspect_program(const std::string &name, const std::string &search_path)
     }
     std::string interpreter = shebang.interpreter;
     if (file_name(interpreter) == "env") {
+      if (shebang.argument.ends_with('\r')) {  // which is a part of the name that env looks for
+        refuse(program, program.runs + ": its interpreter " + shebang.argument, ENOENT);
+        return program;
+      }
       std::string env_command;
       const std::vector<std::string> words = command_of_env(shebang.argument);
       if (!words.empty() && find_in_path(words.front(), path, env_command) == 0 && env_command != program.runs) {

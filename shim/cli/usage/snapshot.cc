@@ -14,6 +14,7 @@
 
 #include "cli/log.h"
 #include "cli/text_table.h"
+#include "cli/usage/as_user.h"
 #include "cli/usage/machine_devices.h"
 #include "cli/usage/plain_names.h"
 #include "cli/usage/process_facts.h"
@@ -69,24 +70,6 @@ std::vector<UsersFolder> folders_of_users(const std::string &own) {
   }
   return folders;
 }
-
-// Has the rights of another user while it lives, where this process may take them: root. The ledger trusts only what
-// its own user owns, and a folder's owner must not make root read other files.
-class AsUser {
- public:
-  explicit AsUser(uid_t user) : before_(geteuid()), changed_(user != before_ && before_ == 0 && seteuid(user) == 0) {}
-  ~AsUser() {
-    if (changed_ && seteuid(before_) != 0) {
-      std::abort();  // cannot be: the saved user is root
-    }
-  }
-  AsUser(const AsUser &) = delete;
-  AsUser &operator=(const AsUser &) = delete;
-
- private:
-  const uid_t before_;
-  const bool changed_;
-};
 
 std::uint64_t unix_now() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();

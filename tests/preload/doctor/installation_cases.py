@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 from planting import (BUILD, INTERPOSER, IS_ROOT, LIBRARY, PLANTED, RATION, SIMULATOR, as_nobody, change_bytes, copied_installation, doctor,
-                      driver_folder_of, environment, expect, with_etc)
+                      driver_folder_of, environment, expect, expect_that, in_namespaces, with_etc)
 
 CUDA, NVML = SIMULATOR / "libcuda.so.1", SIMULATOR / "libnvidia-ml.so.1"
 
@@ -82,6 +82,7 @@ def fails(_):
 
 
 def several(folder):
+    foreign_driver(folder)
     made = driver_folder_of(folder, cuda=CUDA)
     doctor(LD_LIBRARY_PATH=f"{SIMULATOR}:{made}").expect("drivers_several", str(made), f"load {CUDA.resolve()}")
 
@@ -95,6 +96,69 @@ def versions(folder):
 def with_variables(name, *words, **settings):
     """A case: variables are set."""
     return lambda _: doctor(**settings).expect(name, *words)
+
+
+def driver_limit(_):
+    answer = doctor(CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="0=1G", RATION_LIMIT="2GiB", LD_PRELOAD=LIBRARY)
+    answer.expect("device_driver_limit", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G: of device 0 1.00GiB hold, less than the 2.00GiB")
+    device, = answer.of("device")
+    expect_that(device, "limit 1.00GiB" in device["what"])
+    for limit, value in (("2GiB", "0=4G"), (None, "0=1G"), ("2GiB", "rubbish")):
+        expect(f"{value} beside {limit}", doctor(CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=value, RATION_LIMIT=limit).of("device_driver_limit"), [])
+
+
+def smaller_than_limit(_):
+    doctor(RATION_LIMIT="20GiB").expect("device_smaller_than_limit", "RATION_LIMIT=20GiB is more than device 0 has, 8.00GiB")
+    expect("a share", doctor(RATION_LIMIT="100%").of("device_smaller_than_limit"), [])
+    device, = doctor(RATION_GROUP="lab", RATION_GROUP_LIMIT="3GiB").of("device")
+    expect_that(device, "limit of group lab 3.00GiB" in device["what"])
+
+
+def without_device(_):
+    for value in ("", "9"):
+        doctor(CUDA_VISIBLE_DEVICES=value).expect("device_none", f"has no device that CUDA_VISIBLE_DEVICES={value} leaves",
+                                                  remedy="unset CUDA_VISIBLE_DEVICES")
+    doctor(RATION_LIMIT="5=1GiB", CUDA_VISIBLE_DEVICES="0").expect("setting_absent_device", "5=1GiB", remedy="0 (GPU-")
+
+
+def absent(_):
+    doctor(RATION_LIMIT="1GiB").expect("preload_absent", "LD_PRELOAD does not have libration.so")
+    expect("with it", doctor(RATION_LIMIT="1GiB", LD_PRELOAD=LIBRARY).of("preload_absent"), [])
+    expect("for a command", doctor("--", "ls", RATION_LIMIT="1GiB").of("preload_absent"), [])
+
+
+def by_run(folder):
+    file = pathlib.Path(folder) / "file.json"
+    file.write_text('{"limit": "1GiB"}')
+    doctor(RATION_CONFIG=file).expect("preload_by_run", "a file sets a limit")
+
+
+def noexec(folder):
+    lib = pathlib.Path(folder) / "installed/lib"
+    prefix = copied_installation(folder)
+    wrapper = in_namespaces("--mount", script=f"cp -r {lib} {folder}/kept; mount -t tmpfs -o noexec none {lib}; cp -r {folder}/kept/* {lib}")
+    doctor(ration=prefix / "bin/ration", wrapper=wrapper).expect("library_noexec", "libration.so lies on a file system that is mounted noexec")
+
+
+def other_library(folder):
+    prefix = copied_installation(folder)
+    shutil.copy(INTERPOSER, prefix / "lib/libration.so")
+    doctor(ration=prefix / "bin/ration").expect("library_other", "libration.so is another library")
+
+
+def damaged(prefix):
+    """The names of needed functions are no names of the C library's any more."""
+    change_bytes(prefix / "lib/libration-core.so", b"\0pthread_create\0", b"\0pthread_cxxxxx\0")
+
+
+def foreign_driver(folder):
+    """A driver for another machine is named."""
+    content = bytearray(CUDA.read_bytes())
+    content[18:20] = b"\x34\x12"  # e_machine
+    made = pathlib.Path(folder) / "foreign"
+    made.mkdir()
+    (made / "libcuda.so.1").write_bytes(content)
+    doctor(LD_LIBRARY_PATH=f"{made}:{SIMULATOR}").expect("drivers_several", f"{made}/libcuda.so.1 (for another machine, so passed over)")
 
 
 def elsewhere(folder):
@@ -115,6 +179,9 @@ CASES = {
     "library_architecture": of_copy(other_machine, "library_architecture", "libration-core.so was built for another machine"),
     "library_old_c_library": of_copy(newer_c_library, "library_old_c_library", "lacks the version GLIBC_9."),
     "library_path": path_with_blank,
+    "library_noexec": noexec,
+    "library_other": other_library,
+    "library_damaged": of_copy(damaged, "library_damaged", "libration-core.so: "),
     "library_other_build": of_copy(other_build, "library_other_build", "is of another build than its core"),
     "hooks_silent": of_copy(without_start, "hooks_silent", "met no hook; it said: ", "cannot start its core"),
     "simulator_missing": of_copy(lambda prefix: shutil.rmtree(prefix / "lib/ration/sim"), "simulator_missing", "lib/ration/sim"),
@@ -124,13 +191,15 @@ CASES = {
     "driver_fails": fails,
     "drivers_several": several,
     "driver_versions": versions,
-    "device_none": with_variables("device_none", "has no device", CUDA_VISIBLE_DEVICES=""),
+    "device_none": without_device,
     "device_mig": with_drivers("device_mig", "GPU-00000000-0000-0000-0000-00000000cafe is split by MIG", nvml=PLANTED / "mig/libnvidia-ml.so.1"),
     "device_mps": with_variables("device_mps", "CUDA_MPS_PIPE_DIRECTORY=/tmp/mps", CUDA_MPS_PIPE_DIRECTORY="/tmp/mps"),
-    "device_driver_limit": with_variables("device_driver_limit", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G", "Ration: honoured",
-                                          CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="0=1G"),
+    "device_driver_limit": driver_limit,
+    "device_smaller_than_limit": smaller_than_limit,
+    "device_hidden": with_variables("device_hidden", "CUDA_VISIBLE_DEVICES=0,7 lists 2, and programs get 1 device", CUDA_VISIBLE_DEVICES="0,7"),
     "nvml_missing": with_drivers("nvml_missing", "libnvidia-ml.so.1", nvml=None),
-    "preload_absent": with_variables("preload_absent", "no libration.so", RATION_LIMIT="1GiB"),
+    "preload_absent": absent,
+    "preload_by_run": by_run,
     "preload_gone": with_variables("preload_gone", "/nowhere/libration.so: No such file", LD_PRELOAD="/nowhere/libration.so"),
     "preload_elsewhere": elsewhere,
     "preload_interposer_first": with_variables("preload_interposer_first", f"{INTERPOSER.name} comes before libration.so in LD_PRELOAD",

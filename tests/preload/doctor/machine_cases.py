@@ -5,8 +5,8 @@ import re
 import shutil
 import subprocess
 
-from planting import (IS_ROOT, MUSL, NOBODY, OLD, PLANTED, PROBE, RATION, STATIC, NotHere, doctor, environment, expect,
-                      in_namespaces, with_etc)
+from planting import (IS_ROOT, LIBRARY, MUSL, NOBODY, OLD, PLANTED, PROBE, RATION, STATIC, NotHere, as_nobody, copied_installation, doctor,
+                      environment, expect, in_namespaces, with_etc)
 
 
 def in_folder(name, *words, make=lambda path: path.mkdir(mode=0o700)):
@@ -16,6 +16,14 @@ def in_folder(name, *words, make=lambda path: path.mkdir(mode=0o700)):
         make(path)
         doctor(RATION_STATE_DIR=path).expect(name, *words)
     return case
+
+
+def unusable(_):
+    doctor(RATION_STATE_DIR="/nowhere/at/all").expect("state_unusable", "/nowhere/at/all cannot be made", "members of groups get no memory")
+    if IS_ROOT:
+        answer = doctor(RATION_STATE_DIR="/proc")
+        answer.expect("state_unusable", "/proc lies on a file system that has no space for files")
+        expect("it is not full", answer.of("state_full"), [])
 
 
 def linked(path):
@@ -61,11 +69,17 @@ def unlocked(_):
     doctor(LD_PRELOAD=PLANTED / "locks/no_locks.so").expect("state_no_locks", "cannot be locked: No locks available")
 
 
-def contained(name, *words, **settings):
-    def case(_):
-        wrapper = in_namespaces("--pid", "--fork", "--mount-proc")
-        doctor(wrapper=wrapper, **settings).expect(name, *words)
-    return case
+def contained(_):
+    """With a /dev/shm as containers have it; where the host's is left, the PID namespace alone says nothing."""
+    options = ("--pid", "--fork", "--mount-proc", "--mount")
+    wrapper = in_namespaces(*options, script="mount -t tmpfs shm /dev/shm")
+    doctor(wrapper=wrapper, RATION_STATE_DIR=None).expect("container_books", "/dev/shm/ration-", "this container's alone")
+    expect("the host's", doctor(wrapper=in_namespaces(*options), RATION_STATE_DIR=None).of("container_books"), [])
+
+
+def read_only(_):
+    wrapper = in_namespaces("--mount", script="mount -t tmpfs -o ro none /dev/shm")
+    doctor(wrapper=wrapper).expect("shared_memory_read_only", "/dev/shm is mounted read-only")
 
 
 def with_settings(name, *words, **settings):
@@ -104,12 +118,25 @@ def not_found(folder):
     script.write_text("#!/nowhere/interpreter\n")
     script.chmod(0o755)
     doctor("--", script).expect("command_not_found", "its interpreter /nowhere/interpreter")
+    for first in ("#!/bin/sh", "#!/usr/bin/env sh"):
+        script.write_bytes(f"{first}\r\nls\r\n".encode())
+        doctor("--", script).expect("command_not_found", "sh\\x0d: No such file", remedy=f"sed -i 's/\\r$//' {script}")
+    doctor("--", "env", "-i", "ration", "run", "ls").expect("command_not_found", "ration: not found in PATH", remedy=f"write {RATION}")
 
 
 def not_executable(folder):
     file = pathlib.Path(folder) / "file"
     file.touch(mode=0o644)
     doctor("--", file).expect("command_not_executable", "Permission denied")
+    doctor("--", folder).expect("command_not_executable", "Is a directory", remedy="name a program in it")
+    doctor("--", "").expect("command_not_executable", "the name of the command is empty", remedy="behind --")
+    if IS_ROOT:
+        closed = pathlib.Path(folder) / "closed"
+        closed.mkdir(mode=0o700)
+        shutil.copy(PROBE, closed / "program")
+        prefix = copied_installation(folder)
+        doctor("--", closed / "program", ration=prefix / "bin/ration", wrapper=as_nobody()).expect(
+            "command_not_executable", "Permission denied", remedy=f"may not search the folder {closed}")
 
 
 def static(folder):
@@ -150,22 +177,73 @@ def foreign_machine(folder):
     doctor("--", path).expect("command_foreign", "another machine or word size")
 
 
+def tools_in(folder):
+    """PATH with programs of these names, which only exist."""
+    for name in ("sudo", "ssh", "docker", "systemd-run"):
+        shutil.copy(PROBE, pathlib.Path(folder) / name)
+    shutil.copy(STATIC, pathlib.Path(folder) / "podman")
+    return f"{folder}:{RATION.parent}:{os.environ['PATH']}"
+
+
 def clears_environment(folder):
-    tools = pathlib.Path(folder)
-    for name in ("sudo", "ssh", "docker", "su", "systemd-run"):
-        shutil.copy(PROBE, tools / name)
-    path = f"{folder}:{os.environ['PATH']}"
-    for command, words, remedy in ((["sudo", "-u", "x", "ls"], "sudo runs its command with other rights", "sudo ... ration run"),
-                                   (["env", "-i", "ls"], "env starts its command without LD_PRELOAD", "env ... ration run"),
-                                   (["env", "-u", "LD_PRELOAD", "ls"], "env starts its command without LD_PRELOAD", "env ... ration run"),
-                                   (["nice", "-n", "5", "sudo", "ls"], "sudo runs", "sudo ... ration run"),
-                                   (["su", "x", "-c", "ls"], "su runs", "su USER -c"),
+    path = tools_in(folder)
+    behind = f"... {RATION} run OPTIONS"  # whose PATH is cleared, too
+    for command, words, remedy in ((["sudo", "-u", "x", "ls"], "sudo runs its command with other rights", f"sudo {behind}"),
+                                   (["env", "-i", "ls"], "env starts its command without LD_PRELOAD", f"env {behind}"),
+                                   (["env", "-u", "LD_PRELOAD", "ls"], "env starts its command without LD_PRELOAD", f"env {behind}"),
+                                   (["env", "-S", "-i ls"], "env starts its command without LD_PRELOAD", f"env {behind}"),
+                                   (["env", "LD_PRELOAD=/x.so", "ls"], "env starts its command with LD_PRELOAD=/x.so, without libration.so", f"env {behind}"),
+                                   (["nice", "-n", "5", "sudo", "ls"], "sudo runs", f"sudo {behind}"),
+                                   (["su", "-", "root", "-c", "ls"], "su starts", f"su USER -c '{RATION} run"),
                                    (["ssh", "host", "ls"], "ssh starts its command on another machine", "install Ration there"),
-                                   (["systemd-run", "ls"], "under a service", "systemd-run ... ration run"),
+                                   (["systemd-run", "ls"], "under a service", f"systemd-run {behind}"),
+                                   (["bash", "-c", "LD_PRELOAD= ls"], "bash starts", "put ration run behind it"),
                                    (["docker", "run", "image"], "in a container", "ration cdi")):
         doctor("--", *command, PATH=path).expect("command_clears_environment", words, remedy=remedy)
-    for command in (["env", "A=1", "grep", "-i", "x"], ["docker", "ps"], ["nice", "ls"], ["runuser", "-u", "x", "ls"]):
-        expect(f"{command} keeps it", doctor("--", *command, PATH=path).of("command_clears_environment"), [])
+    kept = [["env", "A=1", "grep", "-i", "x"], ["docker", "ps"], ["nice", "ls"], ["runuser", "-u", "x", "ls"],
+            ["sudo", "ration", "run", "--limit", "1GiB", "--", "ls"], ["env", "-i", RATION, "run", "--limit", "1GiB", "ls"],
+            ["env", "-i", f"LD_PRELOAD={LIBRARY}", "RATION_LIMIT=1GiB", "ls"], ["systemd-run", "--scope", "ls"], ["chroot", "/", "ls"]]
+    if IS_ROOT:
+        kept += [["su", "root", "-c", "ls"]]
+    for command in kept:
+        answer = doctor("--", *command, PATH=path)
+        expect(f"{command} keeps it", (answer.of("command_clears_environment"), answer.status), ([], 0))
+    remote = doctor("--", "podman", "run", "image", PATH=path)
+    expect("a client's own linkage", [each["id"] for each in remote.findings if each["severity"] == "trouble"], ["command_clears_environment"])
+
+
+def behind_launchers(folder):
+    """The program at the end of the line is the one that is checked, with what the line sets."""
+    path = tools_in(folder)
+    for launcher in (["nice"], ["timeout", "5"], ["env", "A=1"], ["setsid"], ["xargs", "-n", "1"], ["nohup"], ["ration", "run", "--"],
+                     ["sh", "-c", f"exec {STATIC}"], ["bash", "-c", f"{STATIC} preload"]):
+        command = launcher if "-c" in launcher else [*launcher, STATIC]
+        doctor("--", *command, PATH=path).expect("command_static", "statically linked")
+    doctor("--", "nice", "./nonexistent").expect("command_not_found", "./nonexistent")
+    doctor("--", "no-such-launcher", "./nonexistent").expect("command_not_found", "no-such-launcher")
+    doctor("--", "env", "RATION_DISABLE=1", PROBE).expect("disabled", "RATION_DISABLE=1")
+    doctor("--", "env", "RATION_LIMIT=4XB", PROBE).expect("setting_malformed", "RATION_LIMIT=4XB")
+    doctor("--", "env", "-u", "RATION_LIMIT", PROBE, RATION_LIMIT="1GiB").expect("command_changes_settings", "env unsets RATION_LIMIT")
+
+
+def unchecked(folder):
+    script = pathlib.Path(folder) / "script"
+    script.write_text("#!/bin/sh\n# LD_PRELOAD\nls\n")
+    script.chmod(0o755)
+    ask = "run ration doctor --pid PID"
+    doctor("--", script).expect("unchecked", f"what the script {script} starts was not checked", remedy=ask)
+    doctor("--", "sh", script).expect("unchecked", "what sh starts was not checked", remedy=ask)
+    script.write_text("#!/bin/sh\nunset LD_PRELOAD\nls\n")
+    doctor("--", script).expect("unchecked", "which changes LD_PRELOAD,", remedy=ask)
+    script.write_text("#!/bin/sh\nset -e\n  exec env -i ls\n")
+    doctor("--", script).expect("unchecked", "which loses LD_PRELOAD by env,", remedy=ask)
+    script.write_text("#!/bin/sh\n# sudo ls\nenv A=1 ls\n")
+    doctor("--", script).expect("unchecked", f"what the script {script} starts", remedy=ask)
+    script.write_text("#!/usr/bin/env -S -i A=1 sh\n")
+    doctor("--", script).expect("command_clears_environment", "env starts its command without LD_PRELOAD", remedy="env ... ")
+    doctor("--", "bash", "-c", "unset LD_PRELOAD; ls").expect("unchecked", "whose command line changes LD_PRELOAD,", remedy=ask)
+    for simple in (["bash", "-c", "ls -l"], ["ls"]):
+        expect(f"{simple} is checked", doctor("--", *simple).of("unchecked"), [])
 
 
 def own_driver(_):
@@ -177,20 +255,23 @@ CASES = {
     "state_not_folder": in_folder("state_not_folder", "state is a link", make=linked),
     "state_foreign_owner": foreign,
     "state_open_to_others": in_folder("state_open_to_others", "other users may write to it", make=open_to_others),
-    "state_unusable": lambda _: doctor(RATION_STATE_DIR="/nowhere/at/all").expect("state_unusable", "/nowhere/at/all cannot be made"),
+    "state_unusable": unusable,
     "state_full": mounted("state_full", "has 0B left", script="mount -t tmpfs -o size=64k,mode=700 none state; head -c 64k /dev/zero >state/all"),
-    "state_no_inodes": mounted("state_no_inodes", "can have 1 more files", script="mount -t tmpfs -o size=8m,nr_inodes=2,mode=700 none state"),
+    "state_no_inodes": mounted("state_no_inodes", "can have 1 more file; a limit of each process holds all the same", script="mount -t tmpfs -o size=8m,nr_inodes=2,mode=700 none state"),
     "state_no_locks": unlocked,
     "state_file_system": mounted("state_file_system", "lies on overlay: an overlay is one container's alone",
                                  script="mount -t overlay none -o lowerdir=lower,upperdir=upper,workdir=work state"),
     "shared_memory_missing": without_shared_memory,
-    "container_processes": contained("container_processes", "PID namespace of its own"),
-    "container_books": contained("container_books", "/dev/shm/ration-", "this container's alone", RATION_STATE_DIR=None),
+    "shared_memory_read_only": read_only,
+    "container_books": contained,
     "setting_malformed": with_settings("setting_malformed", "RATION_LIMIT=much: it does not begin with a number", RATION_LIMIT="much"),
     "setting_unknown": unknown,
     "setting_without_effect": without_effect,
     "setting_lock_escapable": escapable,
-    "setting_absent_device": with_settings("setting_absent_device", "3=1GiB", RATION_LIMIT="0=1GiB,3=1GiB"),
+    "setting_unwritable_log": with_settings("setting_unwritable_log", "RATION_LOG=/nowhere/x.jsonl: cannot write", "there is no folder /nowhere",
+                                            RATION_LOG="/nowhere/x.jsonl"),
+    "setting_absent_device": lambda _: doctor(RATION_LIMIT="0=1GiB,3=1GiB").expect("setting_absent_device", "3=1GiB",
+                                                                                   remedy="by number or UUID: 0 (GPU-"),
     "limit_none": with_settings("limit_none", "counted, not limited"),
     "disabled": with_settings("disabled", "RATION_DISABLE=1", RATION_DISABLE="1"),
     "command_not_found": not_found,
@@ -201,5 +282,7 @@ CASES = {
     "command_foreign": foreign_machine,
     "command_old_c_library": of_command("command_old_c_library", "which lacks the version GLIBC_2.", command=[OLD]),
     "command_clears_environment": clears_environment,
+    "command_changes_settings": behind_launchers,
+    "unchecked": unchecked,
     "command_own_driver": own_driver,
 }

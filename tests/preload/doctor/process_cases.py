@@ -1,11 +1,12 @@
 """Processes that are not held, or not as one may think."""
+import os
 import pathlib
 import platform
 import struct
 
 from machine_cases import setuid_copy
-from planting import (INTERPOSER, IS_ROOT, LIBRARIES, MUSL, PROBE, RATION, STATIC, NotHere, as_nobody, copied_installation, doctor, in_namespaces,
-                      running, steps)
+from planting import (INTERPOSER, IS_ROOT, LIBRARIES, MUSL, NOBODY, PROBE, RATION, STATIC, NotHere, as_nobody, copied_installation, doctor, expect, expect_that,
+                      in_namespaces, running, steps)
 
 AWAIT = (PROBE, "await")
 SPOILT = {"LD_PRELOAD": LIBRARIES}
@@ -28,6 +29,55 @@ def of_another_user(name, *words):
         with running(*AWAIT) as pid:
             doctor("--pid", pid, ration=prefix / "bin/ration", wrapper=as_nobody()).expect(name, *words)
     return case
+
+
+def ended(_):
+    """A process that nobody waits for."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        answer = doctor("--pid", pid)
+        answer.expect("process_ended", f"process {pid} (", "has ended (a zombie)")
+        expect("it is in no other trouble", len([each for each in answer.findings if each["severity"] == "trouble"]), 1)
+    finally:
+        os.waitpid(pid, 0)
+
+
+def kernel(_):
+    if pathlib.Path("/proc/2/comm").exists() and pathlib.Path("/proc/2/comm").read_text() == "kthreadd\n":
+        doctor("--pid", 2).expect("process_kernel", "process 2 (kthreadd) is a thread of the kernel")
+    else:
+        raise NotHere("to see the kernel's threads")
+
+
+def unchecked(folder):
+    of_another_user("process_unchecked", "may not read /proc/")(folder)
+    if IS_ROOT:  # which looks into that user's folder
+        os.chmod(folder, 0o755)
+        state = pathlib.Path(folder) / "state"
+        state.mkdir(mode=0o700)
+        os.chown(state, NOBODY, NOBODY)
+        with running(*as_nobody(), *steps("load", "init", "alloc"), **SPOILT, RATION_STATE_DIR=state, RATION_LIMIT="1GiB", HOME="/") as pid:
+            answer = doctor("--pid", pid)
+            expect("another user's", (answer.status, answer.of("process_unchecked"), answer.of("process_other_user")), (0, [], []))
+            held, = answer.of("process")
+            expect_that(held, "is held: no group, " in held["what"] and "limit 1.00GiB" in held["what"])
+
+
+def not_in_books(_):
+    with running(*steps("load", "init", "alloc"), **SPOILT, RATION_STATE_DIR="/nowhere/at/all", RATION_LIMIT="1GiB") as pid:
+        answer = doctor("--pid", pid)
+        answer.expect("process_not_in_books", "/nowhere/at/all", "its state folder cannot be used", remedy="a limit of its own holds")
+        expect("the true cause, once", [each["id"] for each in answer.findings if each["severity"] == "trouble"], ["state_unusable"])
+
+
+def disabled(_):
+    with running(*AWAIT, **SPOILT, RATION_DISABLE="1") as pid:
+        answer = doctor("--pid", pid)
+        answer.expect("process_disabled", "RATION_DISABLE=1")
+        expect("nothing says that it is held", [each["id"] for each in answer.findings if each["severity"] != "ok"], ["process_disabled"])
 
 
 def gone(_):
@@ -92,14 +142,16 @@ def device_memory(folder):
 CASES = {
     "process_gone": gone,
     "process_other_user": of_another_user("process_other_user", "belongs to user 0"),
-    "unchecked": of_another_user("unchecked", "may not read /proc/"),
+    "process_unchecked": unchecked,
+    "process_ended": ended,
+    "process_kernel": kernel,
     "process_other_namespace": other_namespace,
     "process_static": of_process("process_static", "statically linked", command=(STATIC, "await")),
     "process_privileged": privileged,
     "process_musl": of_process("process_musl", "runs on musl", command=(MUSL, "await")),
     "process_foreign": foreign,
     "process_seccomp": of_process("process_seccomp", "seccomp mode 2", command=steps("filter")),
-    "process_disabled": of_process("process_disabled", "RATION_DISABLE=1", **SPOILT, RATION_DISABLE="1"),
+    "process_disabled": disabled,
     "process_preload_lost": of_process("process_preload_lost", "without LD_PRELOAD: it was lost on the way",
                                        command=(RATION, "run", "env", "-u", "LD_PRELOAD", *steps("fork"))),
     "process_environment_cleared": of_process("process_environment_cleared", "started with a cleared environment", "(ration) runs under Ration",
@@ -112,7 +164,6 @@ CASES = {
     "process_without_cuda": of_process("process_without_cuda", "has not loaded the driver", **SPOILT),
     "process_waits": of_process("process_waits", "made no CUDA call yet", command=steps("load"), **SPOILT),
     "process_fork": fork,
-    "process_not_in_books": of_process("process_not_in_books", "/nowhere/at/all", command=steps("load", "init", "alloc"), **SPOILT,
-                                       RATION_STATE_DIR="/nowhere/at/all"),
+    "process_not_in_books": not_in_books,
     "process_device_memory": device_memory,
 }

@@ -36,10 +36,18 @@ def healthy_process(_):
     with running(*steps("load", "init", "alloc"), LD_PRELOAD=LIBRARIES, RATION_LIMIT="1GiB", RATION_GROUP="lab") as pid:
         answer = doctor("--pid", pid)
         held, = answer.of("process")
-        expect_that(held["what"], re.search(rf"^process {pid} \(.*\) is held: group lab, \d+MiB reserved", held["what"]))
+        expect_that(held["what"], re.search(rf"^process {pid} \(.*\) is held: group lab, \d+MiB reserved, limit 1.00GiB", held["what"]))
         asked, = answer.of("process_settings")
         expect_that(asked["what"], all(part in asked["what"] for part in ("LD_PRELOAD=", "RATION_LIMIT=1GiB", "RATION_GROUP=lab")))
         expect("status", (answer.status, answer.of("process_not_in_books"), answer.of("limit_none")), (0, [], []))
+
+
+def counted_process(_):
+    """A process without a limit is not called held."""
+    with running(*steps("load", "init", "alloc"), LD_PRELOAD=LIBRARIES) as pid:
+        answer = doctor("--pid", pid)
+        shown, = answer.of("process")
+        expect_that(shown["what"], "is counted, no limit is set: no group, " in shown["what"])
 
 
 def in_a_container(_):
@@ -62,7 +70,7 @@ def in_order(_):
     expect_that(answer.findings, all(sorted(each) == ["id", "remedy", "severity", "what"] for each in answer.findings))
     order = [each["severity"] for each in answer.findings]
     expect("order", order, sorted(order, key=["trouble", "note", "ok"].index))
-    expect("kinds", [order.count("trouble"), "note" in order, "ok" in order], [2, True, True])
+    expect("kinds", [order.count("trouble"), "note" in order, "ok" in order], [3, True, True])
     expect("severities", order, [table()[each["id"]][0] for each in answer.findings])
     expect("only what is well has no remedy", {each["severity"] for each in answer.findings if not each["remedy"]}, {"ok"})
     lines = []
@@ -70,10 +78,10 @@ def in_order(_):
         lines.append(f"{each['severity']:<9}{each['what']} ({each['id']})")
         lines += [f"         -> {each['remedy']}"] if each["remedy"] else []
     notes = order.count("note")
-    lines.append(f"2 troubles, {notes} note{'s' if notes != 1 else ''}, {order.count('ok')} ok")
+    lines.append(f"3 troubles, {notes} note{'s' if notes != 1 else ''}, {order.count('ok')} ok")
     expect("text", answer.text.splitlines(), lines)
     document = json.loads(ration("doctor", "--json", status=1, **TROUBLES).stdout)
-    expect("document", [document["schema"], document["troubles"], document["notes"]], ["ration.doctor/1", 2, notes])
+    expect("document", [document["schema"], document["troubles"], document["notes"]], ["ration.doctor/1", 3, notes])
 
 
 def on_terminal(columns, *arguments):
@@ -123,7 +131,10 @@ def coverage_widths(_):
     for columns in (60, 80, 120):
         status, text = on_terminal(columns, "doctor", "--coverage")
         expect("status", status, 0)
-        *lines, covered, gaps = text.splitlines()
+        head, _, body = text.partition("\n\n")
+        lines, (covered, gaps, *legend) = body.splitlines(), head.splitlines()
+        expect(f"legend longer than {columns}", [line for line in legend if len(line) > columns], [])
+        expect("as COLUMNS asks", ration("doctor", "--coverage", COLUMNS=columns).stdout, text)
         expect("totals", (covered, gaps), (f"covered: {rows['covered']} of {rows['of']}", f"gaps: {rows['gaps']}"))
         expect("exports", sorted(line for line in lines if not line.startswith(" ")), sorted(row["export"] for row in rows["rows"] + rows["also_hooked"]))
         expect(f"lines longer than {columns}", [line for line in lines if len(line) > columns and " " in line.strip()], [])
@@ -157,6 +168,13 @@ def unknown_function(folder):
     expect_that(text, "that this Ration does not know" in text and "cuMemUnheardOf007" in text and "What you can do:" in text)
 
 
+def hint_at_a_command(_):
+    for word in (PROBE, "ls"):
+        said = ration("doctor", word, status=2).stderr
+        expect_that(said, said.endswith(f"; for a command write: ration doctor -- {word}\n"))
+    expect_that("no hint", "--" not in ration("doctor", "/nowhere/x.jsonl", status=2).stderr)
+
+
 def full_disk(_):
     for more in ([], ["--json"], ["--", "ls"]):
         with open("/dev/full", "w", encoding="ascii") as full:
@@ -173,7 +191,8 @@ def listed(_):
     expect_that("the manual", (BUILD / "share/man/man1/ration-doctor.1").exists())
 
 
-main({"a healthy machine has no trouble": healthy, "a process that is held": healthy_process, "a process in a container": in_a_container,
+main({"a healthy machine has no trouble": healthy, "a process that is held": healthy_process, "a process without a limit": counted_process,
+      "a process in a container": in_a_container,
       "trouble comes first, text and JSON agree": in_order,
       "widths": widths, "widths of --coverage": coverage_widths, "no trace is left": no_trace, "a command is not started": is_not_started,
-      "an unknown function": unknown_function, "a full disk": full_disk, "listed": listed})
+      "an unknown function": unknown_function, "a program for a log": hint_at_a_command, "a full disk": full_disk, "listed": listed})

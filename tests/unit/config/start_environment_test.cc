@@ -64,7 +64,7 @@ TEST_CASE("a variable that is absent holds as it was at the start; a present one
   CHECK(limit_of({"RATION_LIMIT="}, {"RATION_LIMIT=1g"}) == kStrictest);
   CHECK(limit_of({"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="}, {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G"}) == kSixteenGiB);
   CHECK(limit_of({}, {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G"}) == kGiB);
-  CHECK(limit_of({"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G"}, {"RATION_LIMIT=2g"}) == 2 * kGiB);
+  CHECK(limit_of({"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G"}, {"RATION_LIMIT=2g"}) == kGiB);
   CHECK(read_both({"RATION_MODE="}, {"RATION_MODE=direct"}).settings.mode == Mode::kPool);
   CHECK(read_both({}, {"RATION_MODE=direct"}).settings.mode == Mode::kDirect);
 }

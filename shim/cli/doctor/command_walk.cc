@@ -1,0 +1,343 @@
+#include "cli/doctor/command_walk.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <variant>
+
+#include "base/file_name.h"
+#include "cli/doctor/checkup.h"
+#include "cli/doctor/launchers.h"
+#include "cli/run/command_line.h"
+#include "cli/run/preload_order.h"
+#include "cli/run/program.h"
+#include "config/options.h"
+#include "config/values/quotes.h"
+
+namespace ration::cli::doctor {
+
+namespace {
+
+using CommandWords = std::vector<std::string>;
+
+constexpr std::size_t kMostStages = 64;
+constexpr std::string_view kPreload = "LD_PRELOAD";
+constexpr const char *kResetPath = "/usr/local/bin:/bin:/usr/bin";  // setpriv --reset-env
+
+constexpr const char *kElevated = "runs its command with other rights and a new environment, without LD_PRELOAD";
+constexpr const char *kEmptied = "starts its command without LD_PRELOAD as it is called here";
+constexpr const char *kFar =
+    "starts its command on another machine, or under a service, with an environment of its own";
+constexpr const char *kContained = "starts its command in a container, where neither LD_PRELOAD nor the library is";
+constexpr const char *kOtherRoot = "starts its command under another root folder, where the library is not";
+constexpr const char *kPutFar = "put ration run into the command that it is given there, and install Ration there";
+constexpr const char *kPutIntoScript = "put ration run into the script, before the program";
+constexpr const char *kPutInside =
+    "give the container a share as a device (ration cdi), or mount Ration into it and run ration run inside";
+
+// Words of shells that are no programs, or behind which more than one command stands.
+constexpr std::string_view kShellWords[] = {"if",   "for",    "while", "until", "case",   "select", "function",
+                                            "cd",   "source", ".",     "eval",  "export", "unset",  "set",
+                                            "trap", "ulimit", "umask", "exit",  "return", "[[",     "alias",
+                                            "read", "local",  "wait",  "test",  "!"};
+
+class Walk {
+ public:
+  Walk(const EnvironmentBlock &own, const Library &library)
+      : own_(own), library_(library), walk_{{}, own, own, {}, {}, {}, false, false} {}
+
+  CommandWalk follow(CommandWords words) && {
+    while (!words.empty() && walk_.stages.size() < kMostStages && walk_.unchecked.empty() && !walk_.is_elsewhere) {
+      walk_.stages.push_back({words, walk_.environment.value("PATH")});
+      words = next(words);
+    }
+    if (walk_.loss) {
+      walk_.environment = own_;
+    }
+    return std::move(walk_);
+  }
+
+ private:
+  // What the command starts; empty: nothing that is known.
+  CommandWords next(const CommandWords &words) {
+    name_ = file_name(words.front());
+    const Launcher *launcher = launcher_of(name_);
+    if (launcher == nullptr || !starts_command(*launcher, words)) {
+      return launcher == nullptr ? behind_script(words) : CommandWords{};
+    }
+    const std::size_t begin = std::min(end_of_options(*launcher, words) + launcher->arguments, words.size());
+    CommandWords rest(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
+    switch (launcher->passing) {
+      case Passing::kAll:
+        return rest;
+      case Passing::kEnv:
+        return behind_env({words.begin() + 1, words.end()});
+      case Passing::kElevated:
+        walk_.has_other_rights = true;
+        lose(kElevated, put_behind());
+        clear_environment(own_.value("PATH"));
+        return after_assignments(std::move(rest));
+      case Passing::kLogin:
+        return behind_login(*launcher, words, std::move(rest));
+      case Passing::kReset:
+        if (has_option(*launcher, words, "--reset-env")) {
+          lose(kEmptied, put_behind());
+          clear_environment(kResetPath);
+        }
+        return rest;
+      case Passing::kCleared:
+        return behind_sandbox(words);
+      case Passing::kService:
+        if (!has_option(*launcher, words, "--scope")) {
+          lose(kFar, put_behind());
+          clear_environment(own_.value("PATH"));
+        }
+        return rest;
+      case Passing::kFar:
+        return leave(kFar, reads_script() ? kPutIntoScript : kPutFar, rest);
+      case Passing::kContained:
+        return leave(kContained, kPutInside, rest);
+      case Passing::kOtherRoot:
+        return begin > 0 && name_ == "chroot" && words[begin - 1] == "/" ? rest : leave(kOtherRoot, kPutInside, rest);
+      case Passing::kShell:
+        return behind_shell(*launcher, words);
+      case Passing::kRation:
+        return behind_run({words.begin() + 2, words.end()});
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool reads_script() const { return name_.ends_with("sub") || name_ == "sbatch"; }
+
+  [[nodiscard]] std::string put_behind() const {
+    return "put ration run behind it: " + name_ + " ... " + own_command() + " run OPTIONS -- COMMAND";
+  }
+
+  void lose(const std::string &reason, std::string remedy) {
+    if (!walk_.loss) {
+      walk_.loss = CommandWalk::Loss{name_, reason, std::move(remedy)};
+    }
+  }
+
+  void clear_environment(const std::string &search_path) {
+    const char *const none[] = {nullptr};
+    walk_.environment = EnvironmentBlock(none);
+    if (!search_path.empty()) {
+      walk_.environment.set("PATH", search_path);
+    }
+  }
+
+  void set(const std::string &name, const std::string &value) {
+    walk_.environment.set(name, value);
+    if (name != kPreload) {
+      walk_.probed.set(name, value);
+      return;
+    }
+    const std::vector<std::string> entries = entries_of_preload(value);
+    if (std::any_of(entries.begin(), entries.end(), is_our_library)) {
+      walk_.loss.reset();
+    } else {
+      lose(value.empty() ? kEmptied
+                         : "starts its command with LD_PRELOAD=" + config::shown(value) + ", without libration.so",
+           value.empty() ? put_behind() : put_behind() + "; it keeps what LD_PRELOAD has");
+    }
+  }
+
+  void unset(const std::string &name) {
+    if (name.starts_with("RATION_") && !walk_.environment.value(name).empty()) {
+      walk_.takes.push_back(name_ + " unsets " + name);
+    }
+    walk_.environment.unset(name);
+    walk_.probed.unset(name);
+    if (name == kPreload) {
+      lose(kEmptied, put_behind());
+    }
+  }
+
+  // NAME=VALUE words before a command.
+  CommandWords after_assignments(CommandWords words) {
+    std::size_t at = 0;
+    for (; at < words.size() && is_assignment(words[at]); ++at) {
+      const std::size_t equals = words[at].find('=');
+      set(words[at].substr(0, equals), words[at].substr(equals + 1));
+    }
+    words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at));
+    return words;
+  }
+
+  // env(1); `words`: behind its name.
+  CommandWords behind_env(CommandWords words) {
+    std::size_t at = 0;
+    for (; at < words.size() && words[at].size() > 0 && words[at][0] == '-' && words[at] != "--"; ++at) {
+      const std::string word = words[at];
+      const auto value = [&](std::string_view letter, std::string_view name) -> std::optional<std::string> {
+        if (word == letter || word == name) {
+          return at + 1 < words.size() ? words[++at] : "";
+        }
+        if (word.starts_with(std::string(name) + "=")) {
+          return word.substr(name.size() + 1);
+        }
+        return word.starts_with(letter) && word[1] != '-' ? std::optional(word.substr(2)) : std::nullopt;
+      };
+      if (word == "-" || word == "-i" || word == "--ignore-environment") {
+        lose(kEmptied, put_behind());
+        clear_environment({});
+      } else if (const auto name = value("-u", "--unset")) {
+        unset(*name);
+      } else if (const auto line = value("-S", "--split-string")) {
+        CommandWords split = simple_command(*line).value_or(CommandWords{});
+        split.insert(split.end(), words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
+        return behind_env(std::move(split));
+      } else if (value("-C", "--chdir")) {
+        walk_.unchecked = name_;  // a relative name would be another file there
+        return {};
+      }
+    }
+    at += at < words.size() && words[at] == "--" ? 1 : 0;
+    words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at));
+    return after_assignments(std::move(words));
+  }
+
+  // su(1), runuser(1). Started by root they keep the environment unless they make a login of it.
+  CommandWords behind_login(const Launcher &launcher, const CommandWords &words, CommandWords rest) {
+    const bool is_login = std::any_of(words.begin() + 1, words.end(), [](const std::string &word) {
+      return word == "-" || word == "-l" || word == "--login" || word == "-lc";
+    });
+    walk_.has_other_rights = true;
+    if (is_login || geteuid() != 0) {
+      lose(is_login ? kEmptied : kElevated,
+           launcher.name == "su" ? "put ration run behind it: su USER -c '" + own_command() + " run OPTIONS -- COMMAND'"
+                                 : put_behind());
+      clear_environment(own_.value("PATH"));
+    }
+    if (launcher.name == "runuser" && has_option(launcher, words, "-u")) {
+      return rest;
+    }
+    const auto line = option_value(launcher, words, "-c", "--command");
+    return line ? of_shell_line(*line, {}) : CommandWords{};
+  }
+
+  // A script whose first line has env clear the environment: `#!/usr/bin/env -S -i sh`.
+  [[nodiscard]] CommandWords behind_script(const CommandWords &words) const {
+    const Program program = inspect_program(words.front(), walk_.environment.value("PATH"));
+    const Shebang shebang = read_shebang(program.path);
+    if (program.exit_status != 0 || file_name(shebang.interpreter) != "env" || !shebang.argument.starts_with("-S")) {
+      return {};
+    }
+    const CommandWords own = simple_command(shebang.argument).value_or(CommandWords{});
+    const bool clears = std::any_of(own.begin(), own.end(), [](const std::string &word) {
+      return word == "-i" || word.find(kPreload) != std::string::npos;
+    });
+    CommandWords next = {shebang.interpreter, shebang.argument, program.path};
+    next.insert(next.end(), words.begin() + 1, words.end());
+    return clears ? next : CommandWords{};
+  }
+
+  CommandWords behind_sandbox(const CommandWords &words) {
+    const auto run = std::find(words.begin(), words.end(), "run");
+    if (run != words.end() && file_name(*(run - 1)) == "ration") {
+      return {run - 1, words.end()};
+    }
+    if (std::find(words.begin(), words.end(), "--clearenv") != words.end()) {
+      lose(kEmptied, "leave --clearenv out, or put ration run behind it");
+    }
+    walk_.unchecked = name_;
+    return {};
+  }
+
+  // Nothing behind it can be looked at from here.
+  CommandWords leave(const char *reason, const char *remedy, const CommandWords &words) {
+    walk_.is_elsewhere = true;
+    for (std::size_t at = 0; at < words.size(); ++at) {
+      const bool begins = file_name(words[at]) == "ration" && at + 1 < words.size() && words[at + 1] == "run";
+      if (begins || words[at].find("ration run ") != std::string::npos) {
+        walk_.loss.reset();
+        walk_.unchecked = name_;
+        return {};
+      }
+    }
+    lose(reason, remedy);
+    return {};
+  }
+
+  CommandWords behind_shell(const Launcher &launcher, const CommandWords &words) {
+    if (!has_option(launcher, words, "-c")) {
+      walk_.unchecked = name_;
+      return {};
+    }
+    const std::size_t at = end_of_options(launcher, words);
+    return at == words.size()
+               ? CommandWords{}
+               : of_shell_line(words[at], {words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end()});
+  }
+
+  // `arguments`: $0 and the others.
+  CommandWords of_shell_line(const std::string &line, const CommandWords &arguments) {
+    if (line == "\"$@\"" || line == "exec \"$@\"") {
+      return arguments.empty() ? CommandWords{} : CommandWords{arguments.begin() + 1, arguments.end()};
+    }
+    std::optional<CommandWords> words = simple_command(line);
+    if (words) {
+      *words = after_assignments(std::move(*words));
+    }
+    if (!words || words->empty() ||
+        std::find(std::begin(kShellWords), std::end(kShellWords), words->front()) != std::end(kShellWords)) {
+      const bool changes = line.find(kPreload) != std::string::npos;
+      walk_.unchecked = name_ + (changes ? ", whose command line changes LD_PRELOAD," : "");
+      return {};
+    }
+    return std::move(*words);
+  }
+
+  // `words`: behind `ration run`.
+  CommandWords behind_run(const CommandWords &words) {
+    const auto split = split_line(words);
+    const auto *line = std::get_if<SplitLine>(&split);
+    if (line == nullptr) {
+      return {};  // it says itself what is wrong
+    }
+    walk_.loss.reset();
+    walk_.environment.set(kPreload, preload_order(walk_.environment.value(kPreload), library_.preload, {}));
+    for (const std::string &own : line->own) {
+      const std::size_t equals = std::min(own.find('='), own.size());
+      const std::string flag = own.substr(0, equals);
+      const std::string value = own.substr(std::min(equals + 1, own.size()));
+      if (flag == "--sim") {
+        walk_.probed.set("SIMCUDA_DEVICES", value);
+        walk_.probed.set("LD_LIBRARY_PATH", prepend_folder(walk_.probed.value("LD_LIBRARY_PATH"), library_.simulator));
+      }
+      for (const config::Option &option : config::options()) {
+        if (option.flag == flag && !value.empty() && option.key != "group_tree") {
+          set(std::string(option.variable), value);
+        }
+      }
+    }
+    return line->command;
+  }
+
+  const EnvironmentBlock &own_;
+  const Library &library_;
+  CommandWalk walk_;
+  std::string name_;  // of the command whose words are looked at
+};
+
+}  // namespace
+
+CommandWalk walk_command(const std::vector<std::string> &words, const EnvironmentBlock &own, const Library &library) {
+  return Walk(own, library).follow(words);
+}
+
+std::string own_command() {
+  std::error_code error;
+  const std::string path = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  return error || path.find(' ') != std::string::npos ? "ration" : path;
+}
+
+bool is_shell(const std::string &path) {
+  const Launcher *launcher = launcher_of(file_name(path));
+  return launcher != nullptr && launcher->passing == Passing::kShell;
+}
+
+}  // namespace ration::cli::doctor

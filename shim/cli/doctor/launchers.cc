@@ -1,0 +1,241 @@
+#include "cli/doctor/launchers.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace ration::cli::doctor {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr std::string_view kOfLogin = " --command --shell --group --supp-group --whitelist-environment --user ";
+
+constexpr Launcher kLaunchers[] = {
+    {"nice", Passing::kAll, "n", " --adjustment "},
+    {"ionice", Passing::kAll, "cn", " --class --classdata "},
+    {"nohup", Passing::kAll, "", ""},
+    {"setsid", Passing::kAll, "", ""},
+    {"stdbuf", Passing::kAll, "ioe", " --input --output --error "},
+    {"taskset", Passing::kAll, "", "", 1},
+    {"timeout", Passing::kAll, "ks", " --kill-after --signal ", 1},
+    {"numactl", Passing::kAll, "iNpPmCSfLO",
+     " --interleave --cpunodebind --preferred --preferred-many --membind --physcpubind "},
+    {"time", Passing::kAll, "fo", " --format --output "},
+    {"strace", Passing::kAll, "eoOPsSuEIabX", " --trace --output --string-limit --user --env --columns "},
+    {"ltrace", Passing::kAll, "eosnlauDxAF", " --output --library --user --align --indent "},
+    {"xargs", Passing::kAll, "adEILnPs",
+     " --arg-file --delimiter --max-args --max-procs --max-lines --max-chars --process-slot-var "},
+    {"unshare", Passing::kAll, "wSG", " --wd --setuid --setgid --propagation --setgroups --map-user --map-group "},
+    {"chrt", Passing::kAll, "TPD", " --sched-runtime --sched-period --sched-deadline ", 1},
+    {"flock", Passing::kAll, "wE", " --wait --timeout --conflict-exit-code ", 1},
+    {"prlimit", Passing::kAll, "", ""},
+    {"env", Passing::kEnv, "uCS", " --unset --chdir --split-string "},
+    {"sudo", Passing::kElevated, "ugprtCDhRTU",
+     " --user --group --prompt --role --type --close-from --chdir --host --chroot --command-timeout --other-user "},
+    {"doas", Passing::kElevated, "uC", ""},
+    {"pkexec", Passing::kElevated, "", " --user "},
+    {"su", Passing::kLogin, "csgGw", kOfLogin},
+    {"runuser", Passing::kLogin, "csgGwu", kOfLogin},
+    {"setpriv", Passing::kReset, "",
+     " --reuid --regid --ruid --euid --rgid --egid --groups --inh-caps --ambient-caps --bounding-set --securebits "
+     "--pdeathsig --selinux-label --apparmor-profile "},
+    {"bwrap", Passing::kCleared, "", ""},
+    {"systemd-run", Passing::kService, "HMupE",
+     " --host --machine --unit --property --description --slice --service-type --uid --gid --nice "
+     "--working-directory --setenv --on-active --on-boot --on-startup --on-calendar "},
+    {"ssh", Passing::kFar, "BbcDEeFIiJLlmOoPpQRSWw", ""},
+    {"mosh", Passing::kFar, "", ""},
+    {"rsh", Passing::kFar, "l", ""},
+    {"pdsh", Passing::kFar, "", ""},
+    {"machinectl", Passing::kFar, "", ""},
+    {"at", Passing::kFar, "", ""},
+    {"batch", Passing::kFar, "", ""},
+    {"crontab", Passing::kFar, "", ""},
+    {"sbatch", Passing::kFar, "", ""},
+    {"qsub", Passing::kFar, "", ""},
+    {"bsub", Passing::kFar, "", ""},
+    {"kubectl", Passing::kContained, "", ""},
+    {"docker", Passing::kContained, "", ""},
+    {"podman", Passing::kContained, "", ""},
+    {"nerdctl", Passing::kContained, "", ""},
+    {"docker-compose", Passing::kContained, "", ""},
+    {"ctr", Passing::kContained, "", ""},
+    {"crictl", Passing::kContained, "", ""},
+    {"lxc", Passing::kContained, "", ""},
+    {"lxc-attach", Passing::kContained, "", ""},
+    {"apptainer", Passing::kContained, "", ""},
+    {"singularity", Passing::kContained, "", ""},
+    {"flatpak", Passing::kContained, "", ""},
+    {"snap", Passing::kContained, "", ""},
+    {"chroot", Passing::kOtherRoot, "", " --userspec --groups ", 1},
+    {"nsenter", Passing::kOtherRoot, "tSG", " --target --setuid --setgid "},
+    {"sh", Passing::kShell, "oO", ""},
+    {"bash", Passing::kShell, "oO", " --rcfile --init-file "},
+    {"dash", Passing::kShell, "o", ""},
+    {"ash", Passing::kShell, "o", ""},
+    {"ksh", Passing::kShell, "o", ""},
+    {"zsh", Passing::kShell, "o", ""},
+    {"fish", Passing::kShell, "", ""},
+    {"csh", Passing::kShell, "", ""},
+    {"tcsh", Passing::kShell, "", ""},
+    {"ration", Passing::kRation, "", ""},
+};
+
+// The dynamic linker itself, which starts the program that it is given (ld.so(8)).
+constexpr Launcher kLinker = {"ld.so", Passing::kAll, "",
+                              " --library-path --inhibit-rpath --preload --audit --argv0 --glibc-hwcaps-prepend "};
+
+// Words of a shell that execute a command as it would be without them.
+constexpr Launcher kBuiltins[] = {{"exec", Passing::kAll, "a", ""}, {"command", Passing::kAll, "", ""}};
+
+constexpr std::string_view kVerbsOfContainers[] = {"run", "exec", "create", "start", "compose", "container"};
+
+bool lists(std::string_view listed, std::string_view word) {
+  std::string between(1, ' ');
+  between += word;
+  between += ' ';
+  return listed.find(between) != std::string_view::npos;
+}
+
+// How many words the option at `at` takes, its own among them.
+std::size_t words_of_option(const Launcher &launcher, std::string_view word) {
+  if (word.substr(0, 2) == "--") {
+    return word.find('=') == std::string_view::npos && lists(launcher.valued_long, word) ? 2 : 1;
+  }
+  const std::size_t valued = word.find_first_of(launcher.valued, 1);
+  return valued != std::string_view::npos && valued + 1 == word.size() ? 2 : 1;
+}
+
+bool is_option_word(const Launcher &launcher, const std::string &word) {
+  const bool plus = launcher.passing == Passing::kShell && word.size() > 1 && word[0] == '+';
+  return plus || (word.size() > 1 && word[0] == '-');
+}
+
+// The letter of a short option stands in the cluster, before one that takes a value.
+bool has_letter(const Launcher &launcher, std::string_view word, char letter) {
+  if (word.size() < 2 || word[0] != '-' || word[1] == '-') {
+    return false;
+  }
+  const std::size_t at = word.find(letter, 1);
+  const std::size_t valued = word.find_first_of(launcher.valued, 1);
+  return at != std::string_view::npos && at <= valued;
+}
+
+Words without_builtin(Words words) {
+  for (const Launcher &each : kBuiltins) {
+    if (!words.empty() && words.front() == each.name) {
+      words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(end_of_options(each, words)));
+    }
+  }
+  return words;
+}
+
+}  // namespace
+
+const Launcher *launcher_of(std::string_view name) {
+  if (name.substr(0, 8) == "ld-linux" || name.substr(0, 4) == "ld64") {
+    return &kLinker;
+  }
+  const auto *found = std::find_if(std::begin(kLaunchers), std::end(kLaunchers),
+                                   [&](const Launcher &each) { return each.name == name; });
+  return found == std::end(kLaunchers) ? nullptr : found;
+}
+
+bool starts_command(const Launcher &launcher, const Words &words) {
+  constexpr std::string_view kWithVerbs[] = {"docker", "podman", "nerdctl"};
+  if (launcher.passing == Passing::kRation) {
+    return words.size() > 1 && words[1] == "run";
+  }
+  if (std::find(std::begin(kWithVerbs), std::end(kWithVerbs), launcher.name) == std::end(kWithVerbs)) {
+    return true;
+  }
+  const auto verb =
+      std::find_if(words.begin() + 1, words.end(), [](const std::string &word) { return word[0] != '-'; });
+  return verb != words.end() &&
+         std::find(std::begin(kVerbsOfContainers), std::end(kVerbsOfContainers), *verb) != std::end(kVerbsOfContainers);
+}
+
+std::size_t end_of_options(const Launcher &launcher, const Words &words) {
+  std::size_t at = 1;
+  while (at < words.size() && is_option_word(launcher, words[at])) {
+    if (words[at] == "--") {
+      return at + 1;
+    }
+    at += words_of_option(launcher, words[at]);
+  }
+  return std::min(at, words.size());
+}
+
+bool has_option(const Launcher &launcher, const Words &words, std::string_view option) {
+  const std::size_t end = end_of_options(launcher, words);
+  for (std::size_t at = 1; at < end; at += words_of_option(launcher, words[at])) {
+    if (words[at] == option || (option.size() == 2 && has_letter(launcher, words[at], option[1]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::optional<std::string> option_value(const Launcher &launcher, const Words &words, std::string_view short_name,
+                                        std::string_view long_name) {
+  for (std::size_t at = 1; at < words.size(); ++at) {
+    const std::string_view word = words[at];
+    if (word.size() > long_name.size() && word.substr(0, long_name.size()) == long_name &&
+        word[long_name.size()] == '=') {
+      return std::string(word.substr(long_name.size() + 1));
+    }
+    const bool is_last_of_cluster = has_letter(launcher, word, short_name[1]) && word.back() == short_name[1];
+    if ((word == long_name || is_last_of_cluster) && at + 1 < words.size()) {
+      return words[at + 1];
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Words> simple_command(std::string_view line) {
+  constexpr std::string_view kOfShells = "$`;|&()<>{}*?[]~#!\n";
+  Words words;
+  std::string word;
+  bool begun = false;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const char each = line[at];
+    if (each == '\'' || each == '"') {
+      const std::size_t end = line.find(each, at + 1);
+      const std::string_view inner = line.substr(at + 1, std::min(end, line.size()) - at - 1);
+      if (end == std::string_view::npos || (each == '"' && inner.find_first_of("$`\\") != std::string_view::npos)) {
+        return std::nullopt;
+      }
+      word += inner;
+      begun = true;
+      at = end;
+    } else if (each == '\\' && at + 1 < line.size()) {
+      word += line[++at];
+      begun = true;
+    } else if (each == ' ' || each == '\t') {
+      if (begun) {
+        words.push_back(word);
+      }
+      word.clear();
+      begun = false;
+    } else if (kOfShells.find(each) != std::string_view::npos) {
+      return std::nullopt;
+    } else {
+      word += each;
+      begun = true;
+    }
+  }
+  if (begun) {
+    words.push_back(word);
+  }
+  return without_builtin(std::move(words));
+}
+
+bool is_assignment(std::string_view word) {
+  const std::size_t equals = word.find('=');
+  return equals != std::string_view::npos && equals > 0 && std::isdigit(static_cast<unsigned char>(word[0])) == 0 &&
+         std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals),
+                     [](char each) { return std::isalnum(static_cast<unsigned char>(each)) != 0 || each == '_'; });
+}
+
+}  // namespace ration::cli::doctor

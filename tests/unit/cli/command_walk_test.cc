@@ -1,0 +1,113 @@
+#include "cli/doctor/command_walk.h"
+
+#include "catch.h"
+
+using namespace ration::cli;
+using doctor::CommandWalk;
+
+namespace {
+
+using Line = std::vector<std::string>;
+
+CommandWalk walk(const Line &words) {
+  const char *const own[] = {"LD_PRELOAD=/x/libration.so", "RATION_LIMIT=4GiB", "PATH=/usr/bin:/bin", nullptr};
+  return doctor::walk_command(words, EnvironmentBlock(own),
+                              Library{"/x/libration.so", "/x/libration-core.so", "/x/sim"});
+}
+
+std::string lost_by(const Line &words) {
+  const CommandWalk found = walk(words);
+  return found.loss ? found.loss->name : "";
+}
+
+Line program_of(const Line &words) {
+  return walk(words).stages.back().words;
+}
+
+}  // namespace
+
+TEST_CASE("a command that clears the environment is known by its name, in any folder") {
+  CHECK(lost_by({"sudo", "ls"}) == "sudo");
+  CHECK(lost_by({"/usr/bin/ssh", "host", "ls"}) == "ssh");
+  CHECK(lost_by({"sudoku"}).empty());
+  CHECK(walk({"doas", "ls"}).loss->remedy ==
+        "put ration run behind it: doas ... " + doctor::own_command() + " run OPTIONS -- COMMAND");
+}
+
+TEST_CASE("some clear it only with an option, which must be theirs") {
+  CHECK(lost_by({"env", "-i", "A=1", "ls"}) == "env");
+  CHECK(lost_by({"env", "-u", "LD_PRELOAD", "ls"}) == "env");
+  CHECK(lost_by({"env", "-u", "HOME", "-u", "LD_PRELOAD", "ls"}) == "env");
+  CHECK(lost_by({"env", "-uLD_PRELOAD", "ls"}) == "env");
+  CHECK(lost_by({"env", "--unset=LD_PRELOAD", "ls"}) == "env");
+  CHECK(lost_by({"env", "LD_PRELOAD=", "ls"}) == "env");
+  CHECK(lost_by({"env", "LD_PRELOAD=/x/other.so", "ls"}) == "env");
+  CHECK(lost_by({"env", "-S", "-i ls"}) == "env");
+  CHECK(lost_by({"env", "-S-i ls"}) == "env");
+  CHECK(lost_by({"env", "A=1", "grep", "-i", "x"}).empty());
+  CHECK(lost_by({"env"}).empty());
+  CHECK(lost_by({"docker", "run", "image"}) == "docker");
+  CHECK(lost_by({"docker", "--log-level=debug", "exec", "c", "ls"}) == "docker");
+  CHECK(lost_by({"docker", "ps"}).empty());
+  CHECK(lost_by({"runuser", "-l", "user"}) == "runuser");
+  CHECK(lost_by({"setpriv", "--reset-env", "ls"}) == "setpriv");
+  CHECK(lost_by({"setpriv", "--reuid", "5", "ls"}).empty());
+  CHECK(lost_by({"systemd-run", "ls"}) == "systemd-run");
+  CHECK(lost_by({"systemd-run", "--user", "--scope", "ls"}).empty());
+  CHECK(lost_by({"chroot", "/srv", "ls"}) == "chroot");
+  CHECK(lost_by({"chroot", "/", "ls"}).empty());
+  CHECK(lost_by({"su", "-", "root", "-c", "ls"}) == "su");
+}
+
+TEST_CASE("ration run, or the library itself, makes it good") {
+  CHECK(lost_by({"sudo", "-u", "x", "ration", "run", "--limit", "1GiB", "--", "ls"}).empty());
+  CHECK(lost_by({"env", "-i", "/abs/ration", "run", "--limit", "1GiB", "--", "ls"}).empty());
+  CHECK(lost_by({"env", "-i", "LD_PRELOAD=/x/libration.so", "RATION_LIMIT=1GiB", "ls"}).empty());
+  CHECK(lost_by({"su", "nobody", "-c", "ration run --limit 1GiB ls"}).empty());
+  CHECK(lost_by({"systemd-run", "ration", "run", "ls"}).empty());
+  CHECK(lost_by({"ssh", "host", "ration run --limit 1GiB ls"}).empty());
+  CHECK(lost_by({"docker", "run", "image", "ration", "run", "ls"}).empty());
+  CHECK(lost_by({"chroot", "/srv", "ration", "run", "ls"}).empty());
+  CHECK(lost_by({"ration", "run", "sudo", "ls"}) == "sudo");
+  CHECK(walk({"env", "-i", "/abs/ration", "run", "--limit", "1GiB", "--", "ls"}).environment.value("RATION_LIMIT") ==
+        "1GiB");
+}
+
+TEST_CASE("commands that only change how another one runs are looked through, to the program") {
+  const Line wanted = {"./x", "-n", "5"};
+  for (const Line &before :
+       {Line{"nice", "-n", "5"}, Line{"nice", "-5"}, Line{"timeout", "-k", "1", "10m"}, Line{"env", "A=1"},
+        Line{"setsid", "-w"}, Line{"taskset", "-c", "0-3"}, Line{"xargs", "-n", "1"}, Line{"strace", "-f", "-o", "out"},
+        Line{"nohup"}, Line{"stdbuf", "-oL"}, Line{"ionice", "-c", "3"}, Line{"numactl", "-N", "0", "--membind=0"},
+        Line{"ration", "run", "--"}, Line{"/lib64/ld-linux-x86-64.so.2", "--library-path", "/x"},
+        Line{"sudo", "-u", "x", "A=1"}, Line{"chrt", "-f", "10"}, Line{"env", "-u", "HOME", "nice", "--"},
+        Line{"sh", "-c", "\"$@\"", "sh"}, Line{"env", "-S", "A=1 nice"}}) {
+    Line line = before;
+    line.insert(line.end(), wanted.begin(), wanted.end());
+    INFO(before.front() << " " << before.back());
+    CHECK(program_of(line) == wanted);
+  }
+  CHECK(program_of({"nice", "-n"}) == Line{"nice", "-n"});
+  CHECK(lost_by({"nice", "ls", "sudo"}).empty());
+}
+
+TEST_CASE("a shell's line that is one command is looked through, any other is not checked") {
+  CHECK(program_of({"sh", "-c", "exec ./x 'a b' \"c d\" e\\ f"}) == Line{"./x", "a b", "c d", "e f"});
+  CHECK(program_of({"bash", "-ec", "A=1 ./x"}) == Line{"./x"});
+  CHECK(lost_by({"bash", "-c", "LD_PRELOAD= ./x"}) == "bash");
+  CHECK(walk({"bash", "-c", "./x"}).unchecked.empty());
+  for (const char *line : {"cd /x && ./x", "./x | cat", "$PROGRAM", "./x *", "'./x", "export A=1", "A=1"}) {
+    INFO(line);
+    CHECK(walk({"bash", "-c", line}).unchecked == "bash");
+  }
+  CHECK(walk({"sh", "-c", "unset LD_PRELOAD; ./x"}).unchecked == "sh, whose command line changes LD_PRELOAD,");
+  CHECK(walk({"bash", "script"}).unchecked == "bash");
+}
+
+TEST_CASE("settings that the line takes away or gives hold for the program") {
+  const CommandWalk less = walk({"env", "-u", "RATION_LIMIT", "RATION_DISABLE=1", "./x"});
+  CHECK(less.takes == Line{"env unsets RATION_LIMIT"});
+  CHECK(less.environment.value("RATION_LIMIT").empty());
+  CHECK(less.environment.value("RATION_DISABLE") == "1");
+  CHECK(walk({"ration", "run", "--sim", "8GiB", "./x"}).probed.value("SIMCUDA_DEVICES") == "8GiB");
+}
