@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 
 #include "config/values/ascii.h"
 #include "config/values/quotes.h"
@@ -159,18 +160,22 @@ std::string Size::text() const {
 std::string show_bytes(std::uint64_t bytes) {
   constexpr std::uint64_t kKiB = 1024;
   constexpr std::uint64_t kGiB = kKiB * kMiB;
-  if (bytes < kGiB) {
-    return bytes < kKiB   ? std::to_string(bytes) + "B"
-           : bytes < kMiB ? std::to_string(bytes / kKiB) + "KiB"
-                          : std::to_string(bytes / kMiB) + "MiB";
+  const auto of = [bytes](std::uint64_t unit, std::uint64_t parts) {  // to the nearest
+    return bytes / unit * parts + (bytes % unit * parts + unit / 2) / unit;
+  };
+  if (bytes < kKiB) {
+    return std::to_string(bytes) + "B";
   }
-  std::string text = std::to_string(bytes / kGiB);
-  if (text.size() < 3) {  // three digits in all
-    const std::string hundredths = std::to_string(100 + (bytes % kGiB) * 100 / kGiB);
-    const std::size_t decimals = 3 - text.size();
-    text += '.';
-    text += hundredths.substr(1, decimals);
+  for (const auto &[unit, name] : {std::pair(kKiB, "KiB"), std::pair(kMiB, "MiB")}) {
+    if (of(unit, 1) < 1024) {
+      return std::to_string(of(unit, 1)) + name;
+    }
   }
+  const std::size_t decimals = of(kGiB, 100) < 1000 ? 2 : of(kGiB, 10) < 1000 ? 1 : 0;  // three digits in all
+  const std::string digits = std::to_string(of(kGiB, decimals == 2 ? 100 : decimals == 1 ? 10 : 1));
+  std::string text = digits.substr(0, digits.size() - decimals);
+  text += decimals == 0 ? "" : ".";
+  text += digits.substr(digits.size() - decimals);
   return text + "GiB";
 }
 

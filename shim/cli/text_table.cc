@@ -16,33 +16,6 @@ constexpr std::size_t kGap = 1;  // between two columns
 
 using Cells = std::vector<std::string>;
 
-bool continues(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U;
-}
-
-// How long the character at `at` is, where it is whole, the shortest way to write it, and no control character; else 0.
-std::size_t length_of_character(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(at);
-  const std::size_t length = first >= 0xf0U && first < 0xf5U ? 4 : first >= 0xe0U ? 3 : first >= 0xc2U ? 2 : 0;
-  if (first >= 0xf5U || length == 0 || length > text.size() - at) {
-    return 0;
-  }
-  for (std::size_t i = at + 1; i < at + length; ++i) {
-    if (!continues(text[i])) {
-      return 0;
-    }
-  }
-  const unsigned char second = byte(at + 1);
-  const bool is_bad = (first == 0xc2U && second < 0xa0U) ||   // control characters
-                      (first == 0xe0U && second < 0xa0U) ||   // too long
-                      (first == 0xedU && second >= 0xa0U) ||  // half of a pair
-                      (first == 0xe2U && second == 0x80U && byte(at + 2) >= 0xa8U && byte(at + 2) <= 0xaeU) ||
-                      (first == 0xe2U && second == 0x81U && byte(at + 2) >= 0xa6U && byte(at + 2) <= 0xa9U) ||
-                      (first == 0xf0U && second < 0x90U) || (first == 0xf4U && second >= 0x90U);
-  return is_bad ? 0 : length;  // those of e2 80 and e2 81 end lines or turn the text's direction
-}
-
 std::vector<std::size_t> widths_of(const std::vector<Column> &columns, const std::vector<Cells> &rows) {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -55,11 +28,15 @@ std::vector<std::size_t> widths_of(const std::vector<Column> &columns, const std
   return widths;
 }
 
+bool shrinks(const Column &column) {
+  return column.fit == Fit::kShrinks || column.fit == Fit::kShrinksThenYields;
+}
+
 // With every column that shrinks at its narrowest.
 std::size_t least_width(const std::vector<Column> &columns, const std::vector<std::size_t> &widths) {
   std::size_t total = kGap * (columns.size() - 1);
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    total += columns[i].fit == Fit::kShrinks ? std::min(widths[i], columns[i].least) : widths[i];
+    total += shrinks(columns[i]) ? std::min(widths[i], columns[i].least) : widths[i];
   }
   return total;
 }
@@ -68,7 +45,8 @@ void omit(std::vector<std::size_t> &widths, std::vector<Column> &columns, std::v
   while (least_width(columns, widths) > width) {
     auto yields = columns.end();
     for (auto each = columns.begin(); each != columns.end(); ++each) {
-      if (each->fit == Fit::kYields && (yields == columns.end() || each->rank < yields->rank)) {
+      const bool may_yield = each->fit == Fit::kYields || each->fit == Fit::kShrinksThenYields;
+      if (may_yield && (yields == columns.end() || each->rank < yields->rank)) {
         yields = each;
       }
     }
@@ -93,7 +71,7 @@ void shrink(std::vector<std::size_t> &widths, const std::vector<Column> &columns
   for (; total > width; --total) {
     std::size_t *widest = nullptr;
     for (std::size_t i = 0; i < columns.size(); ++i) {
-      if (columns[i].fit == Fit::kShrinks && widths[i] > least(i) && (widest == nullptr || widths[i] > *widest)) {
+      if (shrinks(columns[i]) && widths[i] > least(i) && (widest == nullptr || widths[i] > *widest)) {
         widest = &widths[i];
       }
     }
@@ -116,42 +94,23 @@ std::string line_of(const Cells &cells, const std::vector<Column> &columns, cons
   return truncate(std::move(line), width);
 }
 
+// 0 by 0 where stdout is no terminal, or none that tells.
+winsize output_size() {
+  winsize size{};
+  const bool known = isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+  return known ? size : winsize{};
+}
+
 }  // namespace
 
 std::size_t output_width() {
-  winsize size{};
-  const bool known = isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  return known ? size.ws_col : kUnlimitedWidth;
+  const std::size_t width = output_size().ws_col;
+  return width > 0 ? width : kUnlimitedWidth;
 }
 
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char byte) { return !continues(byte); }));
-}
-
-std::string truncate(std::string text, std::size_t width) {
-  if (width_of(text) <= width) {
-    return text;
-  }
-  std::size_t kept = 0;
-  std::size_t bytes = 0;
-  for (const std::size_t most = width > 1 ? width - 1 : width; bytes < text.size(); ++bytes) {
-    kept += continues(text[bytes]) ? 0 : 1;
-    if (kept > most) {
-      break;
-    }
-  }
-  text.resize(bytes);
-  return width > 1 ? text + '+' : text;
-}
-
-std::string readable(std::string_view text) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = static_cast<unsigned char>(text[at]) < 0x80U ? 0 : length_of_character(text, at);
-    out += length != 0 ? std::string(text.substr(at, length)) : config::printable(text.substr(at, 1));
-    at += std::max<std::size_t>(length, 1);
-  }
-  return out;
+std::size_t output_height() {
+  const std::size_t height = output_size().ws_row;
+  return height > 0 ? height : kUnlimitedWidth;
 }
 
 std::string counted(std::uint64_t count, const std::string &one, const std::string &many) {

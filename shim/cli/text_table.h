@@ -7,19 +7,23 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/text_width.h"
+
 namespace ration::cli {
 
 inline constexpr std::size_t kUnlimitedWidth = static_cast<std::size_t>(-1);
 // Of stdout's terminal. Unlimited where it is none: a file or a program needs whole names.
 std::size_t output_width();
+std::size_t output_height();  // in lines
 
 enum class Align { kLeft, kRight };
 
 // What becomes of a column where the line is too long.
 enum class Fit {
   kKeeps,
-  kShrinks,  // truncated; a '+' then replaces its last character
-  kYields,   // omitted where that does not suffice, those of the lowest rank first
+  kShrinks,            // truncated; a '+' then replaces its end
+  kYields,             // omitted where that does not suffice, those of the lowest rank first
+  kShrinksThenYields,  // both
 };
 
 struct Column {
@@ -27,17 +31,8 @@ struct Column {
   Align align = Align::kRight;
   Fit fit = Fit::kKeeps;
   int rank = 0;           // of equals the leftmost yields first
-  std::size_t least = 4;  // characters of a column that shrinks, before others yield
+  std::size_t least = 4;  // columns of the terminal that one which shrinks keeps, before others yield
 };
-
-// Characters of UTF-8, each taken as one column wide.
-std::size_t width_of(std::string_view text);
-
-// Its first `width` characters; a '+' replaces the last one where some are missing.
-std::string truncate(std::string text, std::size_t width);
-
-// Text of UTF-8 as it is, what a terminal would act upon and what is no text as \xNN.
-std::string readable(std::string_view text);
 
 // "1 block", "2 blocks".
 std::string counted(std::uint64_t count, const std::string &one, const std::string &many);
@@ -49,7 +44,7 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::
 struct Table {
   struct Place {
     std::string title;
-    std::size_t begin = 0, width = 0;  // in characters; at most the line's width
+    std::size_t begin = 0, width = 0;  // in columns of the terminal; at most the line's width
   };
   std::vector<std::string> lines;
   std::vector<Place> columns;  // those that are shown

@@ -78,7 +78,8 @@ constexpr const char *kSetFooter =
 constexpr const char *kPsFooter =
     "RESERVED is what the device holds for the process and what counts against limits, USED what the program holds\n"
     "of that, PEAK and PEAKUSED the most that either was; LIMIT is the process's own; FAILS counts refused\n"
-    "allocations. GPU is the index of nvidia-smi, or the first digits of the UUID where there is none. PID, USER and\n"
+    "allocations. GPU is the index of nvidia-smi, within `ration run --sim` of its machine, or the first digits of\n"
+    "the UUID where there is none. PID, USER and\n"
     "COMMAND are as this machine has them, also of a process in a CONTAINER. GUARANTEE is what its group always\n"
     "leaves to it, or to all of its run together (group tree:NUMBER); WAITS is what it waits for. GRANULES are\n"
     "pieces of physical memory in its pools, STITCHED its blocks in several of them. A narrow terminal omits columns.\n"
@@ -94,9 +95,9 @@ constexpr const char *kPsFooter =
 
 constexpr const char *kTopFooter =
     "Devices, groups and processes with bars: what is used, then what is reserved, of the limit or the device; the\n"
-    "columns are those of `ration ps --help`. Keys: r u l k f a p n d g c sort by reserved, used, limit, peak, fails,\n"
-    "age, PID, user (name), GPU (device), group, command, the same key again reverses; / filters; arrows scroll;\n"
-    "space pauses; ? helps; q quits. NO_COLOR turns colours off.\n"
+    "columns are those of `ration ps --help`. Keys: r u l k K f a p n d g c sort by reserved, used, limit, peak, peak\n"
+    "used, fails, age, PID, user (name), GPU (device), group, command, the same key again reverses; / filters; arrows\n"
+    "scroll, Tab chooses what; space pauses; ? helps; q quits. NO_COLOR turns colours off.\n"
     "If stdout is no terminal, or one of an unknown type, the tables are printed once, as with --once.\n\n"
     "Examples:\n"
     "  ration top\n"
@@ -384,7 +385,7 @@ void describe_ps(CLI::App &verb, PsRequest &request) {
     request.watch_seconds = 2;
     return values.front().empty() || CLI::detail::lexical_cast(values.front(), *request.watch_seconds);
   };
-  verb.add_option("--watch", keep, "print the tables again and again (default: every 2 seconds)")
+  verb.add_option("--watch", keep, "print the tables again and again, with the time (default: every 2 seconds)")
       ->expected(0, 1)
       ->type_name("[=SECONDS]")
       ->excludes(json)

@@ -8,10 +8,20 @@ namespace ration::cli {
 
 namespace {
 
-// REQUIRES: whole is not 0. Exact also where the product has more than 64 bits.
+__extension__ using Wide = unsigned __int128;  // products of two sizes
+
+// REQUIRES: whole is not 0.
 std::uint64_t scaled(std::uint64_t part, std::uint64_t whole, std::uint64_t length) {
-  __extension__ using Wide = unsigned __int128;
   return static_cast<std::uint64_t>(static_cast<Wide>(std::min(part, whole)) * length / whole);
+}
+
+// To the nearest, but 0 only for nothing, and `length` only for the whole.
+std::size_t rounded(std::uint64_t part, std::uint64_t whole, std::size_t length) {
+  if (part == 0 || part >= whole || length < 2) {
+    return part == 0 ? 0 : length;
+  }
+  const Wide twice = (static_cast<Wide>(part) * length * 2 / whole + 1) / 2;
+  return std::clamp<std::size_t>(static_cast<std::size_t>(twice), 1, length - 1);
 }
 
 void append_times(std::string &text, const char *character, std::size_t times) {
@@ -20,24 +30,28 @@ void append_times(std::string &text, const char *character, std::size_t times) {
   }
 }
 
-constexpr std::array<const char *, 9> kBlocks = {" ",      "\u2581", "\u2582", "\u2583", "\u2584",
-                                                 "\u2585", "\u2586", "\u2587", "\u2588"};
-constexpr std::array<const char *, 9> kAscii = {" ", ".", ":", "-", "=", "+", "*", "%", "#"};
+constexpr std::array<const char *, 9> kHigh = {" ",      "\u2581", "\u2582", "\u2583", "\u2584",
+                                               "\u2585", "\u2586", "\u2587", "\u2588"};
+constexpr std::array<const char *, 9> kLong = {" ",      "\u258f", "\u258e", "\u258d", "\u258c",
+                                               "\u258b", "\u258a", "\u2589", "\u2588"};
+constexpr std::array<const char *, 9> kLongAscii = {" ", ":", ":", ":", "+", "+", "+", "+", "#"};
 
 }  // namespace
 
 BarParts parts_of(const BarFigures &figures, std::size_t length) {
   const std::uint64_t held = std::max(figures.used, figures.reserved);
   const std::uint64_t whole = std::max<std::uint64_t>(figures.whole != 0 ? figures.whole : held, 1);
-  const auto visible = [&](std::uint64_t bytes) {
-    return std::max<std::size_t>(scaled(bytes, whole, length), bytes != 0 && length != 0 ? 1 : 0);
-  };
+  const std::size_t eighths = rounded(figures.used, whole, length * 8);
+  const std::size_t halves = rounded(held, whole, length * 2);
   BarParts parts;
-  parts.used = visible(figures.used);
-  parts.reserved = visible(held) - parts.used;
-  if (held > figures.used && parts.reserved == 0 && parts.used < length) {
-    parts.reserved = 1;
+  parts.used = (eighths + 7) / 8;
+  parts.eighths = eighths - (parts.used == 0 ? 0 : (parts.used - 1) * 8);
+  if (halves >= parts.used * 2 && held > figures.used && eighths >= 4) {  // no gap before what is reserved
+    parts.used = (eighths + 4) / 8;
+    parts.eighths = 8;
   }
+  parts.reserved = (halves + 1) / 2 - std::min((halves + 1) / 2, parts.used);
+  parts.ends_half = parts.reserved != 0 && halves % 2 == 1;
   return parts;
 }
 
@@ -47,21 +61,26 @@ std::string bar_of(const BarFigures &figures, std::size_t width, bool is_unicode
   }
   const BarParts parts = parts_of(figures, width - 2);
   std::string bar = "[";
-  append_times(bar, is_unicode ? "\u2588" : "#", parts.used);
-  append_times(bar, is_unicode ? "\u2592" : "=", parts.reserved);
+  if (parts.used != 0) {
+    append_times(bar, (is_unicode ? kLong : kLongAscii)[8], parts.used - 1);
+    bar += (is_unicode ? kLong : kLongAscii)[parts.eighths];
+  }
+  if (parts.reserved != 0) {
+    append_times(bar, is_unicode ? "\u2592" : "=", parts.reserved - 1);
+    bar += parts.ends_half ? (is_unicode ? "\u2591" : "-") : (is_unicode ? "\u2592" : "=");
+  }
   bar.append(width - 2 - parts.used - parts.reserved, ' ');
   return bar + "]";
 }
 
-std::string sparkline_of(const std::vector<std::uint64_t> &values, std::uint64_t most, std::size_t width,
-                         bool is_unicode) {
+std::string sparkline_of(const std::vector<std::uint64_t> &values, std::uint64_t most, std::size_t width) {
   const auto begin = values.end() - static_cast<std::ptrdiff_t>(std::min(values.size(), width));
   const std::uint64_t highest = begin == values.end() ? 0 : *std::max_element(begin, values.end());
   const std::uint64_t whole = std::max<std::uint64_t>({most, highest, 1});
   std::string line;
   for (auto each = begin; each != values.end(); ++each) {
-    const std::uint64_t height = *each == 0 ? 0 : std::max<std::uint64_t>(scaled(*each, whole, kBlocks.size() - 1), 1);
-    line += (is_unicode ? kBlocks : kAscii)[height];
+    const std::uint64_t height = *each == 0 ? 0 : std::max<std::uint64_t>(scaled(*each, whole, kHigh.size() - 1), 1);
+    line += kHigh[height];
   }
   return line;
 }

@@ -8,13 +8,30 @@ namespace ration::cli {
 
 namespace {
 
-constexpr std::size_t kLeastBar = 10;  // of a device
+constexpr std::size_t kLeastBar = 12;  // beside whole sentences; below, figures are shorter
+constexpr std::size_t kShortestBar = 5;
 constexpr std::size_t kLeastHistory = 8;
 constexpr std::size_t kWide = 100;  // from here on UUIDs and history are shown
 
 }  // namespace
 
-// The bar takes what the figures leave; on a wide screen half of it.
+void DeviceLines::write_figures(bool is_short) {
+  figures_.clear();
+  figures_width_ = 0;
+  for (const DeviceRow &row : usage_.devices) {
+    const std::string of = row.size == 0 ? "" : std::string(" of ") + short_bytes(row.size);
+    figures_.push_back(is_short ? short_bytes(row.reserved) + of
+                                : short_bytes(row.used) + " used, " + short_bytes(row.reserved) + " reserved" + of);
+    figures_width_ = std::max(figures_width_, figures_.back().size());
+  }
+}
+
+std::size_t DeviceLines::room_in(std::size_t width) const {
+  const std::size_t text = name_width_ + figures_width_ + 2;
+  return width - std::min(width, text);
+}
+
+// The bar takes what the figures leave; on a wide screen half of it. History needs characters of several heights.
 DeviceLines::DeviceLines(const Usage &usage, const TopState &state, std::size_t width) : usage_(usage), state_(state) {
   const GpuNames gpus(usage);
   for (const DeviceRow &row : usage.devices) {
@@ -22,15 +39,16 @@ DeviceLines::DeviceLines(const Usage &usage, const TopState &state, std::size_t 
     if (row.gpu != kNoIndex && width >= kWide) {
       names_.back().append(" ").append(gpus.digits_of(row.uuid));
     }
-    figures_.push_back(short_bytes(row.used) + " used, " + short_bytes(row.reserved) + " reserved" +
-                       (row.size == 0 ? "" : std::string(" of ") + short_bytes(row.size)));
     name_width_ = std::max(name_width_, names_.back().size());
-    figures_width_ = std::max(figures_width_, figures_.back().size());
   }
-  const std::size_t text = name_width_ + figures_width_ + 2;
-  const std::size_t left = width - std::min(width, text);
-  bar_width_ = left < kLeastBar ? 0 : width >= kWide ? left / 2 : left;
-  history_width_ = left - bar_width_ < kLeastHistory + 1 || bar_width_ == 0 ? 0 : left - bar_width_ - 1;
+  write_figures(false);
+  if (room_in(width) < kLeastBar) {
+    write_figures(true);
+  }
+  const std::size_t left = room_in(width);
+  const bool has_history = state.is_unicode && width >= kWide && left / 2 > kLeastHistory;
+  bar_width_ = left < kShortestBar ? 0 : has_history ? left / 2 : left;
+  history_width_ = has_history ? left - bar_width_ - 1 : 0;
 }
 
 void DeviceLines::add(FrameDraft &draft, std::size_t number) const {
@@ -45,7 +63,7 @@ void DeviceLines::add(FrameDraft &draft, std::size_t number) const {
   line += figures_[number];
   const std::size_t before_history = width_of(line) + 1;
   if (history_width_ != 0) {
-    line.append(" ").append(sparkline_of(state_.history.of(row.uuid), row.size, history_width_, state_.is_unicode));
+    line.append(" ").append(sparkline_of(state_.history.of(row.uuid), row.size, history_width_));
   }
   line.erase(line.find_last_not_of(' ') + 1);
   draft.add(line);

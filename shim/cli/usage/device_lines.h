@@ -19,6 +19,9 @@ class DeviceLines {
   void add(FrameDraft &draft, std::size_t number) const;  // of the device
 
  private:
+  void write_figures(bool is_short);
+  [[nodiscard]] std::size_t room_in(std::size_t width) const;  // beside name and figures
+
   const Usage &usage_;
   const TopState &state_;
   std::vector<std::string> names_, figures_;

@@ -190,6 +190,9 @@ auto order_of(const ProcessRow &row, SortKey key) {
     case SortKey::kPeak:
       first = ~row.use.peak;
       break;
+    case SortKey::kPeakUsed:
+      first = ~row.use.peak_used;
+      break;
     case SortKey::kFailures:
       first = ~row.failures();
       break;
@@ -211,14 +214,15 @@ std::uint64_t ProcessRow::failures() const {
 }
 
 std::string ProcessRow::shown_command() const {
-  if (!command.empty()) {
+  const bool has_name = !command.empty() && command.front() != ' ';  // a program may be started with an empty one
+  if (has_name) {
     return without_folder(command);
   }
   constexpr std::string_view kRun = "ration run ";  // what holds a guarantee, or waits
   const bool is_run = program.starts_with(kRun);
   const std::string path = program.substr(is_run ? kRun.size() : 0);
   const std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-  return name.empty() ? program : (is_run ? std::string(kRun) : "") + name;
+  return (name.empty() ? program : (is_run ? std::string(kRun) : "") + name) + command;
 }
 
 std::uint64_t GroupRow::free() const {
@@ -336,6 +340,19 @@ void number_devices(Usage &usage, const std::map<std::string, int> &indexes) {
     };
     end = std::find_if(begin, usage.groups.end(), is_other);
     std::stable_sort(begin, end, comes_before<GroupRow>);
+  }
+}
+
+bool begins_with_largest(SortKey key) {
+  switch (key) {
+    case SortKey::kPid:
+    case SortKey::kUser:
+    case SortKey::kGpu:
+    case SortKey::kGroup:
+    case SortKey::kCommand:
+      return false;
+    default:
+      return true;
   }
 }
 

@@ -56,6 +56,7 @@ struct GroupRow {
   std::string user;              // whose state folder it is in, where those of all users were read
   int gpu = kNoIndex;
 
+  [[nodiscard]] bool is_idle() const { return claimed == 0 && processes == 0 && waiting == 0; }
   [[nodiscard]] std::uint64_t free() const;  // what nobody has a right to; kNoLimit where there is no limit
 };
 
@@ -95,9 +96,12 @@ void add_usage(Usage &into, Usage more);
 // `indexes`: those of the machine's devices, by UUID.
 void number_devices(Usage &usage, const std::map<std::string, int> &indexes);
 
-enum class SortKey { kReserved, kUsed, kLimit, kPeak, kFailures, kAge, kPid, kUser, kGpu, kGroup, kCommand };
+enum class SortKey { kReserved, kUsed, kLimit, kPeak, kPeakUsed, kFailures, kAge, kPid, kUser, kGpu, kGroup, kCommand };
 
-// Equal rows keep the same order in each snapshot. Sizes and failures: the largest first; ages: the oldest.
+// Whether rows begin with the largest, where the order is not reversed: sizes, failures and ages (the oldest).
+bool begins_with_largest(SortKey key);
+
+// Equal rows keep the same order in each snapshot.
 void sort_rows(std::vector<ProcessRow> &rows, SortKey key, bool reversed = false);
 
 // Whether the text occurs, in capital or small letters, in what names the row: program, command, user, group, container

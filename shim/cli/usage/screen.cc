@@ -1,7 +1,6 @@
 #include "cli/usage/screen.h"
 
 #include <curses.h>
-#include <langinfo.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
@@ -9,10 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <clocale>
 #include <cstdio>
-#include <string_view>
 
+#include "cli/text_width.h"
 #include "cli/usage/terminal_type.h"
 
 namespace ration::cli {
@@ -73,7 +71,7 @@ Screen::Screen(bool with_colours) {
   signals_ = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
   FILE *keys = open_keys();
   keys_ = keys;
-  std::setlocale(LC_CTYPE, "");
+  const bool is_utf8 = use_locale();
   // Not initscr, which ends the process where the terminal's type is unknown.
   SCREEN *terminal =
       signals_ < 0 || keys == nullptr || !terminal_has_cursor() ? nullptr : newterm(nullptr, stdout, keys);
@@ -82,7 +80,7 @@ Screen::Screen(bool with_colours) {
     return;
   }
   open_ = true;
-  unicode_ = kCursesIsWide && std::string_view(nl_langinfo(CODESET)) == "UTF-8";
+  unicode_ = kCursesIsWide && is_utf8;
   colours_ = with_colours && has_colors() && start_color() == OK && use_default_colors() == OK;
   if (colours_) {
     init_pair(kGreenPair, COLOR_GREEN, -1);

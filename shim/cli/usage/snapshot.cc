@@ -15,6 +15,8 @@
 #include "cli/log.h"
 #include "cli/text_table.h"
 #include "cli/usage/as_user.h"
+#include "cli/usage/machine_devices.h"
+#include "cli/usage/plain_names.h"
 #include "cli/usage/process_facts.h"
 #include "cli/usage/usage_tables.h"
 #include "config/settings_context.h"
@@ -110,18 +112,35 @@ void describe_process(ProcessRow &row, bool is_here) {
 
 }  // namespace
 
-std::string state_folder() {
+StateFolders state_folders(bool of_all_users) {
+  StateFolders folders{{}, of_all_users};
   std::vector<config::Problem> problems;
   const config::Settings settings = config::read_settings(config::own_context(), problems);
   for (const config::Problem &problem : problems) {
     if (problem.key == "state_dir") {  // `ration env` reports the others; they concern a program that is started
       log_line(problem.line);
       if (problem.fatal_for_cli) {
-        return {};
+        return folders;
       }
     }
   }
-  return settings.state_folder();
+  folders.own = settings.state_folder();
+  folders.is_named = settings.origin_of("state_dir") != nullptr;
+  return folders;
+}
+
+std::string state_folder() {
+  return state_folders(false).own;
+}
+
+std::string where_looked(const StateFolders &folders) {
+  const std::string all = folders.of_all_users ? " and those of all users" : "";
+  std::error_code error;
+  if (folders.is_named && !std::filesystem::exists(folders.own, error) && !error) {
+    return "there is no folder " + config::shown(folders.own) + ", which RATION_STATE_DIR or a file of settings names" +
+           (folders.of_all_users ? "; looked in those of all users" : "");
+  }
+  return "looked in " + config::shown(folders.own) + all;
 }
 
 Usage take_snapshot(const StateFolders &folders) {
@@ -139,7 +158,7 @@ Usage take_snapshot(const StateFolders &folders) {
     row.here = here.find(row);
     describe_process(row, row.here.pid != 0 || is_of_this_namespace(row));
   }
-  number_devices(usage, devices_of_machine());
+  number_known_devices(usage);
   return usage;
 }
 
@@ -148,13 +167,26 @@ std::uint64_t own_pid_namespace() {
   return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
+std::vector<std::string> lines_for_output(Usage usage) {
+  const bool is_unicode = use_locale();
+  if (isatty(STDOUT_FILENO) == 1 && !is_unicode) {
+    make_plain(usage);
+  }
+  return both_tables(usage, output_width());
+}
+
+std::string sentence_of_none(const Usage &usage, const StateFolders &folders) {
+  return std::string("no process ") + (usage.is_empty() ? "runs" : "has requested device memory") +
+         " under ration here; " + where_looked(folders);
+}
+
 bool print_tables(const Usage &usage, const StateFolders &folders) {
-  for (const std::string &line : both_tables(usage, output_width())) {
+  const std::vector<std::string> lines = lines_for_output(usage);
+  for (const std::string &line : lines) {
     std::cout << line << '\n';
   }
-  if (usage.is_empty() && usage.problems.empty()) {
-    log_line("no process runs under ration here; looked in " + config::shown(folders.own) +
-             (folders.of_all_users ? " and those of all users" : ""));
+  if (lines.empty() && usage.problems.empty()) {
+    log_line(sentence_of_none(usage, folders));
   }
   return flush_stdout();
 }

@@ -16,12 +16,23 @@ std::string state_folder();
 struct StateFolders {
   std::string own = {};
   bool of_all_users = false;  // those in /dev/shm, too
+  bool is_named = false;      // the own one, by a setting
 };
+StateFolders state_folders(bool of_all_users);  // the own one is that of state_folder()
+
+// "looked in FOLDER", or that a folder which a setting names is not there.
+std::string where_looked(const StateFolders &folders);
 
 Usage take_snapshot(const StateFolders &folders);
 
 // Of this process, as the ledger records it for its members. 0: unknown.
 std::uint64_t own_pid_namespace();
+
+// That there is nothing to print, and where it was looked for.
+std::string sentence_of_none(const Usage &usage, const StateFolders &folders);
+
+// What print_tables prints, and on a terminal without UTF-8 printable ASCII.
+std::vector<std::string> lines_for_output(Usage usage);
 
 // The two tables on stdout, or a line on stderr where both are empty. False: stdout could not be written.
 bool print_tables(const Usage &usage, const StateFolders &folders);

@@ -1,11 +1,15 @@
 #include "cli/usage/top_frame.h"
 
 #include <algorithm>
-#include <set>
+#include <iterator>
 
 #include "cli/text_table.h"
 #include "cli/usage/device_lines.h"
 #include "cli/usage/frame_draft.h"
+#include "cli/usage/plain_names.h"
+#include "cli/usage/top_help.h"
+#include "cli/usage/top_parts.h"
+#include "cli/usage/top_title.h"
 #include "cli/usage/usage_tables.h"
 #include "config/values/quotes.h"
 
@@ -15,88 +19,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-constexpr std::size_t kGroupsFrom = 10;  // the fewest lines between title and keys with which groups are shown
-
-constexpr const char *kHelp[] = {
-    "Keys",
-    "  r u l k f a   sort by RESERVED USED LIMIT PEAK FAILS AGE",
-    "  p n d g c     sort by PID USER GPU GROUP COMMAND",
-    "                the same key again reverses",
-    "  /             show only what has a text in its command,",
-    "                program, user, group, container or PID;",
-    "                Enter keeps the filter, Esc clears it",
-    "  up down       scroll, as Page Up and Page Down",
-    "  space         pause, and go on",
-    "  q             quit",
-    "Bars: used, then reserved, of the limit or the device",
-    "RESERVED  held on the device, counted against limits",
-    "USED      held by the program, of that",
-    "PEAK      most that was RESERVED; PEAKUSED: most USED",
-    "FAILS     refused allocations",
-};
-
-std::size_t processes_in(const std::vector<ProcessRow> &rows) {
-  std::set<std::uint64_t> processes;
-  for (const ProcessRow &row : rows) {
-    processes.insert(row.identity);
-  }
-  return processes.size();
-}
-
-struct Totals {
-  std::size_t processes = 0, shown = 0;
-  std::uint64_t used = 0, reserved = 0, size = 0;  // size 0: that of a device is not known
-};
-
-Totals totals_of(const Usage &usage) {
-  Totals totals;
-  totals.processes = totals.shown = processes_in(usage.processes);
-  bool known = true;
-  for (const DeviceRow &device : usage.devices) {
-    totals.used += device.used;
-    totals.reserved += device.reserved;
-    totals.size += device.size;
-    known = known && device.size != 0;
-  }
-  totals.size = known ? totals.size : 0;
-  return totals;
-}
-
-std::string shown_filter(const TopState &state) {
-  return state.is_unicode ? readable(state.filter) : config::printable(state.filter);
-}
-
-// The longest that fits.
-std::string title_of(const Totals &totals, const Usage &usage, const TopState &state, std::size_t width) {
-  std::string what =
-      counted(totals.processes, "process on ", "processes on ") + counted(usage.devices.size(), "GPU", "GPUs");
-  if (!state.filter.empty()) {
-    what = std::to_string(totals.shown) + " of " + what + " with \"" + shown_filter(state) + "\"";
-  }
-  what += state.paused ? ", paused" : "";
-  const std::string figures =
-      std::string(", ") + short_bytes(totals.used) + " used, " + short_bytes(totals.reserved) + " reserved";
-  const std::string of = totals.size == 0 ? "" : std::string(" of ") + short_bytes(totals.size);
-  for (const std::string &each :
-       {std::string("ration top: ") + what + figures + of, what + figures + of, what + figures}) {
-    if (width_of(each) <= width) {
-      return each;
-    }
-  }
-  return what;
-}
-
-std::string key_line(const TopState &state, std::size_t width) {
-  if (state.is_typing) {
-    return std::string("/") + shown_filter(state) + "_  Enter keeps  Esc clears";
-  }
-  if (state.shows_help) {
-    return "any key: back  q quit";
-  }
-  const std::string keys = std::string("q quit  ? help  / filter  space ") + (state.paused ? "goes on" : "pauses");
-  const std::string all = keys + "  sort: r u l k f a p n d g c";
-  return width_of(all) <= width ? all : keys;
-}
+constexpr std::size_t kLinesOfSentence = 4;  // instead of processes
 
 // The first `height` of `lines`; where some are omitted, the last one counts them.
 Lines fit(Lines lines, std::size_t height) {
@@ -110,52 +33,38 @@ Lines fit(Lines lines, std::size_t height) {
   return lines;
 }
 
-// Without those of processes that are in no group: the devices' lines have them.
-std::vector<GroupRow> groups_of(const Usage &usage) {
-  std::vector<GroupRow> groups;
-  std::copy_if(usage.groups.begin(), usage.groups.end(), std::back_inserter(groups),
-               [](const GroupRow &row) { return row.kind != ledger::GroupKind::kNone; });
-  return groups;
+bool is_same_group(const GroupRow &a, const GroupRow &b) {
+  return a.kind == b.kind && a.name == b.name && a.user == b.user;
 }
 
-// How many lines each part gets. What one does not need, the next ones have.
-struct Parts {
-  std::size_t problems = 0, devices = 0, groups = 0, processes = 0;
-};
-
-Parts parts_for(const Usage &usage, std::size_t groups, std::size_t body) {
-  Parts parts;
-  const std::size_t rows = usage.processes.empty() ? 1 : usage.processes.size() + 1;
-  parts.problems = std::min(usage.problems.size(), body / 4);
-  std::size_t left = body - parts.problems;
-  parts.devices = std::min(usage.devices.size(), left * 2 / 5);
-  parts.groups = groups == 0 ? 0 : std::min(groups + 1, left / 4);
-  parts.groups = parts.groups < 2 || body < kGroupsFrom ? 0 : parts.groups;
-  left -= parts.devices + parts.groups;
-  parts.processes = std::min(rows, left);
-  left -= parts.processes;
-  const auto more_of = [&left](std::size_t &part, std::size_t wanted) {
-    const std::size_t more = std::min(left, wanted - std::min(wanted, part));
-    part += more;
-    left -= more;
+// What the filter leaves: groups of processes that are shown, and those that have its text in their name.
+bool is_shown(const GroupRow &group, const Usage &shown, std::string_view filter) {
+  ProcessRow named;
+  named.group_label = group.label;
+  const auto has_it = [&group](const ProcessRow &row) {
+    return (row.use.uuid == group.uuid || group.uuid.empty()) &&
+           std::any_of(row.groups.begin(), row.groups.end(),
+                       [&group](const GroupOfRow &each) { return each.kind == group.kind && each.name == group.name; });
   };
-  more_of(parts.devices, usage.devices.size());
-  more_of(parts.problems, usage.problems.size());
-  if (parts.groups != 0 || left >= 2) {
-    more_of(parts.groups, groups == 0 ? 0 : groups + 1);
-  }
-  return parts;
+  return matches(named, filter) || std::any_of(shown.processes.begin(), shown.processes.end(), has_it);
 }
 
-void add_devices(FrameDraft &draft, const Usage &usage, const TopState &state, std::size_t height) {
-  const DeviceLines lines(usage, state, draft.width());
-  const std::size_t shown = usage.devices.size() > height ? height - 1 : usage.devices.size();
-  for (std::size_t i = 0; i < shown; ++i) {
-    lines.add(draft, i);
+// Without those of processes that are in no group, which the devices' lines have, and without a group's idle devices:
+// of a group that is idle on all of them the first one stays.
+std::vector<GroupRow> groups_to_show(const Usage &usage, const std::string &filter) {
+  std::vector<GroupRow> groups;
+  for (const GroupRow &row : usage.groups) {
+    if (row.kind == ledger::GroupKind::kNone || (!filter.empty() && !is_shown(row, usage, filter))) {
+      continue;
+    }
+    const bool continues_group = !groups.empty() && is_same_group(groups.back(), row);
+    if (continues_group && groups.back().is_idle()) {
+      groups.back() = row;
+    } else if (!continues_group || !row.is_idle()) {
+      groups.push_back(row);
+    }
   }
-  if (shown < usage.devices.size()) {
-    draft.add(std::string("and ") + counted(usage.devices.size() - shown, "more GPU", "more GPUs"));
-  }
+  return groups;
 }
 
 // Colours the bars of a table's row, where that column is shown.
@@ -167,8 +76,13 @@ void mark_bars(FrameDraft &draft, const Table &table, const BarFigures &figures)
   }
 }
 
-void add_titles(FrameDraft &draft, const Table &table) {
-  draft.add(table.lines.front(), Style::kTitles);
+bool has_bars(const Table &table) {
+  return std::any_of(table.columns.begin(), table.columns.end(),
+                     [](const Table::Place &place) { return place.title == kBarTitle; });
+}
+
+void add_titles(FrameDraft &draft, const Table &table, const std::string &rows) {
+  draft.add(with_end(table.lines.front(), rows, draft.width()), Style::kTitles);
   for (const Table::Place &place : table.columns) {
     if (place.title.front() < 'A' || place.title.front() > 'Z') {  // has the mark
       draft.mark(place.begin, place.width, Style::kSorted);
@@ -176,119 +90,173 @@ void add_titles(FrameDraft &draft, const Table &table) {
   }
 }
 
-void add_groups(FrameDraft &draft, Usage usage, const TopState &state, std::size_t height) {
-  usage.groups = groups_of(usage);
-  const Table table = group_table(usage, {draft.width(), true, state.is_unicode, {}, false});
-  const Lines lines = fit(table.lines, height);
-  add_titles(draft, table);
-  for (std::size_t i = 1; i < lines.size(); ++i) {
-    draft.add(lines[i]);
-    const GroupRow &row = usage.groups[i - 1];
-    if (lines[i] == table.lines[i]) {
-      mark_bars(draft, table, {row.used, row.reserved, row.limit != ledger::kNoLimit ? row.limit : row.device_size});
-    }
-  }
+// What the frame is made of: the draft, and what is shown.
+class FrameParts {
+ public:
+  FrameParts(FrameDraft &draft, const Usage &usage, const TopState &state)
+      : draft_(draft), usage_(usage), state_(state) {}
+
+  // Those of the devices, as the title's end has them.
+  std::string add(std::size_t lines);
+
+ private:
+  ShownRows place(TopPart part, std::size_t all, std::size_t room);
+  std::string end_of(TopPart part, const ShownRows &rows) const;
+  void add_problems(std::size_t height);
+  std::string add_devices(std::size_t height);
+  void add_groups(std::size_t height);
+  void add_processes(std::size_t height);
+
+  FrameDraft &draft_;
+  const Usage &usage_;
+  const TopState &state_;
+};
+
+ShownRows FrameParts::place(TopPart part, std::size_t all, std::size_t room) {
+  const ShownRows rows = rows_shown(all, room, state_.first_of(part));
+  draft_.frame().last_first_rows[static_cast<std::size_t>(part)] = rows.last_first();
+  return rows;
 }
 
-void add_processes(FrameDraft &draft, Usage usage, const TopState &state, std::size_t height) {
-  if (height < 2) {
-    return;
-  }
-  std::vector<ProcessRow> &rows = usage.processes;
-  const std::size_t room = height - 1;
-  const std::size_t last_first = rows.size() > room ? rows.size() - room : 0;
-  const std::size_t first = std::min(state.first_row, last_first);
-  const Table table = process_table(usage, {draft.width(), true, state.is_unicode, state.sorted_by, state.is_reversed});
-  add_titles(draft, table);
-  const std::size_t shown = std::min(room, rows.size() - first);
-  for (std::size_t i = first; i < first + shown; ++i) {
-    const bool stands_for_more = i + 1 == first + shown && i + 1 < rows.size();
-    if (stands_for_more) {
-      draft.add(std::string("and ") + std::to_string(rows.size() - i) + " more");
-      continue;
-    }
-    draft.add(table.lines[i + 1]);
-    const auto of_row = [&](const DeviceRow &device) { return device.uuid == rows[i].use.uuid; };
-    const auto device = std::find_if(usage.devices.begin(), usage.devices.end(), of_row);
-    const std::uint64_t size = device == usage.devices.end() ? 0 : device->size;
-    mark_bars(
-        draft, table,
-        {rows[i].use.used, rows[i].use.reserved, rows[i].use.limit != ledger::kNoLimit ? rows[i].use.limit : size});
-  }
-  draft.frame().last_first_row = last_first;
+std::string FrameParts::end_of(TopPart part, const ShownRows &rows) const {
+  const bool is_chosen = part != TopPart::kProcesses && part == state_.scrolled;
+  return std::string(is_chosen && rows.count < rows.all ? "*" : "") + rows.text();
 }
 
-// Names as a terminal without UTF-8 can show them.
-void make_plain(Usage &usage) {
-  for (ProcessRow &row : usage.processes) {
-    for (std::string *each : {&row.program, &row.command, &row.user, &row.group_label, &row.here.container}) {
-      *each = config::printable(*each);
-    }
-  }
-  for (GroupRow &row : usage.groups) {
-    row.label = config::printable(row.label);
-    row.user = config::printable(row.user);
-  }
-}
-
-void add_body(FrameDraft &draft, const Usage &usage, const TopState &state, std::size_t body) {
-  if (state.shows_help) {
-    for (const char *line : kHelp) {
-      if (body > 0) {
-        draft.add(line);
-        --body;
-      }
-    }
-    return;
-  }
-  const Parts parts = parts_for(usage, groups_of(usage).size(), body);
+void FrameParts::add_problems(std::size_t height) {
   Lines problems;
-  for (const std::string &problem : usage.problems) {
+  for (const std::string &problem : usage_.problems) {
     problems.push_back(std::string("! ") + config::printable(problem));
   }
-  for (const std::string &line : fit(std::move(problems), parts.problems)) {
-    draft.add(line, Style::kWarning);
+  for (const std::string &line : fit(std::move(problems), height)) {
+    draft_.add(line, Style::kWarning);
   }
-  if (parts.devices != 0) {
-    add_devices(draft, usage, state, parts.devices);
+}
+
+std::string FrameParts::add_devices(std::size_t height) {
+  const ShownRows rows = place(TopPart::kDevices, usage_.devices.size(), height);
+  const DeviceLines lines(usage_, state_, draft_.width());
+  for (std::size_t i = rows.first; i < rows.first + rows.count; ++i) {
+    lines.add(draft_, i);
   }
-  if (parts.groups >= 2) {
-    add_groups(draft, usage, state, parts.groups);
+  return rows.count == rows.all ? "" : "GPUs " + end_of(TopPart::kDevices, rows);
+}
+
+void FrameParts::add_groups(std::size_t height) {
+  const ShownRows rows = place(TopPart::kGroups, usage_.groups.size(), height - std::min<std::size_t>(height, 1));
+  if (rows.count == 0) {
+    return;
   }
-  if (!usage.processes.empty()) {
-    add_processes(draft, usage, state, parts.processes);
-  } else if (parts.processes != 0) {
-    draft.add(state.filter.empty() ? "no process has requested device memory under ration here"
-                                   : "no process has that in its names");
+  const std::string end = end_of(TopPart::kGroups, rows);
+  TableLook look{draft_.width(), true, state_.is_unicode, {}, false};
+  Table table = group_table(usage_, look);
+  if (!end.empty() && width_of(table.lines.front()) + 1 + width_of(end) > look.width && look.width > end.size()) {
+    look.width -= end.size() + 1;  // rather a column less than a title cut
+    table = group_table(usage_, look);
   }
+  add_titles(draft_, table, end);
+  for (std::size_t i = rows.first; i < rows.first + rows.count; ++i) {
+    const GroupRow &row = usage_.groups[i];
+    draft_.add(table.lines[i + 1]);
+    mark_bars(draft_, table, {row.used, row.reserved, row.limit != ledger::kNoLimit ? row.limit : row.device_size});
+  }
+}
+
+void FrameParts::add_processes(std::size_t height) {
+  const ShownRows rows = place(TopPart::kProcesses, usage_.processes.size(), height - std::min<std::size_t>(height, 1));
+  if (rows.count == 0) {
+    return;
+  }
+  const std::string end = end_of(TopPart::kProcesses, rows);
+  TableLook look{draft_.width(), true, state_.is_unicode, state_.sorted_by, state_.is_reversed};
+  look.end = end.empty() ? 0 : end.size() + 1;
+  Table table = process_table(usage_, look);
+  if (!end.empty() && !has_bars(table)) {  // rather a title cut
+    look.end = 0;
+    table = process_table(usage_, look);
+  }
+  add_titles(draft_, table, end);
+  for (std::size_t i = rows.first; i < rows.first + rows.count; ++i) {
+    const ledger::DeviceUse &use = usage_.processes[i].use;
+    draft_.add(table.lines[i + 1]);
+    const auto of_row = [&](const DeviceRow &device) { return device.uuid == use.uuid; };
+    const auto device = std::find_if(usage_.devices.begin(), usage_.devices.end(), of_row);
+    const std::uint64_t size = device == usage_.devices.end() ? 0 : device->size;
+    mark_bars(draft_, table, {use.used, use.reserved, use.limit != ledger::kNoLimit ? use.limit : size});
+  }
+}
+
+std::string FrameParts::add(std::size_t lines) {
+  const auto of_table = [](std::size_t rows) { return rows == 0 ? 0 : rows + 1; };
+  TopParts wanted{usage_.problems.size(), usage_.devices.size(), of_table(usage_.groups.size()),
+                  of_table(usage_.processes.size())};
+  wanted.processes = wanted.processes == 0 ? kLinesOfSentence : wanted.processes;
+  const TopParts parts = parts_for(wanted, lines, state_.scrolled);
+  add_problems(parts.problems);
+  std::string devices = add_devices(parts.devices);
+  add_groups(parts.groups);
+  add_processes(parts.processes);
+  if (usage_.processes.empty() && parts.processes != 0) {
+    const std::string none = "no process has requested device memory under ration here";
+    const Lines sentence = wrapped(!state_.filter.empty()     ? "no process has that in its names"
+                                   : state_.looked_in.empty() ? none
+                                                              : none + "; " + state_.looked_in,
+                                   draft_.width());
+    for (std::size_t i = 0; i < std::min(sentence.size(), parts.processes); ++i) {
+      draft_.add(sentence[i]);
+    }
+  }
+  return devices;
+}
+
+std::string add_help(FrameDraft &draft, const TopState &state, std::size_t height) {
+  const Lines help = help_lines(state.is_unicode);
+  const ShownRows rows = rows_shown(help.size(), height, state.first_of(TopPart::kHelp));
+  draft.frame().last_first_rows[static_cast<std::size_t>(TopPart::kHelp)] = rows.last_first();
+  for (std::size_t i = rows.first; i < rows.first + rows.count; ++i) {
+    draft.add(help[i]);
+  }
+  return rows.text();
 }
 
 }  // namespace
 
 Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size_t width) {
-  Totals totals = totals_of(usage);
+  const Usage all = usage;
   if (!state.filter.empty()) {
     std::erase_if(usage.processes, [&](const ProcessRow &row) { return !matches(row, state.filter); });
-    totals.shown = processes_in(usage.processes);
   }
+  const TopTotals totals = totals_of_rows(usage);
+  usage.groups = groups_to_show(usage, state.filter);
   sort_rows(usage.processes, state.sorted_by, state.is_reversed);
   if (!state.is_unicode) {
     make_plain(usage);
   }
   FrameDraft draft(height, width);
-  if (height > 0) {
-    draft.add(title_of(totals, usage, state, width), Style::kStrong);
-  }
+  draft.add("", Style::kStrong);
+  std::string end, shown_help;
   if (height > 2) {
-    add_body(draft, usage, state, height - 2);
+    if (state.shows_help) {
+      shown_help = add_help(draft, state, height - 2);
+    } else {
+      end = FrameParts(draft, usage, state).add(height - 2);
+    }
   }
+  const std::size_t room = end.empty() ? width : width - std::min(width, width_of(end) + 1);
+  draft.frame().lines.front() = truncate(with_end(title_of(totals, all, state, room), end, width), width);
   while (draft.room() > 1) {
     draft.add("");
   }
   if (draft.room() > 0) {  // a screen of one line shows the figures, not the keys
-    draft.add(key_line(state, width), Style::kKeys);
+    draft.add(key_line(state, shown_help, width), Style::kKeys);
   }
   return draft.take();
+}
+
+void keep_on_screen(const Frame &frame, TopState &state) {
+  for (std::size_t part = 0; part < state.first_rows.size(); ++part) {
+    state.first_rows[part] = std::min(state.first_rows[part], frame.last_first_rows[part]);
+  }
 }
 
 }  // namespace ration::cli

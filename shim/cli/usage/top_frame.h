@@ -15,16 +15,21 @@ enum class Style { kTitles, kSorted, kKeys, kUsed, kReserved, kHistory, kWarning
 struct Frame {
   struct Span {
     std::size_t line = 0;
-    std::size_t begin = 0, width = 0;  // in characters; the width may reach beyond the line: all of the rest
+    std::size_t begin = 0, width = 0;  // in columns; the width may reach beyond the line: all of the rest
     Style style = Style::kStrong;
   };
 
   std::vector<std::string> lines;  // one for each line of the screen, none wider
   std::vector<Span> spans;         // later ones lie over earlier ones
-  std::size_t last_first_row = 0;  // with which the last process is shown
+  RowOfPart last_first_rows{};     // the first rows with which the last ones are shown
 };
 
 // Totals, devices, groups where they fit, processes, and the keys in the last line. The smallest screen is 1 x 1.
+// Where not all rows fit, the line above them ends in those that are shown, "4-9/12", with a '*' where Tab has chosen
+// this part for the arrow keys.
 Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size_t width);
+
+// So that a key which scrolls back acts at once, however often the one before was pressed.
+void keep_on_screen(const Frame &frame, TopState &state);
 
 }  // namespace ration::cli

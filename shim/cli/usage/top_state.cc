@@ -9,16 +9,6 @@ namespace {
 constexpr std::size_t kMostRemembered = 512;  // snapshots
 constexpr std::size_t kRowsOfPage = 10;
 
-struct Key {
-  char key;
-  SortKey sorts_by;
-};
-
-constexpr Key kSortKeys[] = {{'r', SortKey::kReserved}, {'u', SortKey::kUsed},     {'l', SortKey::kLimit},
-                             {'k', SortKey::kPeak},     {'f', SortKey::kFailures}, {'a', SortKey::kAge},
-                             {'p', SortKey::kPid},      {'n', SortKey::kUser},     {'d', SortKey::kGpu},
-                             {'g', SortKey::kGroup},    {'c', SortKey::kCommand}};
-
 bool type_into(std::string &text, int key) {
   if (key == kEraseKey) {
     while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xc0U) == 0x80U) {
@@ -27,6 +17,10 @@ bool type_into(std::string &text, int key) {
     if (!text.empty()) {
       text.pop_back();
     }
+    return true;
+  }
+  if (key == kEmptyKey) {
+    text.clear();
     return true;
   }
   if (key >= ' ' && key <= 0xff && key != 0x7f) {
@@ -42,14 +36,25 @@ void handle_typed(int key, TopState &state) {
   }
   state.is_typing = key != kEscapeKey && key != kEnterKey;
   if (type_into(state.filter, key)) {
-    state.first_row = 0;
+    state.first_rows = {};
   }
 }
 
-void scroll(int key, TopState &state) {
+// False: the key does not scroll.
+bool scroll(int key, TopPart part, TopState &state) {
+  if (key < kUpKey || key > kPageDownKey) {
+    return false;
+  }
+  std::size_t &first = state.first_rows[static_cast<std::size_t>(part)];
   const std::size_t by = key == kUpKey || key == kDownKey ? 1 : kRowsOfPage;
-  state.first_row =
-      key == kDownKey || key == kPageDownKey ? state.first_row + by : state.first_row - std::min(state.first_row, by);
+  first = key == kDownKey || key == kPageDownKey ? first + by : first - std::min(first, by);
+  return true;
+}
+
+TopPart part_after(TopPart part) {
+  return part == TopPart::kProcesses ? TopPart::kGroups
+         : part == TopPart::kGroups  ? TopPart::kDevices
+                                     : TopPart::kProcesses;
 }
 
 }  // namespace
@@ -80,11 +85,11 @@ void handle_key(int key, TopState &state) {
     return;
   }
   if (state.shows_help) {
-    state.shows_help = false;
+    state.shows_help = scroll(key, TopPart::kHelp, state);
     state.ended |= key == 'q';
     return;
   }
-  for (const Key &each : kSortKeys) {
+  for (const SortChoice &each : kSortChoices) {
     if (each.key == key) {
       state.is_reversed = each.sorts_by == state.sorted_by && !state.is_reversed;
       state.sorted_by = each.sorts_by;
@@ -93,11 +98,15 @@ void handle_key(int key, TopState &state) {
   if (key == kEscapeKey) {
     state.filter.clear();
   }
-  if (key >= kUpKey && key <= kPageDownKey) {
-    scroll(key, state);
+  if (key == kNextKey) {
+    state.scrolled = part_after(state.scrolled);
   }
+  scroll(key, state.scrolled, state);
   state.is_typing = key == '/';
-  state.shows_help = key == '?';
+  if (key == '?') {
+    state.shows_help = true;
+    state.first_rows[static_cast<std::size_t>(TopPart::kHelp)] = 0;
+  }
   state.paused ^= key == ' ';
   state.ended |= key == 'q';
 }

@@ -2,6 +2,7 @@
 // Layer: cli. Threads: values, pure functions.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -22,6 +23,10 @@ class UsageHistory {
   std::map<std::string, std::vector<std::uint64_t>> reserved_;
 };
 
+// The parts of a screen that scroll.
+enum class TopPart : std::size_t { kProcesses, kGroups, kDevices, kHelp };
+using RowOfPart = std::array<std::size_t, 4>;
+
 struct TopState {
   SortKey sorted_by = SortKey::kReserved;
   bool is_reversed = false;
@@ -30,21 +35,38 @@ struct TopState {
   bool shows_help = false;
   bool is_typing = false;  // the filter
   std::string filter;
-  std::size_t first_row = 0;  // of the processes that are shown
-  bool is_unicode = false;    // the terminal shows UTF-8; else frames are printable ASCII
+  TopPart scrolled = TopPart::kProcesses;  // by the arrow keys; never kHelp, which scrolls while it is shown
+  RowOfPart first_rows{};                  // that are shown of each part
+  bool is_unicode = false;                 // the terminal shows UTF-8; else frames are printable ASCII
+  std::string looked_in;                   // where processes were looked for; empty: not said
   UsageHistory history;
+
+  [[nodiscard]] std::size_t first_of(TopPart part) const { return first_rows[static_cast<std::size_t>(part)]; }
 };
 
 // Keys that are no characters, and those that terminals send in several ways.
 enum KeyCode : int {
   kEraseKey = 8,
+  kNextKey = 9,  // Tab
   kEnterKey = 10,
+  kEmptyKey = 0x15,  // Ctrl-U
   kEscapeKey = 27,
   kUpKey = 0x1000,
   kDownKey,
   kPageUpKey,
   kPageDownKey
 };
+
+struct SortChoice {
+  char key;
+  SortKey sorts_by;
+  const char *title;  // of the column
+};
+inline constexpr SortChoice kSortChoices[] = {
+    {'r', SortKey::kReserved, "RESERVED"}, {'u', SortKey::kUsed, "USED"},         {'l', SortKey::kLimit, "LIMIT"},
+    {'k', SortKey::kPeak, "PEAK"},         {'K', SortKey::kPeakUsed, "PEAKUSED"}, {'f', SortKey::kFailures, "FAILS"},
+    {'a', SortKey::kAge, "AGE"},           {'p', SortKey::kPid, "PID"},           {'n', SortKey::kUser, "USER"},
+    {'d', SortKey::kGpu, "GPU"},           {'g', SortKey::kGroup, "GROUP"},       {'c', SortKey::kCommand, "COMMAND"}};
 
 // Bytes of UTF-8 come one by one. Other keys are ignored.
 void handle_key(int key, TopState &state);

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "cli/usage/bars.h"
@@ -18,7 +19,8 @@ namespace {
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::size_t kShortUuid = 8;
 
-constexpr std::size_t kBarWidth = 12;
+constexpr std::size_t kLeastOfName = 8;
+constexpr std::string_view kTitleOfCommand = "COMMAND";
 constexpr std::size_t kPartOfCommand = 6;  // of the width, before other columns yield
 
 std::string after_mark(const std::string &uuid) {
@@ -38,17 +40,30 @@ struct Shown {
   std::optional<SortKey> key;
 };
 
-// The column that rows are sorted by is marked: largest or first at the top, or reversed.
+// Eight columns on a narrow screen, 32 in 200 columns. By the screen alone, so that bars do not jump as rows come and
+// go.
+std::size_t bar_width(std::size_t screen) {
+  constexpr std::size_t kWide = 100;
+  constexpr std::size_t kMost = 40;
+  return screen < kWide ? std::max<std::size_t>(8, screen / 8) : std::min(12 + (screen - kWide) / 5, kMost);
+}
+
+std::string mark_of(const TableLook &look) {
+  const bool is_falling = begins_with_largest(*look.sorted) != look.is_reversed;
+  return look.is_unicode ? (is_falling ? "\u25bc" : "\u25b2") : is_falling ? ">" : "<";
+}
+
+// The column that rows are sorted by is marked: by one sign where the largest is at the top, by another where it is at
+// the bottom.
 template <class Row>
 Table table_of_rows(std::vector<Shown<Row>> shown, const std::vector<Row> &rows, const TableLook &look) {
   std::vector<Column> columns;
   for (Shown<Row> &each : shown) {
     if (each.key && each.key == look.sorted) {
-      const char *const mark = look.is_unicode    ? (look.is_reversed ? "\u25b2" : "\u25bc")
-                               : look.is_reversed ? "<"
-                                                  : ">";
-      each.column.title.insert(0, mark);
-      each.column.fit = each.column.fit == Fit::kYields ? Fit::kKeeps : each.column.fit;
+      each.column.title = mark_of(look) + each.column.title;
+      each.column.fit = each.column.fit == Fit::kYields              ? Fit::kKeeps
+                        : each.column.fit == Fit::kShrinksThenYields ? Fit::kShrinks
+                                                                     : each.column.fit;
     }
     columns.push_back(each.column);
   }
@@ -60,6 +75,10 @@ Table table_of_rows(std::vector<Shown<Row>> shown, const std::vector<Row> &rows,
     }
   }
   return table_of(std::move(columns), std::move(cells), look.width);
+}
+
+Column name(const char *title, int rank) {
+  return {title, Align::kLeft, Fit::kShrinksThenYields, rank, kLeastOfName};
 }
 
 Column yielding(const char *title, int rank, Align align = Align::kRight) {
@@ -103,7 +122,8 @@ std::string GpuNames::digits_of(const std::string &uuid) const {
   return after_mark(uuid).substr(0, length_);
 }
 
-// Where not all fit, the figures of the pool go first, then peaks; who holds what on which device stays.
+// Where not all fit, the figures of the pool go first, then peaks, ages, failures and whose it is; which process holds
+// what on which device stays.
 Table process_table(const Usage &usage, const TableLook &look) {
   using Row = ProcessRow;
   const auto some = [&usage](auto has) { return std::any_of(usage.processes.begin(), usage.processes.end(), has); };
@@ -114,28 +134,24 @@ Table process_table(const Usage &usage, const TableLook &look) {
   }
   std::vector<Shown<Row>> shown = {
       {{"PID"}, [](const Row &row) { return std::to_string(row.shown_pid()); }, SortKey::kPid},
-      {{"USER", Align::kLeft, Fit::kShrinks, 0, 8},
-       [](const Row &row) { return row.user.empty() ? "-" : row.user; },
-       SortKey::kUser}};
+      {name("USER", 6), [](const Row &row) { return row.user.empty() ? "-" : row.user; }, SortKey::kUser}};
   if (some([](const Row &row) { return !row.here.container.empty(); })) {
     shown.push_back(
-        {{"CONTAINER", Align::kLeft, Fit::kShrinks, 0, 8},
+        {name("CONTAINER", 8),
          [](const Row &row) { return row.here.container.empty() ? "-" : config::printable(row.here.container); },
          {}});
   }
   if (some([](const Row &row) { return row.group_label != "-"; })) {
-    shown.push_back({{"GROUP", Align::kLeft, Fit::kShrinks, 0, 8},
-                     [](const Row &row) { return row.group_label; },
-                     SortKey::kGroup});
+    shown.push_back({name("GROUP", 7), [](const Row &row) { return row.group_label; }, SortKey::kGroup});
   }
   shown.insert(
       shown.end(),
       {{{"GPU", Align::kLeft}, [&gpus](const Row &row) { return gpus.of(row.use.uuid, row.gpu); }, SortKey::kGpu},
        {{"RESERVED"}, [](const Row &row) { return short_bytes(row.use.reserved); }, SortKey::kReserved},
        {{"USED"}, [](const Row &row) { return short_bytes(row.use.used); }, SortKey::kUsed},
-       {yielding("LIMIT", 9), [](const Row &row) { return short_bytes(row.use.limit); }, SortKey::kLimit},
-       {yielding("PEAK", 4), [](const Row &row) { return short_bytes(row.use.peak); }, SortKey::kPeak},
-       {yielding("PEAKUSED", 3), [](const Row &row) { return short_bytes(row.use.peak_used); }, {}}});
+       {yielding("LIMIT", 12), [](const Row &row) { return short_bytes(row.use.limit); }, SortKey::kLimit},
+       {yielding("PEAK", 3), [](const Row &row) { return short_bytes(row.use.peak); }, SortKey::kPeak},
+       {yielding("PEAKUSED", 2), [](const Row &row) { return short_bytes(row.use.peak_used); }, SortKey::kPeakUsed}});
   if (some([](const Row &row) { return row.use.stitching.granules != 0; })) {
     shown.push_back(
         {yielding("GRANULES", 0), [](const Row &row) { return std::to_string(row.use.stitching.granules); }, {}});
@@ -143,26 +159,28 @@ Table process_table(const Usage &usage, const TableLook &look) {
         {yielding("STITCHED", 1), [](const Row &row) { return std::to_string(row.use.stitching.blocks); }, {}});
   }
   if (some([](const Row &row) { return row.use.guarantee != 0; })) {
-    shown.push_back({yielding("GUARANTEE", 7), [](const Row &row) { return bytes_or_dash(row.use.guarantee); }, {}});
+    shown.push_back({yielding("GUARANTEE", 9), [](const Row &row) { return bytes_or_dash(row.use.guarantee); }, {}});
   }
   if (some([](const Row &row) { return row.use.waiting != 0; })) {
-    shown.push_back({yielding("WAITS", 8), [](const Row &row) { return bytes_or_dash(row.use.waiting); }, {}});
+    shown.push_back({yielding("WAITS", 10), [](const Row &row) { return bytes_or_dash(row.use.waiting); }, {}});
   }
   shown.push_back(
-      {yielding("FAILS", 6), [](const Row &row) { return std::to_string(row.failures()); }, SortKey::kFailures});
-  shown.push_back({yielding("AGE", 5),
+      {yielding("FAILS", 5), [](const Row &row) { return std::to_string(row.failures()); }, SortKey::kFailures});
+  shown.push_back({yielding("AGE", 4),
                    [&usage](const Row &row) { return short_age(row.start_unix_ns, usage.now_unix_ns); },
                    SortKey::kAge});
   if (look.has_bars) {
-    shown.push_back({yielding(kBarTitle, 2, Align::kLeft),
+    shown.push_back({yielding(kBarTitle, 11, Align::kLeft),
                      [&](const Row &row) {
                        const std::uint64_t whole =
                            row.use.limit != ledger::kNoLimit ? row.use.limit : sizes[row.use.uuid];
-                       return bar_of({row.use.used, row.use.reserved, whole}, kBarWidth, look.is_unicode);
+                       return bar_of({row.use.used, row.use.reserved, whole}, bar_width(look.width), look.is_unicode);
                      },
                      {}});
   }
-  shown.push_back({{"COMMAND", Align::kLeft, Fit::kShrinks, 0, look.width / kPartOfCommand},
+  const std::size_t least =
+      std::max(look.width / kPartOfCommand, look.end == 0 ? 0 : look.end + kTitleOfCommand.size());
+  shown.push_back({{std::string(kTitleOfCommand), Align::kLeft, Fit::kShrinks, 0, least},
                    [](const Row &row) { return row.shown_command(); },
                    SortKey::kCommand});
   return table_of_rows(std::move(shown), usage.processes, look);
@@ -174,26 +192,28 @@ Table group_table(const Usage &usage, const TableLook &look) {
   const GpuNames gpus(usage);
   std::vector<Shown<Row>> shown;
   if (some([](const Row &row) { return !row.user.empty(); })) {
-    shown.push_back({{"USER", Align::kLeft, Fit::kShrinks, 0, 8}, [](const Row &row) { return row.user; }, {}});
+    shown.push_back(
+        {{"USER", Align::kLeft, Fit::kShrinks, 0, kLeastOfName}, [](const Row &row) { return row.user; }, {}});
   }
-  shown.push_back({{"GROUP", Align::kLeft, Fit::kShrinks}, [](const Row &row) { return row.label; }, {}});
+  shown.push_back(
+      {{"GROUP", Align::kLeft, Fit::kShrinks, 0, kLeastOfName}, [](const Row &row) { return row.label; }, {}});
   shown.push_back({{"GPU", Align::kLeft}, [&gpus](const Row &row) { return gpus.of(row.uuid, row.gpu); }, {}});
   if (look.has_bars) {
-    shown.push_back({yielding(kBarTitle, 0, Align::kLeft),
+    shown.push_back({yielding(kBarTitle, 7, Align::kLeft),
                      [&look](const Row &row) {
                        const std::uint64_t whole = row.limit != ledger::kNoLimit ? row.limit : row.device_size;
-                       return bar_of({row.used, row.reserved, whole}, kBarWidth, look.is_unicode);
+                       return bar_of({row.used, row.reserved, whole}, bar_width(look.width), look.is_unicode);
                      },
                      {}});
   }
   shown.push_back({yielding("LIMIT", 5), [](const Row &row) { return short_bytes(row.limit); }, {}});
   shown.push_back({{"RESERVED"}, [](const Row &row) { return short_bytes(row.reserved); }, {}});
   if (some([](const Row &row) { return row.guaranteed != 0; })) {
-    shown.push_back({yielding("GUARANTEED", 1), [](const Row &row) { return bytes_or_dash(row.guaranteed); }, {}});
-    shown.push_back({yielding("CLAIMED", 2), [](const Row &row) { return short_bytes(row.claimed); }, {}});
+    shown.push_back({yielding("GUARANTEED", 2), [](const Row &row) { return bytes_or_dash(row.guaranteed); }, {}});
+    shown.push_back({yielding("CLAIMED", 3), [](const Row &row) { return short_bytes(row.claimed); }, {}});
   }
   shown.push_back({yielding("FREE", 6), [](const Row &row) { return short_bytes(row.free()); }, {}});
-  shown.push_back({yielding("PROCESSES", 3), [](const Row &row) { return std::to_string(row.processes); }, {}});
+  shown.push_back({yielding("PROCESSES", 1), [](const Row &row) { return std::to_string(row.processes); }, {}});
   if (some([](const Row &row) { return row.waiting != 0; })) {
     shown.push_back({yielding("WAITING", 4), [](const Row &row) { return std::to_string(row.waiting); }, {}});
   }
@@ -205,12 +225,14 @@ std::vector<std::string> both_tables(const Usage &usage, std::size_t width) {
   if (!usage.processes.empty()) {
     lines = process_table(usage, {width}).lines;
   }
-  if (!usage.groups.empty()) {
+  Usage groups = usage;
+  std::erase_if(groups.groups, [](const GroupRow &row) { return row.kind == ledger::GroupKind::kNone; });
+  if (!groups.groups.empty()) {
     if (!lines.empty()) {
       lines.emplace_back();
     }
-    const std::vector<std::string> groups = group_table(usage, {width}).lines;
-    lines.insert(lines.end(), groups.begin(), groups.end());
+    const std::vector<std::string> of_groups = group_table(groups, {width}).lines;
+    lines.insert(lines.end(), of_groups.begin(), of_groups.end());
   }
   return lines;
 }

@@ -37,6 +37,7 @@ struct TableLook {
   bool is_unicode = false;             // bars and marks
   std::optional<SortKey> sorted = {};  // its column is marked, and never omitted
   bool is_reversed = false;
+  std::size_t end = 0;  // columns that stay free behind the last title, of processes
 };
 
 inline constexpr const char *kBarTitle = "MEMORY";
@@ -46,7 +47,7 @@ inline constexpr const char *kBarTitle = "MEMORY";
 Table process_table(const Usage &usage, const TableLook &look);
 Table group_table(const Usage &usage, const TableLook &look);
 
-// Processes, an empty line, groups; a table without rows is omitted.
+// Processes, an empty line, groups; a table without rows is omitted. Processes without a group are no group.
 std::vector<std::string> both_tables(const Usage &usage, std::size_t width);
 
 }  // namespace ration::cli

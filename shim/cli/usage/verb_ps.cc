@@ -2,8 +2,10 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <ctime>
 #include <iostream>
 #include <map>
 
@@ -12,6 +14,7 @@
 #include "cli/text_table.h"
 #include "cli/usage/prometheus_text.h"
 #include "cli/usage/snapshot.h"
+#include "cli/usage/terminal_type.h"
 #include "cli/usage/usage_json.h"
 #include "cli/usage/whole_file.h"
 #include "cli/verbs.h"
@@ -30,17 +33,55 @@ bool goes_on_after(double seconds) {
   return poll(&out, 1, static_cast<int>(seconds * 1000)) == 0;
 }
 
+// Of this place, "2026-01-31 12:00:00".
+std::string time_of(const Usage &usage) {
+  const auto seconds = static_cast<std::time_t>(usage.now_unix_ns / 1'000'000'000);
+  std::tm parts{};
+  char text[32] = "";
+  localtime_r(&seconds, &parts);
+  std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts);
+  return text;
+}
+
+// Redraws the terminal: the first lines, so that time and titles stay on it.
+bool redraw(const Usage &usage, const StateFolders &folders) {
+  std::vector<std::string> lines = lines_for_output(usage);
+  if (lines.empty() && usage.problems.empty()) {
+    lines = wrapped(sentence_of_none(usage, folders), output_width());
+  }
+  for (const std::string &problem : usage.problems) {
+    lines.insert(lines.begin(), truncate("! " + config::printable(problem), output_width()));
+  }
+  lines.insert(lines.begin(), truncate(time_of(usage), output_width()));
+  const std::size_t height = std::max<std::size_t>(output_height(), 3) - 1;  // the cursor's line stays free
+  if (lines.size() > height) {
+    const std::size_t omitted = lines.size() - height + 1;
+    lines.resize(height - 1);
+    lines.push_back(truncate("and " + counted(omitted, "more line", "more lines"), output_width()));
+  }
+  std::cout << "\x1b[H\x1b[2J";
+  for (const std::string &line : lines) {
+    std::cout << line << '\n';
+  }
+  return flush_stdout();
+}
+
 // Until a signal ends it.
 int watch_tables(const StateFolders &folders, double seconds) {
   std::signal(SIGPIPE, SIG_IGN);
+  const bool redraws = isatty(STDOUT_FILENO) == 1 && terminal_has_cursor();
   std::vector<std::string> logged;
   for (bool is_first = true;; is_first = false) {
-    std::cout << (is_first ? "" : "\n");
     const Usage usage = take_snapshot(folders);
-    log_problems(usage, logged);
+    if (!redraws) {
+      std::cout << (is_first ? "" : "\n") << time_of(usage) << '\n';
+    }
     errno = 0;
-    if (!print_tables(usage, folders)) {
+    if (!(redraws ? redraw(usage, folders) : print_tables(usage, folders))) {
       return errno == EPIPE ? 0 : kOurError;
+    }
+    if (!redraws) {
+      log_problems(usage, logged);
     }
     if (!goes_on_after(seconds)) {
       return 0;
@@ -72,7 +113,7 @@ int run_verb(const PsRequest &request) {
     log_line("ps: --watch takes seconds from 0.1 to 86400");
     return kUsageError;
   }
-  const StateFolders folders{state_folder(), request.all};
+  const StateFolders folders = state_folders(request.all);
   if (folders.own.empty()) {
     return kOurError;
   }

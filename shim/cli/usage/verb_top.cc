@@ -58,12 +58,13 @@ int end_by(int signal) {
 int live(const StateFolders &folders, Clock::duration interval, Screen &screen, int &ended_by) {
   TopState state;
   state.is_unicode = screen.is_unicode();
+  state.looked_in = where_looked(folders);
   Usage usage = take_snapshot(folders);
   state.history.add(usage);
   auto due = Clock::now() + interval;
   while (!state.ended) {
     const Frame frame = frame_of(usage, state, screen.height(), screen.width());
-    state.first_row = std::min(state.first_row, frame.last_first_row);
+    keep_on_screen(frame, state);
     screen.show(frame);
     const Screen::Input input = screen.wait(state.paused ? -1 : milliseconds_until(due));
     switch (input.event) {
@@ -137,7 +138,7 @@ int run_verb(const TopRequest &request) {
     log_line("top: --interval takes seconds from 0.1 to 86400");
     return kUsageError;
   }
-  const StateFolders folders{state_folder(), request.all};
+  const StateFolders folders = state_folders(request.all);
   if (folders.own.empty()) {
     return kOurError;
   }

@@ -13,16 +13,17 @@ _PACKAGES = {"site-packages", "dist-packages", "ctypes", "ration_gpu"}
 
 
 def size(count: int) -> str:
-    """Bytes, as Ration writes them where they count: "6.39GiB (6871947673 bytes)"; truncated, with three digits from a GiB on."""
+    """Bytes, as Ration writes them where they count: "6.40GiB (6871947673 bytes)"; to the nearest, with three digits from a GiB on."""
     exact = f"{count} byte{'' if count == 1 else 's'}"
     if count < 1 << 10:
         return exact
-    if count < 1 << 30:
-        return f"{count >> 20}MiB ({exact})" if count >= 1 << 20 else f"{count >> 10}KiB ({exact})"
-    whole, rest = divmod(count, 1 << 30)
-    decimals = max(0, 3 - len(str(whole)))
-    fraction = f".{rest * 10**decimals >> 30:0{decimals}}" if decimals else ""
-    return f"{whole}{fraction}GiB ({exact})"
+    for shift, unit in ((10, "KiB"), (20, "MiB")):
+        if (whole := (count + (1 << shift - 1)) >> shift) < 1024:
+            return f"{whole}{unit} ({exact})"
+    parts = [(count * 10**decimals + (1 << 29)) >> 30 for decimals in (2, 1, 0)]
+    decimals = 2 if parts[0] < 1000 else 1 if parts[1] < 1000 else 0
+    digits = str(parts[2 - decimals])
+    return f"{digits[:-decimals]}.{digits[-decimals:]}GiB ({exact})" if decimals else f"{digits}GiB ({exact})"
 
 
 @dataclasses.dataclass(frozen=True)

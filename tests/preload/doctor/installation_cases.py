@@ -100,18 +100,18 @@ def with_variables(name, *words, **settings):
 
 def driver_limit(_):
     answer = doctor(CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="0=1G", RATION_LIMIT="2GiB", LD_PRELOAD=LIBRARY)
-    answer.expect("device_driver_limit", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G: of device 0 1,024 MiB hold, less than the 2,048 MiB")
+    answer.expect("device_driver_limit", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=1G: of device 0 1.00GiB hold, less than the 2.00GiB")
     device, = answer.of("device")
-    expect_that(device, "limit 1,024 MiB" in device["what"])
+    expect_that(device, "limit 1.00GiB" in device["what"])
     for limit, value in (("2GiB", "0=4G"), (None, "0=1G"), ("2GiB", "rubbish")):
         expect(f"{value} beside {limit}", doctor(CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=value, RATION_LIMIT=limit).of("device_driver_limit"), [])
 
 
 def smaller_than_limit(_):
-    doctor(RATION_LIMIT="20GiB").expect("device_smaller_than_limit", "RATION_LIMIT=20GiB is more than device 0 has, 8,192 MiB")
+    doctor(RATION_LIMIT="20GiB").expect("device_smaller_than_limit", "RATION_LIMIT=20GiB is more than device 0 has, 8.00GiB")
     expect("a share", doctor(RATION_LIMIT="100%").of("device_smaller_than_limit"), [])
     device, = doctor(RATION_GROUP="lab", RATION_GROUP_LIMIT="3GiB").of("device")
-    expect_that(device, "limit of group lab 3,072 MiB" in device["what"])
+    expect_that(device, "limit of group lab 3.00GiB" in device["what"])
 
 
 def without_device(_):

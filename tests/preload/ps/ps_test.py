@@ -11,6 +11,7 @@ import stat
 import subprocess
 
 from members import FIRST, RATION, SECOND, TREE, Background, Member, environment, ration
+from terminal import Terminal
 from harness import GIB, HANG, MIB, PROGRAMS, Failure, expect, expect_that, main
 
 USAGE_ERRORS = [("ps", "--no-such-option"), ("ps", "word"), ("ps", "--json", "--prometheus"), ("ps", "--textfile"),
@@ -40,7 +41,7 @@ def no_processes(folder):
         done = ration(place, "ps")
         expect("stdout", done.stdout, "")
         expect("lines on stderr", len(done.stderr.splitlines()), 1)
-        expect_that(done.stderr, str(place) in done.stderr)
+        expect_that(done.stderr, f"there is no folder {place}, which RATION_STATE_DIR" in done.stderr if place != folder else f"looked in {place}" in done.stderr)
         empty = ration(place, "ps", "--json")
         expect("stderr", empty.stderr, "")
         expect("object", [json.loads(empty.stdout)[key] for key in ("schema", "processes", "groups", "problems")],
@@ -72,8 +73,7 @@ def tables(folder):
                                               "8.00GiB", "1.00GiB", "768MiB", "1"])
     expect("groups", lines[3:], [[], "GROUP GPU LIMIT RESERVED FREE PROCESSES".split(),
                                  ["nightly", "1f2e3d4c", "12.0GiB", "1.00GiB", "11.0GiB", "1"],
-                                 ["tree:01234567", "1f2e3d4c", "12.0GiB", "1.00GiB", "11.0GiB", "1"],
-                                 ["-", "99887766", "-", "2.00GiB", "-", "1"]])
+                                 ["tree:01234567", "1f2e3d4c", "12.0GiB", "1.00GiB", "11.0GiB", "1"]])  # no group is none
     without_age = [re.sub(r"\s\d+[smhd]\s", " ", text) for text in (done.stdout, once.stdout, piped.stdout)]
     expect("top --once", without_age[1], without_age[0])
     expect("top without a terminal", without_age[2], without_age[0])
@@ -185,8 +185,11 @@ def killed_process(folder):
     member.process.stdout.close()
 
 
+STAMP = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\n")
+
+
 class Watch:
-    """`ration ps --watch`; `tables()` is the next lines up to an empty one after a table of groups."""
+    """`ration ps --watch`, line by line."""
 
     def __init__(self, folder, *arguments):
         self.process = subprocess.Popen([RATION, "ps", *arguments], env=environment(folder), stdin=subprocess.DEVNULL,
@@ -207,11 +210,12 @@ class Watch:
 
 
 def watched(folder):
-    """The tables again and again, an empty line between; it ends by a signal, or when the reader has gone."""
+    """The tables again and again, the time before and an empty line between; it ends by a signal, or when the reader has gone."""
     with Member(state(folder), "0", f"{FIRST}={GIB}", "named=nightly") as member:
         with Watch(state(folder), "--watch=0.1") as watch:
             for _ in range(3):
-                seen = [watch.line() for _ in range(6)]
+                stamp, *seen = [watch.line() for _ in range(7)]
+                expect_that(f"the time: {stamp}", STAMP.fullmatch(stamp))
                 expect("titles", [seen[0].split()[0], seen[3].split()[0]], ["PID", "GROUP"])
                 expect("process", seen[1].split()[0], str(member.pid))
                 expect("empty lines", [seen[2], seen[5]], ["\n", "\n"])
@@ -219,12 +223,49 @@ def watched(folder):
             watch.process.send_signal(signal.SIGINT)
             expect("status", watch.process.wait(HANG), -signal.SIGINT)
         with Watch(state(folder), "--watch", "0.1") as watch:
-            expect("titles", watch.line().split()[0], "PID")
+            expect("titles", [watch.line() and watch.line().split()[0]], ["PID"])
             watch.process.stdout.close()
             expect("status once the reader has gone", watch.process.wait(HANG), 0)
             expect("stderr", watch.process.stderr.read(), "")
         with Watch(state(folder), "--watch") as watch:  # each 2 seconds
-            expect("titles", watch.line().split()[0], "PID")
+            expect("titles", [watch.line() and watch.line().split()[0]], ["PID"])
+
+
+def on_a_terminal(folder):
+    """Names are as wide as the terminal shows them, and printable ASCII where its locale is not of UTF-8."""
+    name = pathlib.Path(folder) / "\u65e5\u672c\u8a9e\u306e\u30d7\u30ed\u30b0\u30e9\u30e0\u306e\u540d\u524d"
+    shutil.copy(PROGRAMS / "member", name)
+    with Background([name, "0", f"{FIRST}={GIB}", "none"], environment(state(folder))):
+        for locale, shown in (("C.UTF-8", "\u65e5\u672c\u8a9e"), ("C", "\\xe6\\x97")):
+            with Terminal(state(folder), verb="ps", columns=100, LC_ALL=locale) as terminal:
+                lines = terminal.await_shown(shown)
+                expect_that(f"the line ends at the edge: {lines}", lines[1].endswith("+") and lines[2] == "")
+                terminal.process.wait(HANG)
+
+
+def redrawn(folder):
+    """On a terminal `--watch` keeps time and titles on the screen."""
+    devices = [f"GPU-{number:08x}-0000-0000-0000-000000000000={(number + 1) * GIB // 4}" for number in range(20)]
+    with Terminal(state(folder), "--watch=0.1", verb="ps", lines=10) as terminal:
+        terminal.await_shown("no process runs under ration here")
+        with Member(state(folder), "0", *devices, "none"):
+            lines = terminal.await_shown("and 14 more lines")
+            expect_that(f"the time in {lines}", STAMP.fullmatch(lines[0] + "\n"))
+            expect("titles", lines[1].split()[0], "PID")
+        terminal.await_shown("no process runs under ration here")
+        terminal.await_gone("PID")
+
+
+def of_a_simulated_machine(folder):
+    """Within `ration run --sim` devices have the numbers of that machine, whatever the program may see."""
+    command = (f"for device in 2 0; do CUDA_VISIBLE_DEVICES=$device {PROGRAMS / 'holder'} 1 {GIB} {64 * GIB} <{folder}/hold >{folder}/said$device & done;"
+               f"exec 3>{folder}/hold; for device in 2 0; do until grep -qs ready {folder}/said$device; do :; done; done;"
+               f"CUDA_VISIBLE_DEVICES=2 {RATION} ps --json")
+    os.mkfifo(f"{folder}/hold")
+    done = ration(state(folder), "run", "-q", "--sim", "3x16GiB", "--mode", "direct", "--", "sh", "-c", command)
+    seen = json.loads(done.stdout)
+    expect("devices", [each["gpu_index"] for each in seen["devices"]], [0, 2])
+    expect("processes", sorted(each["gpu_index"] for each in seen["processes"]), [0, 2])
 
 
 def free_user():
@@ -310,5 +351,6 @@ def a_full_disk(folder):
 main({"no processes": no_processes, "usage errors": usage_errors, "tables": tables,
       "a tree with a guarantee": a_tree_with_a_guarantee, "json": as_json, "metrics": as_metrics,
       "no folder for the metrics": no_such_folder, "a damaged group": a_damaged_group, "an unusable folder": an_unusable_folder,
-      "a killed process": killed_process, "watched": watched, "all users": all_users,
+      "a killed process": killed_process, "watched": watched, "on a terminal": on_a_terminal, "redrawn": redrawn,
+      "of a simulated machine": of_a_simulated_machine, "all users": all_users,
       "a folder in another's name": a_folder_in_anothers_name, "a full disk": a_full_disk})

@@ -1,11 +1,12 @@
 """What a terminal of type xterm shows: the part of its language that ncurses writes."""
 import re
+import unicodedata
 
 SEQUENCE = re.compile(rb"\x1b\[([?>!]?)([\d;]*)([@-~])|\x1b([()])(.)|\x1b([=>78M])|([\x00-\x1a\x1c-\x1f\x7f])|([^\x00-\x1f\x7f]+)", re.S)
 
 
 class Screen:
-    """Characters of one column each. A sequence that it does not know is an error, so that no test passes by mistake."""
+    """Characters of one column, or of two: then the second cell is empty. A sequence that it does not know is an error, so that no test passes by mistake."""
 
     def __init__(self, lines, columns):
         self.rest = b""
@@ -16,6 +17,7 @@ class Screen:
         self.lines, self.columns = lines, columns
         self.cells = [[" "] * columns for _ in range(lines)]
         self.line = self.column = 0
+        self.region = 0, lines - 1  # that scrolls
         self.last = " "
         self.colour = None
 
@@ -42,22 +44,43 @@ class Screen:
             self.write(found.group(8).decode())
         elif found.group(7):
             self.control(found.group(7))
+        elif found.group(6) == b"M":
+            if self.line == self.region[0]:
+                self.scroll(-1)
+            else:
+                self.line = max(self.line - 1, 0)
         elif found.group(3) and not found.group(1):
             self.sequence(found.group(3).decode(), [int(number or 0) for number in found.group(2).split(b";")])
 
     def write(self, text):
         for character in text:
-            if self.column == self.columns:
-                self.line, self.column = min(self.line + 1, self.lines - 1), 0
-            self.cells[self.line][self.column] = self.last = character
-            self.column += 1
+            width = 2 if unicodedata.east_asian_width(character) in "WF" else 1
+            if self.column + width > self.columns:
+                self.next_line()
+                self.column = 0
+            self.cells[self.line][self.column:self.column + width] = [character, ""][:width]
+            self.last = character
+            self.column += width
             self.colours.add(self.colour)
+
+    def next_line(self):
+        if self.line == self.region[1]:
+            self.scroll(1)
+        else:
+            self.line = min(self.line + 1, self.lines - 1)
+
+    def scroll(self, count):
+        """Up; down where it is negative."""
+        top, bottom = self.region
+        rows = self.cells[top:bottom + 1]
+        new = [[" "] * self.columns for _ in range(min(abs(count), len(rows)))]
+        self.cells[top:bottom + 1] = rows[len(new):] + new if count > 0 else (new + rows)[:len(rows)]
 
     def control(self, byte):
         if byte == b"\r":
             self.column = 0
         elif byte == b"\n":
-            self.line = min(self.line + 1, self.lines - 1)
+            self.next_line()
         elif byte == b"\b":
             self.column = max(self.column - 1, 0)
         elif byte == b"\t":
@@ -100,11 +123,16 @@ class Screen:
             rows = self.cells[self.line:]
             new = [[" "] * self.columns for _ in range(min(count, len(rows)))]
             self.cells[self.line:] = (new + rows)[:len(rows)] if kind == "L" else rows[len(new):] + new
+        elif kind in "ST":
+            self.scroll(count if kind == "S" else -count)
+        elif kind == "r":
+            self.region = count - 1, (numbers[1] if len(numbers) > 1 and numbers[1] else self.lines) - 1
+            self.line = self.column = 0
         elif kind == "m":
             for number in numbers:
                 if number == 0 or number == 39:
                     self.colour = None
                 elif 30 <= number <= 37:
                     self.colour = number
-        elif kind not in "hlrtnc":
+        elif kind not in "hltnc":
             raise ValueError(f"sequence of {kind!r} with {numbers}")

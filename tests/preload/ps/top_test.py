@@ -1,101 +1,17 @@
 #!/usr/bin/env python3
 """`ration top`: what it shows on a terminal, its keys, that it always restores the terminal, and its JSON stream."""
-import fcntl
 import json
 import os
 import pathlib
-import pty
-import select
 import signal
-import struct
 import subprocess
 import termios
 
 from members import FIRST, RATION, SECOND, Member, environment
-from screen import Screen
-from harness import GIB, HANG, Failure, expect, expect_that, main
+from terminal import Terminal
+from harness import GIB, HANG, expect, expect_that, main
 
 FOOTER = b"q quit"
-LEAVES_FULL_SCREEN = b"\x1b[?1049l"
-SHOWS_CURSOR = b"\x1b[?25h"
-
-
-class Terminal:
-    """`ration top` in a terminal of its own; its output is collected in `shown`."""
-
-    def __init__(self, state, *arguments, lines=24, columns=80, **settings):
-        self.shown = b""
-        self.screen = Screen(lines, columns)
-        self.ours, self.theirs = pty.openpty()
-        self.resize(lines, columns)
-        self.before = termios.tcgetattr(self.theirs)
-        self.process = subprocess.Popen([RATION, "top", *arguments], env=environment(state) | {"LC_ALL": "C"} | settings, stdin=self.theirs,
-                                        stdout=self.theirs, stderr=subprocess.PIPE, start_new_session=True,
-                                        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self.process.stderr.close()
-        os.close(self.ours)
-        os.close(self.theirs)
-
-    def resize(self, lines, columns):
-        self.screen.resize(lines, columns)
-        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-
-    def read(self, timeout):
-        if not select.select([self.ours], [], [], timeout)[0]:
-            return b""
-        some = os.read(self.ours, 65536)
-        self.shown += some
-        self.screen.feed(some)
-        return some
-
-    def await_screen(self, what, holds):
-        """Waits until what is on the screen fulfils a condition; returns its lines."""
-        while not holds(self.screen.text()):
-            if not self.read(HANG):
-                raise Failure(f"not on the screen: {what}; it shows\n{self.screen.text()}")
-        return self.screen.text().split("\n")
-
-    def await_shown(self, *texts):
-        return self.await_screen(texts, lambda screen: all(text in screen for text in texts))
-
-    def await_order(self, pids, *texts):
-        """Rows of these processes, in this order, and the texts."""
-        def holds(screen):
-            rows = [line.split()[0] for line in screen.split("\n")[1:] if line.strip()]
-            return [int(word) for word in rows if word.isdigit()] == pids and all(text in screen for text in texts)
-        return self.await_screen((pids, *texts), holds)
-
-    def await_gone(self, *texts):
-        return self.await_screen(f"without {texts}", lambda screen: not any(text in screen for text in texts))
-
-    def await_text(self, text):
-        """Waits until `text` is shown after all text that was awaited before."""
-        while text not in self.shown:
-            if not self.read(HANG):
-                raise Failure(f"{text!r} is not shown; so far: {self.shown!r}")
-        self.shown = self.shown[self.shown.index(text) + len(text):]
-
-    def type(self, keys):
-        os.write(self.ours, keys)
-
-    def expect_end(self, status):
-        while self.process.poll() is None:
-            self.read(0.02)
-        while self.read(0):
-            pass
-        expect("stderr", self.process.stderr.read(), b"")
-        expect("status", self.process.returncode, status)
-        expect("the terminal's modes", termios.tcgetattr(self.theirs), self.before)
-        expect_that(f"the screen is not restored: {self.shown!r}",
-                    LEAVES_FULL_SCREEN in self.shown and SHOWS_CURSOR in self.shown)
 
 
 def member(folder):
@@ -130,10 +46,10 @@ def processes_come_and_go(folder):
     """A process appears and disappears without a key press, within an interval."""
     state = pathlib.Path(folder) / "state"
     with Terminal(state, "--interval", "0.1") as terminal:
-        terminal.await_shown("0 processes on 0 GPUs", "no process has requested")
+        terminal.await_shown("0 processes on 0 GPUs", "no process has requested device memory under ration here;", "there is no folder\n")
         with member(folder) as process:
-            lines = terminal.await_order([process.pid], "1 process on 1 GPU, 512MiB used, 1.00GiB reserved of 16.0GiB", "member 0 GPU")
-            expect("device", lines[1], "GPU 1f2e3d4c [#=                      ] 512MiB used, 1.00GiB reserved of 16.0GiB")
+            lines = terminal.await_order([process.pid], "1 process on 1 GPU, 512MiB used, 1.00GiB reserved of 16.0GiB", "member 0 ")
+            expect("device", lines[1], "GPU 1f2e3d4c [#-                      ] 512MiB used, 1.00GiB reserved of 16.0GiB")
             expect("group", lines[3].split()[0], "nightly")
             expect("process", lines[5].split()[0], str(process.pid))
         terminal.await_shown("no process has requested")
@@ -156,17 +72,19 @@ def keys(folder):
         terminal.type(b"r")
         terminal.await_order(ways[::-1], "<RESERVED")
         terminal.type(b"p")
-        terminal.await_order(sorted(ways), ">PID")
+        terminal.await_order(sorted(ways), "<PID")
         terminal.type(b"p")
-        terminal.await_order(sorted(ways)[::-1], "<PID")
+        terminal.await_order(sorted(ways)[::-1], ">PID")
         terminal.type(b"g")
-        terminal.await_order(ways, ">GROUP")
+        terminal.await_order(ways, "<GROUP")
         terminal.type(b"/")
+        terminal.await_shown("/_  Enter keeps")
+        terminal.type(b"abc\x15")
         terminal.await_shown("/_  Enter keeps")
         terminal.type(b"OTHq")
         terminal.await_shown("/OTHq_", "no process has that in its names")
         terminal.type(b"\x7f\r")
-        terminal.await_order([second.pid], '1 of 2 processes on 2 GPUs with "OTH"', "q quit")
+        terminal.await_order([second.pid], '1 of 2 processes with "OTH", 512MiB of 1.50GiB used', "q quit")
         terminal.type(b"\x1b")
         terminal.await_order(ways, "2 processes on 2 GPUs,")
         terminal.type(b"?")
@@ -178,13 +96,13 @@ def keys(folder):
         first.stdin.close()
         first.wait(HANG)
         terminal.type(b"c")
-        terminal.await_order(ways, ">COMMAND")  # one is dead
+        terminal.await_order(ways, "<COMMAND")  # one is dead
         terminal.type(b" ")
         terminal.await_order([second.pid], "1 process on")
         terminal.await_gone("paused")
         terminal.type(b"\x1b[B\x1bOB")  # arrows: no Esc, and no letters
         terminal.type(b"/x\x1b")
-        terminal.await_order([second.pid], ">COMMAND", "q quit")
+        terminal.await_order([second.pid], "<COMMAND", "q quit")
         terminal.type(b"q")
         terminal.expect_end(0)
 
@@ -194,11 +112,13 @@ def many_rows(folder):
     state = pathlib.Path(folder) / "state"
     devices = [f"GPU-{number:08x}-0000-0000-0000-000000000000={(number + 1) * GIB // 4}" for number in range(20)]
     with Member(state, "0", *devices, "none"), Terminal(state, "--interval", "0.1", lines=24) as terminal:
-        terminal.await_shown("more GPUs", "more\n", "5.00GiB")
+        terminal.await_shown("GPUs 1-8/20", " 1-13/20", "5.00GiB")
         terminal.type(b"\x1b[6~" * 3)
-        terminal.await_screen("the smallest", lambda screen: " 256MiB  128MiB" in screen and " more\n" not in screen)
+        terminal.await_shown(" 8-20/20", " 256MiB  128MiB")
         terminal.type(b"\x1b[5~" * 3)
-        terminal.await_shown("5.00GiB", "more\n")
+        terminal.await_shown(" 1-13/20", "5.00GiB")
+        terminal.type(b"\t\t\x1b[6~\x1b[6~")  # past the groups, of which there are none
+        terminal.await_shown("GPUs *", "/20", "GPU 00000013")
         terminal.type(b"q")
         terminal.expect_end(0)
 
@@ -210,7 +130,7 @@ def colours(folder):
                                   ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "vt100"}, False)):
         with Member(pathlib.Path(folder) / "state", "0", f"{FIRST}={8 * GIB}", "none"), \
              Terminal(pathlib.Path(folder) / "state", **settings) as terminal:
-            screens.append(terminal.await_shown("[#####======  ", "q quit")[1])
+            screens.append(terminal.await_shown("[######=====-  ", "q quit")[1])
             terminal.type(b"q")
             terminal.process.wait(HANG)
             while terminal.read(0):
@@ -222,7 +142,7 @@ def colours(folder):
 def characters(folder):
     """Blocks where the locale is of UTF-8, else ASCII."""
     with Member(pathlib.Path(folder) / "state", "0", f"{FIRST}={8 * GIB}", "none"):
-        for locale, bar in (("C.UTF-8", "[\u2588\u2588\u2588\u2588\u2588\u2592\u2592\u2592\u2592\u2592\u2592  "), ("C", "[#####======  ")):
+        for locale, bar in (("C.UTF-8", "[\u2588\u2588\u2588\u2588\u2588\u2588\u2592\u2592\u2592\u2592\u2592\u2591  "), ("C", "[######=====-  ")):
             with Terminal(pathlib.Path(folder) / "state", LC_ALL=locale) as terminal:
                 terminal.await_shown(bar, "\u25bcRESERVED" if locale == "C.UTF-8" else ">RESERVED")
                 if locale == "C":
@@ -237,7 +157,7 @@ def any_size(folder):
         terminal.await_text(b"r")
         for lines, columns in ((2, 3), (24, 80), (1, 1), (5, 200), (200, 5), (24, 80)):
             terminal.resize(lines, columns)
-        terminal.await_shown("q quit", "1 process on 1 GPU", "member 0 GPU")
+        terminal.await_shown("q quit", "1 process on 1 GPU", "member 0 ")
         terminal.resize(6, 30)
         lines = terminal.await_shown("q quit")
         expect("lines", len(lines), 6)

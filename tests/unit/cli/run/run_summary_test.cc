@@ -70,7 +70,7 @@ TEST_CASE("a process without allocations is not reported as one without CUDA cal
 
 TEST_CASE("one process on one device: peak, limit and counts") {
   CHECK(summary_lines({process(42, {device(6871947673, 3)})}) ==
-        Lines{"train (pid 42) device 0: peak 6.39GiB of the limit of 8.00GiB", "  3 allocations, 3 frees, 0 refused"});
+        Lines{"train (pid 42) device 0: peak 6.40GiB of the limit of 8.00GiB", "  3 allocations, 3 frees, 0 refused"});
 }
 
 TEST_CASE("memory that graphs alone took is reported") {
@@ -158,7 +158,7 @@ TEST_CASE("refusals are counted by reason, and unfreed blocks are reported") {
   one.live_count = 2;
   one.live_bytes = 3000;
   CHECK(summary_lines({process(1, {one})})[1] ==
-        "  5 allocations, 5 frees, 3 refused (limit 2, device 1); not freed: 2 blocks, 2KiB");
+        "  5 allocations, 5 frees, 3 refused (limit 2, device 1); not freed: 2 blocks, 3KiB");
 }
 
 TEST_CASE("a device on which every request was refused is reported") {
@@ -207,7 +207,7 @@ TEST_CASE("pinned host memory is reported, and the unfreed part of it") {
   pinning.host_peak_bytes = 3 << 20;
   CHECK(summary_lines({pinning}).back() == "  pinned host memory: peak 3MiB, no limit");
   pinning.host_bytes = 5000;
-  CHECK(summary_lines({pinning}).back() == "  pinned host memory: peak 3MiB, no limit; not freed: 4KiB");
+  CHECK(summary_lines({pinning}).back() == "  pinned host memory: peak 3MiB, no limit; not freed: 5KiB");
 }
 
 TEST_CASE("a process that only pinned host memory is reported") {

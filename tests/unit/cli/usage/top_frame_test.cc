@@ -1,6 +1,8 @@
 #include "cli/usage/top_frame.h"
 
 #include <algorithm>
+#include <clocale>
+#include <map>
 
 #include "busy_usage.h"
 #include "catch.h"
@@ -18,6 +20,31 @@ Usage many(int processes) {
     members.push_back(member(static_cast<std::uint64_t>(i), i, {use(kFirstGpu, static_cast<std::uint64_t>(i) * kMi)}));
   }
   return usage({group(GroupKind::kNamed, "nightly", {{kFirstGpu, 8 * kGi, kGi}}, members)});
+}
+
+// So many devices, groups of one process, and processes in all.
+Usage machine_with(int devices, int groups, int processes) {
+  const auto uuid = [devices](int i) { return "GPU-0000000" + std::to_string(i % devices) + "-0000"; };
+  std::vector<ledger::Group> all;
+  std::vector<ledger::Member> alone;
+  for (int i = 0; i < processes; ++i) {
+    ledger::Member each =
+        member(static_cast<std::uint64_t>(i + 1), i + 1, {use(uuid(i), static_cast<std::uint64_t>(99 - i) * kMi)});
+    each.program = "job" + std::to_string(i);
+    if (i < groups) {
+      all.push_back(group(GroupKind::kNamed, "group" + std::to_string(i), {{uuid(i), kGi, kMi}}, {each}));
+    } else {
+      alone.push_back(each);
+    }
+  }
+  all.push_back(group(GroupKind::kNone, "", {}, alone));
+  Usage seen = usage(all);
+  std::map<std::string, int> indexes;
+  for (int i = 0; i < devices; ++i) {
+    indexes[uuid(i)] = i;
+  }
+  number_devices(seen, indexes);
+  return seen;
 }
 
 bool shows(const Frame &frame, const std::string &text) {
@@ -55,31 +82,68 @@ TEST_CASE("a frame shows guarantees and who waits") {
   const Frame frame = frame_of(usage(with_guarantees({kGi})), {}, 24, 80);
   CHECK(shows(frame, "GUARANTEE   WAITS"));
   CHECK(shows(frame, "GUARANTEED CLAIMED"));
-  CHECK(shows(frame, "4.00GiB 4.00GiB 4.00GiB         2       1"));
+  CHECK(shows(frame, "4.00GiB 4.00GiB 4.00GiB       1"));
 }
 
-TEST_CASE("rows that do not fit are counted, and can be scrolled to") {
+TEST_CASE("the titles tell which rows are shown, and the arrow keys reach the others") {
   TopState state;
   Frame frame = frame_of(many(100), state, 24, 80);
   // 22 lines between title and keys: a device, 2 of the group, titles, 18 processes.
-  CHECK(shows(frame, "and 83 more"));
+  CHECK(shows(frame, " 1-18/100"));
   CHECK(shows(frame, "nightly"));
-  CHECK(frame.last_first_row == 82);
+  CHECK(frame.last_first_rows[0] == 82);
   handle_key(kDownKey, state);
   frame = frame_of(many(100), state, 24, 80);
-  CHECK_FALSE(shows(frame, " 100 - "));
-  CHECK(shows(frame, " 99 - "));
-  CHECK(shows(frame, "and 82 more"));
-  state.first_row = 1000;
+  CHECK_FALSE(shows(frame, "100 -    nightly"));
+  CHECK(shows(frame, " 99 -    nightly"));
+  CHECK(shows(frame, " 2-19/100"));
+  state.first_rows[0] = 1000;
   frame = frame_of(many(100), state, 24, 80);
-  CHECK(shows(frame, "  1 - "));
-  CHECK_FALSE(shows(frame, "more"));
-  state.first_row = 5;
+  CHECK(shows(frame, "  1 -    nightly"));
+  CHECK(shows(frame, " 83-100/100"));
+  keep_on_screen(frame, state);
+  CHECK(state.first_rows[0] == 82);
+  state.first_rows[0] = 5;
   handle_key(kPageUpKey, state);
-  CHECK(state.first_row == 0);
+  CHECK(state.first_rows[0] == 0);
   handle_key(kPageDownKey, state);
   handle_key(kUpKey, state);
-  CHECK(state.first_row == 9);
+  CHECK(state.first_rows[0] == 9);
+  CHECK_FALSE(shows(frame_of(many(3), {}, 24, 80), "/3"));
+}
+
+TEST_CASE("Tab lets the arrow keys reach each group and each device, also on a small screen") {
+  const Usage seen = machine_with(9, 7, 30);
+  for (const std::size_t height : std::vector<std::size_t>{6, 10, 16, 24}) {
+    for (const char *what : {"GPU 8 ", "group6", "job29"}) {
+      TopState state;
+      bool is_found = false;
+      for (int part = 0; part < 3 && !is_found; ++part) {
+        for (int row = 0; row < 30 && !is_found; ++row) {
+          const Frame frame = frame_of(seen, state, height, 80);
+          is_found = shows(frame, what);
+          keep_on_screen(frame, state);
+          handle_key(kDownKey, state);
+        }
+        handle_key(kNextKey, state);
+      }
+      INFO(height << " lines, " << what);
+      CHECK(is_found);
+    }
+  }
+}
+
+TEST_CASE("the part that Tab has chosen has most lines, and a mark") {
+  TopState state;
+  const Usage seen = machine_with(9, 7, 30);
+  CHECK(shows(frame_of(seen, state, 14, 80), " 1-2/7"));
+  CHECK(shows(frame_of(seen, state, 14, 80), " GPUs 1-4/9"));
+  handle_key(kNextKey, state);
+  CHECK(shows(frame_of(seen, state, 12, 80), " *1-5/7"));
+  handle_key(kNextKey, state);
+  CHECK(shows(frame_of(seen, state, 12, 80), "GPUs *1-5/9"));
+  handle_key(kNextKey, state);
+  CHECK(state.scrolled == TopPart::kProcesses);
 }
 
 TEST_CASE("a frame fits every screen size, down to one cell, and its last line is used") {
@@ -115,8 +179,55 @@ TEST_CASE("no line is empty while something is not shown") {
     const Frame frame = frame_of(busy_usage(), {}, height, 80);
     const bool has_room = std::count(frame.lines.begin(), frame.lines.end(), "") > 1;
     INFO(height);
-    CHECK_FALSE((has_room && shows(frame, "more")));
+    CHECK_FALSE((has_room && (shows(frame, "/12") || shows(frame, "/3"))));
   }
+}
+
+TEST_CASE("each device, group and process has a bar, from 60 columns on") {
+  for (const std::size_t width : std::vector<std::size_t>{60, 80, 100, 120, 200}) {
+    const Frame frame = frame_of(busy_usage(), {}, 24, width);
+    INFO(width);
+    CHECK(std::count_if(frame.lines.begin(), frame.lines.end(),
+                        [](const std::string &line) { return line.find(" [") != std::string::npos; }) == 3 + 3 + 12);
+  }
+  Usage unnumbered = busy_usage();
+  number_devices(unnumbered, {});
+  CHECK(shows(frame_of(unnumbered, {}, 10, 60), "24.0GiB 23.4GiB 24.0GiB [######] "));
+  CHECK(frame_of(busy_usage(), {}, 6, 30).lines.at(0) == "12 processes          GPUs 1/3");
+  CHECK(frame_of(busy_usage(), {}, 6, 30).lines.at(1) == "GPU 0 [##-] 64.5GiB of 80.0GiB");
+}
+
+TEST_CASE("a group has no row for a device where it holds nothing, but one at least") {
+  Usage seen = usage({group(GroupKind::kNamed, "a", {{kFirstGpu, kGi, 0}, {kSecondGpu, kGi, kMi}},
+                            {member(1, 10, {use(kSecondGpu, kMi)})}),
+                      group(GroupKind::kNamed, "b", {{kFirstGpu, kGi, 0}, {kSecondGpu, kGi, 0}}, {})});
+  const Frame frame = frame_of(seen, {}, 24, 80);
+  CHECK(shows(frame, "a     99887766"));
+  CHECK_FALSE(shows(frame, "a     1f2e3d4c"));
+  CHECK(std::count_if(frame.lines.begin(), frame.lines.end(),
+                      [](const std::string &line) { return line.find("b     ") == 0; }) == 1);
+}
+
+TEST_CASE("wide characters count as two columns, where the locale knows them") {
+  REQUIRE(std::setlocale(LC_CTYPE, "C.UTF-8") != nullptr);
+  Usage seen = busy_usage();
+  TopState state;
+  state.is_unicode = true;
+  for (ProcessRow &row : seen.processes) {
+    row.command = "\u65e5\u672c\u8a9e\u306e\u30d7\u30ed\u30b0\u30e9\u30e0\u306e\u540d\u524d";
+  }
+  CHECK(width_of(seen.processes[0].command) == 24);
+  CHECK(width_of("e\u0301") == 1);
+  CHECK(truncate(std::string("\u65e5\u672c\u8a9e"), 4) == "\u65e5+");
+  CHECK(truncate(std::string("\u65e5\u672c\u8a9e"), 5) == "\u65e5\u672c+");
+  for (const std::size_t width : std::vector<std::size_t>{60, 61, 80, 81}) {
+    for (const std::string &line : frame_of(seen, state, 24, width).lines) {
+      CHECK(width_of(line) <= width);
+    }
+  }
+  CHECK(shows(frame_of(seen, state, 24, 80), "\u672c\u8a9e\u306e\u30d7\u30ed\u30b0+"));
+  std::setlocale(LC_CTYPE, "C");
+  CHECK(width_of("\u65e5\u672c\u8a9e") == 3);
 }
 
 TEST_CASE("without UTF-8 a frame is printable ASCII") {
@@ -130,8 +241,13 @@ TEST_CASE("without UTF-8 a frame is printable ASCII") {
   }
 }
 
-TEST_CASE("without processes the frame says so") {
-  CHECK(frame_of(usage({}), {}, 24, 80).lines.at(1) == "no process has requested device memory under ration here");
+TEST_CASE("without processes the frame says so, and where it looked") {
+  TopState state;
+  CHECK(frame_of(usage({}), state, 24, 80).lines.at(1) == "no process has requested device memory under ration here");
+  state.looked_in = "looked in /srv";
+  CHECK(frame_of(usage({}), state, 24, 80).lines.at(1) ==
+        "no process has requested device memory under ration here; looked in /srv");
+  CHECK(frame_of(usage({}), state, 24, 60).lines.at(2) == "looked in /srv");
 }
 
 TEST_CASE("a problem is shown as printable text") {
@@ -142,18 +258,18 @@ TEST_CASE("a problem is shown as printable text") {
 
 TEST_CASE("totals are of all devices, and without the size of one there is no size of all") {
   CHECK(frame_of(busy_usage(), {}, 24, 80).lines.at(0) ==
-        "ration top: 12 processes on 3 GPUs, 86.1GiB used, 108GiB reserved of 152GiB");
-  CHECK(frame_of(many(2), {}, 24, 80).lines.at(0) == "ration top: 2 processes on 1 GPU, 1MiB used, 3MiB reserved");
+        "ration top: 12 processes on 3 GPUs, 86.2GiB used, 108GiB reserved of 152GiB");
+  CHECK(frame_of(many(2), {}, 24, 80).lines.at(0) == "ration top: 2 processes on 1 GPU, 2MiB used, 3MiB reserved");
 }
 
 TEST_CASE("bars have a style for each part, and the column of the order another one") {
   ledger::GroupDevice sized{kFirstGpu, ledger::kNoLimit, kGi};
   sized.size = 2 * kGi;
   const Usage one = usage({group(GroupKind::kNone, "", {sized}, {member(1, 10, {use(kFirstGpu, kGi)})})});
-  const Frame frame = frame_of(one, {}, 5, 66);
-  CHECK(frame.lines.at(1) == "GPU 1f2e3d4c [##===     ] 512MiB used, 1.00GiB reserved of 2.00GiB");
-  CHECK(styled(frame, Style::kUsed) == "##|");
-  CHECK(styled(frame, Style::kReserved) == "===|");
+  const Frame frame = frame_of(one, {}, 5, 70);
+  CHECK(frame.lines.at(1) == "GPU 1f2e3d4c [####===       ] 512MiB used, 1.00GiB reserved of 2.00GiB");
+  CHECK(styled(frame, Style::kUsed) == "####|##|");
+  CHECK(styled(frame, Style::kReserved) == "===|=|");
   CHECK(styled(frame, Style::kSorted) == ">RESERVED|");
   CHECK(styled(frame, Style::kKeys) == frame.lines.back() + "|");
 }
@@ -162,9 +278,9 @@ TEST_CASE("keys choose the order, the second press reverses it") {
   TopState state;
   for (const auto &[key, order] :
        {std::pair('r', SortKey::kReserved), std::pair('u', SortKey::kUsed), std::pair('l', SortKey::kLimit),
-        std::pair('k', SortKey::kPeak), std::pair('f', SortKey::kFailures), std::pair('a', SortKey::kAge),
-        std::pair('p', SortKey::kPid), std::pair('n', SortKey::kUser), std::pair('d', SortKey::kGpu),
-        std::pair('g', SortKey::kGroup), std::pair('c', SortKey::kCommand)}) {
+        std::pair('k', SortKey::kPeak), std::pair('K', SortKey::kPeakUsed), std::pair('f', SortKey::kFailures),
+        std::pair('a', SortKey::kAge), std::pair('p', SortKey::kPid), std::pair('n', SortKey::kUser),
+        std::pair('d', SortKey::kGpu), std::pair('g', SortKey::kGroup), std::pair('c', SortKey::kCommand)}) {
     const bool was_sorted_by = state.sorted_by == order;
     handle_key(key, state);
     CHECK(state.sorted_by == order);
@@ -177,6 +293,13 @@ TEST_CASE("keys choose the order, the second press reverses it") {
   CHECK(frame_of(many(3), state, 24, 80).lines.at(5).find("  1 - ") == 1);
   handle_key('p', state);
   CHECK(frame_of(many(3), state, 24, 80).lines.at(5).find("  3 - ") == 1);
+}
+
+TEST_CASE("the last line names as many orders as fit") {
+  CHECK(frame_of(many(3), {}, 24, 60).lines.back() == "q quit  ? help  / filter  space pauses  sort by: r RESERVED");
+  CHECK(frame_of(many(3), {}, 24, 80).lines.back() ==
+        "q quit  ? help  / filter  space pauses  sort by: r RESERVED  u USED  l LIMIT");
+  CHECK(shows(frame_of(many(3), {}, 24, 200), "f FAILS  a AGE  p PID  n USER  d GPU  g GROUP  c COMMAND"));
 }
 
 TEST_CASE("keys pause and quit; other keys are ignored") {
@@ -209,9 +332,14 @@ TEST_CASE("a filter is typed after /, kept by Enter and cleared by Esc") {
   handle_key(kEnterKey, state);
   CHECK_FALSE(state.is_typing);
   const Frame frame = frame_of(busy_usage(), state, 24, 120);
-  CHECK(frame.lines.at(0).find("ration top: 2 of 12 processes on 3 GPUs with \"ser\", 86.1GiB used") == 0);
+  CHECK(frame.lines.at(0) ==
+        "ration top: 2 of 12 processes with \"ser\", 16.0GiB of 86.2GiB used, 24.0GiB of 108GiB reserved");
+  CHECK(frame_of(busy_usage(), state, 24, 70).lines.at(0) ==
+        "2 of 12 processes with \"ser\", 16.0GiB used, 24.0GiB reserved");
   CHECK(shows(frame, "serve --port 8081"));
   CHECK_FALSE(shows(frame, "train.py"));
+  CHECK(shows(frame, "lab   0   "));  // the group that holds them, there
+  CHECK_FALSE(shows(frame, "lab   1   "));
   handle_key('u', state);  // an order again
   CHECK(state.sorted_by == SortKey::kUsed);
   handle_key(kEscapeKey, state);
@@ -222,6 +350,33 @@ TEST_CASE("a filter is typed after /, kept by Enter and cleared by Esc") {
   handle_key(kEscapeKey, state);
   CHECK_FALSE(state.is_typing);
   CHECK(state.filter.empty());
+}
+
+TEST_CASE("Ctrl-U empties what is typed for a filter") {
+  TopState state;
+  type("/ser", state);
+  handle_key(kEmptyKey, state);
+  CHECK(state.is_typing);
+  CHECK(state.filter.empty());
+  handle_key(kEnterKey, state);
+  type("r", state);
+  handle_key(kEmptyKey, state);
+  CHECK(state.filter.empty());
+}
+
+TEST_CASE("a short screen scrolls the help") {
+  TopState state;
+  handle_key('?', state);
+  CHECK(frame_of(many(3), state, 10, 60).lines.back() == "q quit  up, down: lines 1-8/19  other keys: back");
+  CHECK_FALSE(shows(frame_of(many(3), state, 10, 60), "refused allocations"));
+  for (int i = 0; i < 3; ++i) {
+    handle_key(kPageDownKey, state);
+    CHECK(state.shows_help);
+    keep_on_screen(frame_of(many(3), state, 10, 60), state);
+  }
+  CHECK(shows(frame_of(many(3), state, 10, 60), "refused allocations"));
+  type("x?", state);
+  CHECK(shows(frame_of(many(3), state, 10, 60), "Keys"));
 }
 
 TEST_CASE("any key leaves the help, q leaves top") {

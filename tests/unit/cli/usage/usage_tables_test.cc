@@ -28,17 +28,28 @@ Lines processes(const Usage &usage, std::size_t width) {
 
 }  // namespace
 
-TEST_CASE("sizes are short and truncated, never rounded up") {
+TEST_CASE("sizes are short and rounded to the nearest, and only nothing is 0") {
   CHECK(short_bytes(0) == "0B");
+  CHECK(short_bytes(1) == "1B");
   CHECK(short_bytes(1023) == "1023B");
   CHECK(short_bytes(2048) == "2KiB");
-  CHECK(short_bytes(kGi - 1) == "1023MiB");
-  CHECK(short_bytes(kGi) == "1.00GiB");
-  CHECK(short_bytes(6871947673) == "6.39GiB");
-  CHECK(short_bytes(10 * kGi - 1) == "9.99GiB");
-  CHECK(short_bytes(24 * kGi - 1) == "23.9GiB");
+  CHECK(short_bytes(2047) == "2KiB");
+  CHECK(short_bytes(kMi - 1) == "1MiB");
+  CHECK(short_bytes(kMi + kMi / 2 - 1) == "1MiB");
+  CHECK(short_bytes(kGi - kMi) == "1023MiB");
+  CHECK(short_bytes(kGi - 1) == "1.00GiB");
+  CHECK(short_bytes(6871947673) == "6.40GiB");
+  CHECK(short_bytes(10 * kGi - 1) == "10.0GiB");
+  CHECK(short_bytes(24 * kGi - 1) == "24.0GiB");
+  CHECK(short_bytes(100 * kGi - 1) == "100GiB");
   CHECK(short_bytes(192 * kGi) == "192GiB");
+  CHECK(short_bytes(ledger::kNoLimit - 1) == "17179869184GiB");
   CHECK(short_bytes(ledger::kNoLimit) == "-");
+}
+
+TEST_CASE("what is reserved and what is free add up to the limit") {
+  CHECK(short_bytes(2700 * kMi) == "2.64GiB");
+  CHECK(short_bytes(6 * kGi - 2700 * kMi) == "3.36GiB");
 }
 
 TEST_CASE("ages are in their largest whole unit, and a start in the future counts as now") {
@@ -60,8 +71,7 @@ TEST_CASE("both tables at unlimited width") {
               "14969 -    nightly 1f2e3d4c  1.50GiB 768MiB 8.00GiB 1.50GiB   768MiB     3  1m train",
               "    7 -    -       99887766     1MiB 512KiB       -    1MiB   512KiB     0  1m train", "",
               "GROUP   GPU        LIMIT RESERVED    FREE PROCESSES",
-              "nightly 1f2e3d4c 12.0GiB  1.50GiB 10.5GiB         1",
-              "-       -              -       0B       -         1"});
+              "nightly 1f2e3d4c 12.0GiB  1.50GiB 10.5GiB         1"});
 }
 
 TEST_CASE("granules and stitched blocks have columns where a process has granules") {
@@ -88,13 +98,13 @@ TEST_CASE("guarantees, and what is waited for, have columns where there are some
           "tree:00000000 1f2e3d4c       -  1.00GiB          - 1.00GiB       -         1       0"});
 }
 
-TEST_CASE("where not all columns fit, those of the pool go first, then bars, peaks, ages, failures") {
+TEST_CASE("where not all columns fit, those of the pool go first, then peaks, ages, failures, names") {
   std::vector<ledger::Group> groups = with_guarantees({kGi});
   groups[0].members.back().devices[0].stitching = {512, 3, 40};
   const Usage seen = usage(groups);
   std::string before;
   std::vector<std::string> gone;
-  for (std::size_t width = 200; width > 50; --width) {
+  for (std::size_t width = 200; width > 46; --width) {
     std::string titles = process_table(seen, {.width = width, .has_bars = true}).lines.at(0);
     titles.erase(titles.find_last_not_of('+') + 1);
     std::istringstream words(before);
@@ -105,8 +115,8 @@ TEST_CASE("where not all columns fit, those of the pool go first, then bars, pea
     }
     before = titles;
   }
-  CHECK(gone ==
-        Lines{"GRANULES", "STITCHED", "MEMORY", "PEAKUSED", "PEAK", "AGE", "FAILS", "GUARANTEE", "WAITS", "LIMIT"});
+  CHECK(gone == Lines{"GRANULES", "STITCHED", "PEAKUSED", "PEAK", "AGE", "FAILS", "USER", "GROUP", "GUARANTEE", "WAITS",
+                      "MEMORY"});
 }
 
 TEST_CASE("the column that rows are sorted by is marked, and stays") {
@@ -120,6 +130,11 @@ TEST_CASE("the column that rows are sorted by is marked, and stays") {
   CHECK(titles(SortKey::kReserved, true, true).find(" \u25b2RESERVED ") != std::string::npos);
   CHECK(titles(SortKey::kReserved, false, false).find("PEAK") == std::string::npos);
   CHECK(titles(SortKey::kPeak, false, false).find(">PEAK") != std::string::npos);
+  CHECK(titles(SortKey::kPeakUsed, false, false).find(">PEAKUSED") != std::string::npos);
+  for (const SortKey key : {SortKey::kPid, SortKey::kUser, SortKey::kGpu, SortKey::kGroup, SortKey::kCommand}) {
+    CHECK(titles(key, false, false).find('<') != std::string::npos);  // the smallest first
+    CHECK(titles(key, true, true).find("\u25bc") != std::string::npos);
+  }
 }
 
 TEST_CASE("a device has its index where the machine has one, and no two rows of a table name it in two ways") {
@@ -146,11 +161,11 @@ TEST_CASE("at 80 columns names are truncated, never figures") {
   const Usage seen = usage({group(GroupKind::kNamed, std::string(64, 'g'), {{kFirstGpu, kGi, kGi}}, {long_name})});
   CHECK(widest(both_tables(seen, 80)) <= 80);
   const std::string row = processes(seen, 80).at(1);
-  CHECK(row.find("4194303 -    ggg") == 0);
+  CHECK(row.find("4194303 ") == 0);
   CHECK(row.find("x+") == row.size() - 2);
   CHECK(row.find("g+ ") != std::string::npos);
   CHECK(row.find("1f2e3d4c") != std::string::npos);
-  CHECK(row.find("191GiB 95.9GiB 191GiB") != std::string::npos);
+  CHECK(row.find("192GiB 96.0GiB 191GiB") != std::string::npos);
 }
 
 TEST_CASE("a table fits any width") {
@@ -169,6 +184,12 @@ TEST_CASE("a program's name sends nothing to a terminal") {
   }
   CHECK(processes(one_process(hostile), kUnlimitedWidth).at(1).find("a\\x1b[2J\\x0ab\\x9b\xc3\xa9") !=
         std::string::npos);
+}
+
+TEST_CASE("a program that was started with an empty name has its own") {
+  Usage seen = one_process(member(1, 10, {use(kFirstGpu, kGi)}));
+  seen.processes.front().command = " 5 100";
+  CHECK(processes(seen, kUnlimitedWidth).at(1).find("1m train 5 100") != std::string::npos);
 }
 
 TEST_CASE("a program is shown without its folder") {

@@ -253,20 +253,22 @@ TEST_CASE("the text of a size is the shortest exact one") {
   CHECK(std::get<Size>(parse_size("0.000000000000000001")).text() == "0.0000000000000001%");
 }
 
-TEST_CASE("bytes are shown truncated and with digits grouped") {
+TEST_CASE("bytes are shown to the nearest, in three digits from 1 GiB on") {
   using ration::config::show_bytes;
   using ration::config::show_exact_bytes;
   CHECK(show_bytes(0) == "0B");
   CHECK(show_bytes(1023) == "1023B");
-  CHECK(show_bytes(kMiB - 1) == "1023KiB");
+  CHECK(show_bytes(kMiB - 1) == "1MiB");
   CHECK(show_bytes(1000 * kMiB) == "1000MiB");
   CHECK(show_bytes(1024 * kMiB) == "1.00GiB");
-  CHECK(show_bytes(6871947673) == "6.39GiB");
-  CHECK(show_bytes(24 * 1024 * kMiB - 1) == "23.9GiB");
+  CHECK(show_bytes(6871947673) == "6.40GiB");
+  CHECK(show_bytes(24 * 1024 * kMiB - 1) == "24.0GiB");
+  CHECK(show_bytes(2700 * kMiB) == "2.64GiB");
+  CHECK(show_bytes((6144 - 2700) * kMiB) == "3.36GiB");
   CHECK(show_bytes(192 * 1024 * kMiB) == "192GiB");
-  CHECK(show_bytes(~0ull) == "17179869183GiB");
+  CHECK(show_bytes(~0ull) == "17179869184GiB");
   CHECK(show_exact_bytes(0) == "0 bytes");
   CHECK(show_exact_bytes(1) == "1 byte");
   CHECK(show_exact_bytes(1023) == "1023 bytes");
-  CHECK(show_exact_bytes(6871947673) == "6.39GiB (6871947673 bytes)");
+  CHECK(show_exact_bytes(6871947673) == "6.40GiB (6871947673 bytes)");
 }

@@ -1,0 +1,114 @@
+#include "cli/text_width.h"
+
+#include <langinfo.h>
+
+#include <algorithm>
+#include <clocale>
+#include <cwchar>
+
+#include "config/values/quotes.h"
+
+namespace ration::cli {
+
+namespace {
+
+bool continues(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U;
+}
+
+// How long the character at `at` is, where it is whole, the shortest way to write it, and no control character; else 0.
+std::size_t length_of_character(std::string_view text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(at);
+  const std::size_t length = first >= 0xf0U && first < 0xf5U ? 4 : first >= 0xe0U ? 3 : first >= 0xc2U ? 2 : 0;
+  if (first >= 0xf5U || length == 0 || length > text.size() - at) {
+    return 0;
+  }
+  for (std::size_t i = at + 1; i < at + length; ++i) {
+    if (!continues(text[i])) {
+      return 0;
+    }
+  }
+  const unsigned char second = byte(at + 1);
+  const bool is_bad = (first == 0xc2U && second < 0xa0U) ||   // control characters
+                      (first == 0xe0U && second < 0xa0U) ||   // too long
+                      (first == 0xedU && second >= 0xa0U) ||  // half of a pair
+                      (first == 0xe2U && second == 0x80U && byte(at + 2) >= 0xa8U && byte(at + 2) <= 0xaeU) ||
+                      (first == 0xe2U && second == 0x81U && byte(at + 2) >= 0xa6U && byte(at + 2) <= 0xa9U) ||
+                      (first == 0xf0U && second < 0x90U) || (first == 0xf4U && second >= 0x90U);
+  return is_bad ? 0 : length;  // those of e2 80 and e2 81 end lines or turn the text's direction
+}
+
+// Up to the next byte that does not continue a character.
+std::size_t bytes_of_character(std::string_view text, std::size_t at) {
+  std::size_t end = at + 1;
+  while (end < text.size() && continues(text[end])) {
+    ++end;
+  }
+  return end - at;
+}
+
+// wcwidth(3) knows the locale's characters alone; wchar_t is Unicode in glibc.
+std::size_t columns_of(std::string_view character) {
+  if (character.size() == 1) {
+    return continues(character.front()) ? 0 : 1;
+  }
+  if (character.size() > 4) {  // no character
+    return 1;
+  }
+  const auto first = static_cast<unsigned char>(character.front());
+  wchar_t code = first & (character.size() == 2 ? 0x1f : character.size() == 3 ? 0x0f : 0x07);
+  for (const char byte : character.substr(1)) {
+    code = (code << 6) | (byte & 0x3f);
+  }
+  const int columns = wcwidth(code);
+  return columns < 0 ? 1 : static_cast<std::size_t>(columns);
+}
+
+}  // namespace
+
+bool use_locale() {
+  std::setlocale(LC_CTYPE, "");
+  return std::string_view(nl_langinfo(CODESET)) == "UTF-8";
+}
+
+std::size_t width_of(std::string_view text) {
+  std::size_t width = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = bytes_of_character(text, at);
+    width += columns_of(text.substr(at, length));
+    at += length;
+  }
+  return width;
+}
+
+std::string truncate(std::string text, std::size_t width) {
+  if (width_of(text) <= width) {
+    return text;
+  }
+  const std::size_t most = width > 1 ? width - 1 : width;
+  std::size_t kept = 0;
+  std::size_t bytes = 0;
+  while (bytes < text.size()) {
+    const std::size_t length = bytes_of_character(text, bytes);
+    kept += columns_of(std::string_view(text).substr(bytes, length));
+    if (kept > most) {
+      break;
+    }
+    bytes += length;
+  }
+  text.resize(bytes);
+  return width > 1 ? text + '+' : text;
+}
+
+std::string readable(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = static_cast<unsigned char>(text[at]) < 0x80U ? 0 : length_of_character(text, at);
+    out += length != 0 ? std::string(text.substr(at, length)) : config::printable(text.substr(at, 1));
+    at += std::max<std::size_t>(length, 1);
+  }
+  return out;
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,30 @@
+#include "cli/usage/top_help.h"
+
+namespace ration::cli {
+
+std::vector<std::string> help_lines(bool is_unicode) {
+  const std::string largest = is_unicode ? "\u25bc" : ">";
+  const std::string smallest = is_unicode ? "\u25b2" : "<";
+  return {"Keys",
+          "  r u l k K     sort by RESERVED USED LIMIT PEAK PEAKUSED",
+          "  f a p n       sort by FAILS AGE PID USER",
+          "  d g c         sort by GPU GROUP COMMAND",
+          "                the same key again reverses",
+          "                " + largest + " largest first, " + smallest + " smallest first",
+          "  /             show only what has a text in its command,",
+          "                program, user, group, container or PID;",
+          "                Enter keeps the filter, Esc clears it",
+          "  up down       scroll, as Page Up and Page Down",
+          "  Tab           what they scroll: processes, groups, GPUs;",
+          "                4-9/12 are the rows that are shown",
+          "  space         pause, and go on",
+          "  q             quit",
+          is_unicode ? "Bars: \u2588 used, then \u2592 reserved, of the limit or the device"
+                     : "Bars: # used, then = reserved, of the limit or the device",
+          "RESERVED  held on the device, counted against limits",
+          "USED      held by the program, of that",
+          "PEAK      most that was RESERVED; PEAKUSED: most USED",
+          "FAILS     refused allocations"};
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,12 @@
+// The help of `ration top`. Layer: cli. Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ration::cli {
+
+// At most 60 columns wide. `is_unicode`: with the marks of such a terminal.
+std::vector<std::string> help_lines(bool is_unicode);
+
+}  // namespace ration::cli

@@ -1,0 +1,25 @@
+// The first and the last line of `ration top`: totals, and keys. Layer: cli. Threads: values, pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "cli/usage/process_rows.h"
+#include "cli/usage/top_state.h"
+
+namespace ration::cli {
+
+struct TopTotals {
+  std::size_t processes = 0;
+  std::uint64_t used = 0, reserved = 0;
+};
+TopTotals totals_of_rows(const Usage &usage);  // of its processes
+
+// The longest that fits. `shown`: of what the filter leaves; `usage`: all.
+std::string title_of(const TopTotals &shown, const Usage &usage, const TopState &state, std::size_t width);
+
+// As many keys of orders as fit. `shown_help`: which lines of the help, empty: all, or none.
+std::string key_line(const TopState &state, const std::string &shown_help, std::size_t width);
+
+}  // namespace ration::cli
