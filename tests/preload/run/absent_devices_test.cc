@@ -121,7 +121,7 @@ TEST_CASE("a disabled run asks for no device") {
 TEST_CASE("the verb env says what ration run would refuse") {
   const Ended ended = run_test::env({"--sim", "8GiB", "--limit", "3=8GiB", "--json"});
   INFO(ended.err);
-  CHECK(ended.status == 125);
-  CHECK(ended.err.find("ration: --limit 3=8GiB: there is no device \"3\", only 0 (GPU-") == 0);
+  CHECK(ended.status == 2);
+  CHECK(ended.err.find("ration: env: --limit 3=8GiB: there is no device \"3\", only 0 (GPU-") == 0);
   CHECK(says(ended.out, "\"fatal\": true"));
 }
