@@ -158,25 +158,25 @@ std::string Size::text() const {
 }
 
 std::string show_bytes(std::uint64_t bytes) {
-  constexpr std::uint64_t kKiB = 1024;
-  constexpr std::uint64_t kGiB = kKiB * kMiB;
-  const auto of = [bytes](std::uint64_t unit, std::uint64_t parts) {  // to the nearest
-    return bytes / unit * parts + (bytes % unit * parts + unit / 2) / unit;
-  };
-  if (bytes < kKiB) {
+  if (bytes < 1024) {
     return std::to_string(bytes) + "B";
   }
-  for (const auto &[unit, name] : {std::pair(kKiB, "KiB"), std::pair(kMiB, "MiB")}) {
-    if (of(unit, 1) < 1024) {
-      return std::to_string(of(unit, 1)) + name;
-    }
+  std::uint64_t unit = 1024;
+  const auto of = [&](std::uint64_t parts) {  // to the nearest
+    return static_cast<std::uint64_t>((RationWide{bytes} * parts + unit / 2) / unit);
+  };
+  constexpr std::string_view kPrefixes = "KMGTPE";
+  std::size_t prefix = 0;
+  for (; of(1) >= 1024 && prefix + 1 < kPrefixes.size(); ++prefix) {
+    unit *= 1024;
   }
-  const std::size_t decimals = of(kGiB, 100) < 1000 ? 2 : of(kGiB, 10) < 1000 ? 1 : 0;  // three digits in all
-  const std::string digits = std::to_string(of(kGiB, decimals == 2 ? 100 : decimals == 1 ? 10 : 1));
+  const bool is_whole = prefix < 2 && bytes % unit == 0;                                  // of KiB and MiB
+  const std::size_t decimals = is_whole || of(10) >= 1000 ? 0 : of(100) >= 1000 ? 1 : 2;  // three digits in all
+  const std::string digits = std::to_string(of(decimals == 2 ? 100 : decimals == 1 ? 10 : 1));
   std::string text = digits.substr(0, digits.size() - decimals);
   text += decimals == 0 ? "" : ".";
   text += digits.substr(digits.size() - decimals);
-  return text + "GiB";
+  return text + kPrefixes[prefix] + "iB";
 }
 
 std::string show_exact_bytes(std::uint64_t bytes) {

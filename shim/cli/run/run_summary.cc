@@ -81,8 +81,11 @@ std::string limits(const Row &row, const std::vector<events::Summary> &processes
 }
 
 std::string peak_line(const Row &row, const std::vector<events::Summary> &processes) {
-  return name_of(*row.process) + " device " + std::to_string(row.ordinal) + ": peak " +
-         config::show_bytes(row.device->peak_bytes) + limits(row, processes);
+  return name_of(*row.process) + " device " + std::to_string(row.ordinal) + ": used at most " +
+         config::show_bytes(row.device->peak_bytes) + " and reserved at most " +
+         config::show_bytes(row.device->reserved_peak_bytes) +
+         (row.device->allocs == 0 && row.device->reserved_peak_bytes != 0 ? " (by graphs)" : "") +
+         limits(row, processes);
 }
 
 std::string refusals(const events::Summary::Device &device) {
@@ -104,14 +107,11 @@ std::string count_line(const Row &row) {
                      counted(device.frees, "free, ", "frees, ") + refusals(device);
   if (device.largest_refused != 0) {
     line += "; the largest refused: " + config::show_bytes(device.largest_refused);
-    line += device.most_lacking != 0 ? ", at most " + config::show_bytes(device.most_lacking) + " too much" : "";
+    line += device.most_lacking != 0 ? ", up to " + config::show_bytes(device.most_lacking) + " more than could be had"
+                                     : "";
   }
   if (device.live_count != 0) {
     line += "; not freed: " + counted(device.live_count, "block, ", "blocks, ") + config::show_bytes(device.live_bytes);
-  }
-  if (config::show_bytes(device.reserved_peak_bytes) != config::show_bytes(device.peak_bytes)) {  // the pool held more
-    line += "; reserved at most " + config::show_bytes(device.reserved_peak_bytes) +
-            (device.allocs == 0 ? ", by graphs" : "");
   }
   if (device.stitched != 0) {
     line += "; stitched: " + counted(device.stitched, "block", "blocks") + "; held at most " +
@@ -311,7 +311,7 @@ std::vector<std::string> summary_lines(std::vector<events::Summary> summaries, b
     lines.push_back(count_line(rows[i]));
   }
   if (rows.size() > kMostShown) {
-    lines.push_back("and " + std::to_string(rows.size() - kMostShown) + " more with smaller peaks");
+    lines.push_back("and " + std::to_string(rows.size() - kMostShown) + " more that used less");
   } else if (summaries.size() == 1) {
     if (std::string failures = failure_line(summaries.front()); !failures.empty()) {
       lines.push_back(std::move(failures));

@@ -13,17 +13,23 @@ _PACKAGES = {"site-packages", "dist-packages", "ctypes", "ration_gpu"}
 
 
 def size(count: int) -> str:
-    """Bytes, as Ration writes them where they count: "6.40GiB (6871947673 bytes)"; to the nearest, with three digits from a GiB on."""
+    """Bytes, as Ration writes them where they count: "6.40GiB (6871947673 bytes)"; to the nearest, with three digits but
+    for whole KiB and MiB."""
     exact = f"{count} byte{'' if count == 1 else 's'}"
     if count < 1 << 10:
         return exact
-    for shift, unit in ((10, "KiB"), (20, "MiB")):
-        if (whole := (count + (1 << shift - 1)) >> shift) < 1024:
-            return f"{whole}{unit} ({exact})"
-    parts = [(count * 10**decimals + (1 << 29)) >> 30 for decimals in (2, 1, 0)]
-    decimals = 2 if parts[0] < 1000 else 1 if parts[1] < 1000 else 0
-    digits = str(parts[2 - decimals])
-    return f"{digits[:-decimals]}.{digits[-decimals:]}GiB ({exact})" if decimals else f"{digits}GiB ({exact})"
+
+    prefix, unit = "K", 1 << 10
+    for prefix in "KMGTPE":
+        if (count + unit // 2) // unit < 1024 or prefix == "E":
+            break
+        unit <<= 10
+    is_whole = prefix in "KM" and count % unit == 0
+    parts = [(count * 10**decimals + unit // 2) // unit for decimals in (0, 1, 2)]
+    decimals = 0 if is_whole or parts[1] >= 1000 else 1 if parts[2] >= 1000 else 2
+    digits = str(parts[decimals])
+    number = f"{digits[:-decimals]}.{digits[-decimals:]}" if decimals else digits
+    return f"{number}{prefix}iB ({exact})"
 
 
 @dataclasses.dataclass(frozen=True)

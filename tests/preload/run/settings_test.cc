@@ -201,19 +201,21 @@ TEST_CASE("the summary reports peak, limit, refusals and unfreed blocks") {
   INFO(ended.err);
   CHECK(ended.status == 0);
   CHECK(ended.out == "got 10\n");
-  CHECK(says(ended.err, "device 0: peak 1000MiB of the limit of 1.00GiB\n"));
+  CHECK(says(ended.err, "device 0: used at most 1000MiB and reserved at most 1000MiB of the limit of 1.00GiB\n"));
   CHECK(says(ended.err,
-             "10 allocations, 8 frees, 1 refused (limit 1); the largest refused: 100MiB, at most 76MiB too much; not "
+             "10 allocations, 8 frees, 1 refused (limit 1); the largest refused: 100MiB, up to 76MiB more than could "
+             "be had; not "
              "freed: 2 blocks, 200MiB\n"));
   CHECK(run_test::lines_in(ended.err) == 2);
 }
 
 TEST_CASE("the summary names the group, the tree or the container whose limit it was") {
   const std::pair<std::vector<std::string>, const char *> rows[] = {
-      {{"--group", "summary.lab", "--group-limit", "1GiB"}, "peak 1000MiB of the group summary.lab's limit of 1.00GiB"},
+      {{"--group", "summary.lab", "--group-limit", "1GiB"},
+       "reserved at most 1000MiB of the group summary.lab's limit of 1.00GiB"},
       {{"--group-tree=1GiB"}, "'s limit of 1.00GiB"},
-      {{"--container-limit", "1GiB"}, "peak 1000MiB of the container's limit of 1.00GiB"},
-      {{"--limit", "2GiB", "--group-tree=1GiB"}, "peak 1000MiB of the limit of 2.00GiB and of tree:"},
+      {{"--container-limit", "1GiB"}, "reserved at most 1000MiB of the container's limit of 1.00GiB"},
+      {{"--limit", "2GiB", "--group-tree=1GiB"}, "reserved at most 1000MiB of the limit of 2.00GiB and of tree:"},
   };
   for (const auto &[options, part] : rows) {
     std::vector<std::string> line = {"--sim", "8GiB", "--mode", "direct"};
@@ -236,7 +238,7 @@ TEST_CASE("a killed process leaves its figures for the summary") {
       ration_run({"--sim", "8GiB", "--mode", "direct", TAKE, "3", kMiB100, "3", std::to_string(SIGKILL)});
   INFO(ended.err);
   CHECK(ended.status == 128 + SIGKILL);
-  CHECK(says(ended.err, "peak 300MiB, no limit\n"));
+  CHECK(says(ended.err, "used at most 300MiB and reserved at most 300MiB, no limit\n"));
   CHECK(says(ended.err, "not freed: 3 blocks"));
 }
 
@@ -245,14 +247,14 @@ TEST_CASE("the summary reports each process of a run and of nested runs") {
   const Ended two = ration_run({"--sim", "8GiB", "--mode", "direct", "sh", "-c", twice});
   INFO(two.err);
   CHECK(says(two.err, "ration: 2 processes used CUDA\n"));
-  CHECK(two.err.find("peak 200MiB") < two.err.find("peak 100MiB"));
+  CHECK(two.err.find("used at most 200MiB") < two.err.find("used at most 100MiB"));
 
   const Ended nested =
       ration_run({"--sim", "8GiB", "--mode", "direct", COMMAND_UNDER_TEST, "run", TAKE, "1", kMiB100, "0"});
   INFO(nested.err);
-  const std::size_t first = nested.err.find("peak 100MiB");
+  const std::size_t first = nested.err.find("used at most 100MiB");
   REQUIRE(first != std::string::npos);
-  CHECK(nested.err.find("peak 100MiB", first + 1) != std::string::npos);
+  CHECK(nested.err.find("used at most 100MiB", first + 1) != std::string::npos);
 }
 
 TEST_CASE("ration env prints every setting with its source") {

@@ -51,8 +51,9 @@ TEST_CASE("the largest request that was refused is told, and how much was lackin
   refused.denied[0] = 2;
   refused.largest_refused = 600 << 20;
   refused.most_lacking = 100 << 20;
-  CHECK(summary_lines({process(42, {refused})}).at(1) ==
-        "  1 allocation, 1 free, 2 refused (limit 2); the largest refused: 600MiB, at most 100MiB too much");
+  CHECK(
+      summary_lines({process(42, {refused})}).at(1) ==
+      "  1 allocation, 1 free, 2 refused (limit 2); the largest refused: 600MiB, up to 100MiB more than could be had");
   const auto json = nlohmann::json::parse(cli::summary_json({process(42, {device(0, 0), refused})}));
   const auto &row = json.at("processes").at(0).at("devices").at(0);
   CHECK(row.at("dev") == 1);
@@ -70,14 +71,15 @@ TEST_CASE("a process without allocations is not reported as one without CUDA cal
 
 TEST_CASE("one process on one device: peak, limit and counts") {
   CHECK(summary_lines({process(42, {device(6871947673, 3)})}) ==
-        Lines{"train (pid 42) device 0: peak 6.40GiB of the limit of 8.00GiB", "  3 allocations, 3 frees, 0 refused"});
+        Lines{"train (pid 42) device 0: used at most 6.40GiB and reserved at most 6.40GiB of the limit of 8.00GiB",
+              "  3 allocations, 3 frees, 0 refused"});
 }
 
 TEST_CASE("memory that graphs alone took is reported") {
   events::Summary::Device graphs = device(0, 0);
   graphs.reserved_peak_bytes = 1 << 20;
-  CHECK(summary_lines({process(42, {graphs})}).at(1) ==
-        "  0 allocations, 0 frees, 0 refused; reserved at most 1MiB, by graphs");
+  CHECK(summary_lines({process(42, {graphs})}).at(0) ==
+        "train (pid 42) device 0: used at most 0B and reserved at most 1MiB (by graphs) of the limit of 8.00GiB");
 }
 
 TEST_CASE("the driver's own memory is told with what could not be measured of it") {
@@ -95,18 +97,21 @@ TEST_CASE("without a limit the summary names none") {
   events::Summary::Device unlimited = device(1 << 20, 1);
   unlimited.limit_asked = false;
   CHECK(summary_lines({process(42, {unlimited})}) ==
-        Lines{"train (pid 42) device 0: peak 1MiB, no limit", "  1 allocation, 1 free, 0 refused"});
+        Lines{"train (pid 42) device 0: used at most 1MiB and reserved at most 1MiB, no limit",
+              "  1 allocation, 1 free, 0 refused"});
 }
 
 TEST_CASE("each group is named with its limit, and what all members held at most") {
   events::Summary::Device member = device(1 << 20, 1);
   member.groups = {{named(), "lab", 12ull << 30, 11ull << 30}};
   CHECK(summary_lines({process(42, {member})})[0] ==
-        "train (pid 42) device 0: peak 1MiB of the limit of 8.00GiB and of the group lab's limit of 12.0GiB (all "
+        "train (pid 42) device 0: used at most 1MiB and reserved at most 1MiB of the limit of 8.00GiB and of the group "
+        "lab's limit of 12.0GiB (all "
         "members: at most 11.0GiB)");
   member.limit_asked = false;
   CHECK(summary_lines({process(42, {member})})[0] ==
-        "train (pid 42) device 0: peak 1MiB of the group lab's limit of 12.0GiB (all members: at most 11.0GiB)");
+        "train (pid 42) device 0: used at most 1MiB and reserved at most 1MiB of the group lab's limit of 12.0GiB (all "
+        "members: at most 11.0GiB)");
   member.groups.push_back({static_cast<std::uint32_t>(ledger::GroupKind::kTree), "0123456789abcdef", 4ull << 30, 1});
   member.groups.push_back({static_cast<std::uint32_t>(ledger::GroupKind::kContainer), "7-x", 2ull << 30, 0});
   CHECK(summary_lines({process(42, {member})})[0].ends_with(
@@ -120,7 +125,8 @@ TEST_CASE("a named group without a limit is named, a tree without one is there f
   member.groups = {{named(), "lab", 0, 1 << 20},
                    {static_cast<std::uint32_t>(ledger::GroupKind::kTree), "0123456789abcdef", 0, 1 << 20}};
   CHECK(summary_lines({process(42, {member})})[0] ==
-        "train (pid 42) device 0: peak 1MiB, no limit, in the group lab (all members: at most 1MiB)");
+        "train (pid 42) device 0: used at most 1MiB and reserved at most 1MiB, no limit, in the group lab (all "
+        "members: at most 1MiB)");
 }
 
 TEST_CASE("what the members of a group held at most is the most that any of them saw, on that device") {
@@ -158,13 +164,14 @@ TEST_CASE("refusals are counted by reason, and unfreed blocks are reported") {
   one.live_count = 2;
   one.live_bytes = 3000;
   CHECK(summary_lines({process(1, {one})})[1] ==
-        "  5 allocations, 5 frees, 3 refused (limit 2, device 1); not freed: 2 blocks, 3KiB");
+        "  5 allocations, 5 frees, 3 refused (limit 2, device 1); not freed: 2 blocks, 2.93KiB");
 }
 
 TEST_CASE("a device on which every request was refused is reported") {
   events::Summary::Device one = device(0, 0);
   one.denied[0] = 1;
-  CHECK(summary_lines({process(1, {device(0, 0), one})})[0].find("device 1: peak 0B") != std::string::npos);
+  CHECK(summary_lines({process(1, {device(0, 0), one})})[0].find("device 1: used at most 0B and reserved at most 0B") !=
+        std::string::npos);
 }
 
 TEST_CASE("calls that failed for another reason are reported") {
@@ -174,10 +181,11 @@ TEST_CASE("calls that failed for another reason are reported") {
   CHECK(summary_lines({failing}).back() == "  1 allocation failed in the driver, 2 frees refused");
 }
 
-TEST_CASE("reserved bytes are reported where they differ from the blocks' bytes") {
+TEST_CASE("the most that was used stands beside the most that was reserved") {
   events::Summary::Device pooled = device(1 << 20, 1);
   pooled.reserved_peak_bytes = 8ull << 30;
-  CHECK(summary_lines({process(1, {pooled})})[1] == "  1 allocation, 1 free, 0 refused; reserved at most 8.00GiB");
+  CHECK(summary_lines({process(1, {pooled})})[0] ==
+        "train (pid 1) device 0: used at most 1MiB and reserved at most 8.00GiB of the limit of 8.00GiB");
 }
 
 TEST_CASE("stitched blocks are reported where there were any, with the granules that they came from") {
@@ -190,7 +198,7 @@ TEST_CASE("stitched blocks are reported where there were any, with the granules 
   pooled.reserved_peak_bytes = 8ull << 30;
   pooled.stitched = 7;
   CHECK(summary_lines({process(1, {pooled})})[1] ==
-        "  1 allocation, 1 free, 0 refused; reserved at most 8.00GiB; stitched: 7 blocks; held "
+        "  1 allocation, 1 free, 0 refused; stitched: 7 blocks; held "
         "at most 12 granules");
 }
 
@@ -207,7 +215,7 @@ TEST_CASE("pinned host memory is reported, and the unfreed part of it") {
   pinning.host_peak_bytes = 3 << 20;
   CHECK(summary_lines({pinning}).back() == "  pinned host memory: peak 3MiB, no limit");
   pinning.host_bytes = 5000;
-  CHECK(summary_lines({pinning}).back() == "  pinned host memory: peak 3MiB, no limit; not freed: 5KiB");
+  CHECK(summary_lines({pinning}).back() == "  pinned host memory: peak 3MiB, no limit; not freed: 4.88KiB");
 }
 
 TEST_CASE("a process that only pinned host memory is reported") {
@@ -232,9 +240,9 @@ TEST_CASE("of many processes the largest peaks are reported, in at most nine lin
   const Lines lines = summary_lines(all);
   REQUIRE(lines.size() == 9);
   CHECK(lines[0] == "50 processes used CUDA");
-  CHECK(lines[1].find("train (pid 50) device 0: peak 50MiB") == 0);
-  CHECK(lines[5].find("train (pid 48) device 0: peak 48MiB") == 0);
-  CHECK(lines[7] == "and 97 more with smaller peaks");
+  CHECK(lines[1].find("train (pid 50) device 0: used at most 50MiB and reserved at most 50MiB") == 0);
+  CHECK(lines[5].find("train (pid 48) device 0: used at most 48MiB and reserved at most 48MiB") == 0);
+  CHECK(lines[7] == "and 97 more that used less");
   CHECK(lines[8].find("train (pid 50) pinned host memory: peak 1MiB") == 0);
 }
 

