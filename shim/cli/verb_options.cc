@@ -77,7 +77,7 @@ constexpr const char *kSetFooter =
 
 constexpr const char *kPsFooter =
     "RESERVED is what the device holds for the process and what counts against limits, USED what the program holds\n"
-    "of that, PEAK and PEAKUSED the most that either was; LIMIT is the process's own; FAILS counts refused\n"
+    "of that, PEAKRES and PEAKUSED the most that either was; LIMIT is the process's own; FAILS counts refused\n"
     "allocations. GPU is the index of nvidia-smi, within `ration run --sim` of its machine, or the first digits of\n"
     "the UUID where there is none. PID, USER and\n"
     "COMMAND are as this machine has them, also of a process in a CONTAINER. GUARANTEE is what its group always\n"

@@ -52,6 +52,11 @@ BarParts parts_of(const BarFigures &figures, std::size_t length) {
   }
   parts.reserved = (halves + 1) / 2 - std::min((halves + 1) / 2, parts.used);
   parts.ends_half = parts.reserved != 0 && halves % 2 == 1;
+  if (parts.reserved == 0 && held > figures.used && parts.used == 1 && parts.eighths < 8 &&
+      length > 1) {  // of little, yet more than is used
+    parts.reserved = 1;
+    parts.ends_half = true;
+  }
   return parts;
 }
 

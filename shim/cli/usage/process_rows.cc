@@ -68,13 +68,19 @@ bool waits(const ledger::Member &member, const std::string &uuid) {
                            [&uuid](const ledger::DeviceUse &use) { return use.uuid == uuid && use.waiting != 0; });
 }
 
+// Of what holds a guarantee for others: nothing is held or guaranteed there, or another row shows it.
+bool has_no_row(const ledger::Member &member, const ledger::DeviceUse &use, const TreeGuarantees &trees) {
+  const bool is_idle = use.reserved == 0 && use.used == 0 && use.guarantee == 0 && use.waiting == 0;
+  return (member.tree != 0 && is_idle) || trees.is_represented(member, use.uuid);
+}
+
 // Of all members on the row's device.
 void count_members(const ledger::Group &group, const TreeGuarantees &trees, GroupRow &row) {
   for (const ledger::Member &member : group.members) {
     row.waiting += waits(member, row.uuid) ? 1 : 0;
     for (const ledger::DeviceUse &use : member.devices) {
       if (use.uuid == row.uuid) {
-        row.processes += trees.is_represented(member, use.uuid) ? 0 : 1;
+        row.processes += trees.is_stand_in(member) || has_no_row(member, use, trees) ? 0 : 1;
         row.guaranteed += use.guarantee;
         row.used += use.used;
       }
@@ -143,7 +149,7 @@ void add_device_rows(Usage &usage) {
     DeviceRow &device = device_of(usage.devices, row.use.uuid);
     device.reserved += row.use.reserved;
     device.used += row.use.used;
-    ++device.processes;
+    device.processes += row.is_stand_in ? 0 : 1;
   }
   sort_devices(usage.devices);
 }
@@ -278,15 +284,16 @@ Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &fold
     add_group_rows(group, trees, usage.groups);
     for (const ledger::Member &member : group.members) {
       for (ledger::DeviceUse use : member.devices) {
-        if (trees.is_represented(member, use.uuid)) {
+        if (has_no_row(member, use, trees)) {
           continue;
         }
         use.guarantee = trees.guarantee_of(member, use);
         const auto [at, is_new] =
-            rows.try_emplace({member.identity, use.uuid}, ProcessRow{member, use, {}, {}, {}, {}, {}});
+            rows.try_emplace({member.identity, use.uuid}, ProcessRow{member, use, {}, {}, {}, {}, {}, kNoIndex, false});
         if (!is_new) {
           merge(at->second.use, use);
         }
+        at->second.is_stand_in = at->second.is_stand_in || trees.is_stand_in(member);
         at->second.groups.push_back(group_of_row(group, use));
       }
     }

@@ -34,6 +34,8 @@ struct ProcessRow : ledger::ProcessIdentity {
   std::string user;         // name, or number; empty until a snapshot has asked
   std::string command;      // its arguments, blanks between; empty: unknown
   int gpu = kNoIndex;
+  bool is_stand_in =
+      false;  // `ration run`, which holds a guarantee for processes that have rows: no process of its own
 
   [[nodiscard]] std::uint64_t failures() const;
   [[nodiscard]] int shown_pid() const { return here.pid != 0 ? here.pid : pid; }
@@ -86,8 +88,9 @@ std::string label_of(ledger::GroupKind kind, const std::string &name);
 // As JSON has it: "named", "tree", "container", "queue" or "none".
 const char *kind_name(ledger::GroupKind kind);
 
-// A member that holds a guarantee for a tree has a row only until a process that it covers has one on that device: it
-// holds nothing itself. `folder_problem`: why the state folder could not be read, empty if it was.
+// A member that holds a guarantee for a tree has a row only where it guarantees something, until a process that it
+// covers has one on that device: it holds nothing itself. Counts have it until one of them has a row anywhere.
+// `folder_problem`: why the state folder could not be read, empty if it was.
 Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &folder_problem, std::uint64_t now_unix_ns);
 
 // Adds what another state folder holds.
@@ -95,6 +98,10 @@ void add_usage(Usage &into, Usage more);
 
 // `indexes`: those of the machine's devices, by UUID.
 void number_devices(Usage &usage, const std::map<std::string, int> &indexes);
+
+// Of the columns, and of the keys of top.
+inline constexpr const char *kPeakReservedTitle = "PEAKRES";
+inline constexpr const char *kPeakUsedTitle = "PEAKUSED";
 
 enum class SortKey { kReserved, kUsed, kLimit, kPeak, kPeakUsed, kFailures, kAge, kPid, kUser, kGpu, kGroup, kCommand };
 

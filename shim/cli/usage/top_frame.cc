@@ -119,8 +119,9 @@ ShownRows FrameParts::place(TopPart part, std::size_t all, std::size_t room) {
 }
 
 std::string FrameParts::end_of(TopPart part, const ShownRows &rows) const {
-  const bool is_chosen = part != TopPart::kProcesses && part == state_.scrolled;
-  return std::string(is_chosen && rows.count < rows.all ? "*" : "") + rows.text();
+  const bool is_marked =
+      rows.count < rows.all || part != TopPart::kProcesses;  // else nothing can be chosen, or scrolls
+  return std::string(is_marked && part == state_.scrolled ? "*" : "") + rows.text();
 }
 
 void FrameParts::add_problems(std::size_t height) {

@@ -6,7 +6,7 @@ std::vector<std::string> help_lines(bool is_unicode) {
   const std::string largest = is_unicode ? "\u25bc" : ">";
   const std::string smallest = is_unicode ? "\u25b2" : "<";
   return {"Keys",
-          "  r u l k K     sort by RESERVED USED LIMIT PEAK PEAKUSED",
+          "  r u l k K     sort by RESERVED USED LIMIT PEAKRES PEAKUSED",
           "  f a p n       sort by FAILS AGE PID USER",
           "  d g c         sort by GPU GROUP COMMAND",
           "                the same key again reverses",
@@ -16,14 +16,14 @@ std::vector<std::string> help_lines(bool is_unicode) {
           "                Enter keeps the filter, Esc clears it",
           "  up down       scroll, as Page Up and Page Down",
           "  Tab           what they scroll: processes, groups, GPUs;",
-          "                4-9/12 are the rows that are shown",
+          "                4-9/12 are the rows shown, * marks its title",
           "  space         pause, and go on",
           "  q             quit",
-          is_unicode ? "Bars: \u2588 used, then \u2592 reserved, of the limit or the device"
-                     : "Bars: # used, then = reserved, of the limit or the device",
+          is_unicode ? "Bars: \u2588 used, \u2592 reserved, \u2591 half a cell, of limit or device"
+                     : "Bars: # used, = reserved, - half a cell, of limit or device",
           "RESERVED  held on the device, counted against limits",
           "USED      held by the program, of that",
-          "PEAK      most that was RESERVED; PEAKUSED: most USED",
+          "PEAKRES   most that was RESERVED; PEAKUSED: most USED",
           "FAILS     refused allocations"};
 }
 

@@ -62,11 +62,18 @@ struct SortChoice {
   SortKey sorts_by;
   const char *title;  // of the column
 };
-inline constexpr SortChoice kSortChoices[] = {
-    {'r', SortKey::kReserved, "RESERVED"}, {'u', SortKey::kUsed, "USED"},         {'l', SortKey::kLimit, "LIMIT"},
-    {'k', SortKey::kPeak, "PEAK"},         {'K', SortKey::kPeakUsed, "PEAKUSED"}, {'f', SortKey::kFailures, "FAILS"},
-    {'a', SortKey::kAge, "AGE"},           {'p', SortKey::kPid, "PID"},           {'n', SortKey::kUser, "USER"},
-    {'d', SortKey::kGpu, "GPU"},           {'g', SortKey::kGroup, "GROUP"},       {'c', SortKey::kCommand, "COMMAND"}};
+inline constexpr SortChoice kSortChoices[] = {{'r', SortKey::kReserved, "RESERVED"},
+                                              {'u', SortKey::kUsed, "USED"},
+                                              {'l', SortKey::kLimit, "LIMIT"},
+                                              {'k', SortKey::kPeak, kPeakReservedTitle},
+                                              {'K', SortKey::kPeakUsed, kPeakUsedTitle},
+                                              {'f', SortKey::kFailures, "FAILS"},
+                                              {'a', SortKey::kAge, "AGE"},
+                                              {'p', SortKey::kPid, "PID"},
+                                              {'n', SortKey::kUser, "USER"},
+                                              {'d', SortKey::kGpu, "GPU"},
+                                              {'g', SortKey::kGroup, "GROUP"},
+                                              {'c', SortKey::kCommand, "COMMAND"}};
 
 // Bytes of UTF-8 come one by one. Other keys are ignored.
 void handle_key(int key, TopState &state);

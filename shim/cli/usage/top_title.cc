@@ -39,7 +39,9 @@ TopTotals totals_of_rows(const Usage &usage) {
   TopTotals totals;
   std::set<std::uint64_t> processes;
   for (const ProcessRow &row : usage.processes) {
-    processes.insert(row.identity);
+    if (!row.is_stand_in) {
+      processes.insert(row.identity);
+    }
     totals.used += row.use.used;
     totals.reserved += row.use.reserved;
   }

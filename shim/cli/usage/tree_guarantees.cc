@@ -72,4 +72,9 @@ bool TreeGuarantees::is_represented(const ledger::Member &holder, const std::str
   return holder.tree != 0 && represented_.count({holder.identity, uuid}) != 0;
 }
 
+bool TreeGuarantees::is_stand_in(const ledger::Member &holder) const {
+  const auto first = represented_.lower_bound({holder.identity, ""});
+  return holder.tree != 0 && first != represented_.end() && first->first == holder.identity;
+}
+
 }  // namespace ration::cli

@@ -26,6 +26,8 @@ class TreeGuarantees {
   [[nodiscard]] std::uint64_t guarantee_of(const ledger::Member &member, const ledger::DeviceUse &use) const;
   // Whether the member holds a guarantee there for a process that uses the device, too.
   [[nodiscard]] bool is_represented(const ledger::Member &holder, const std::string &uuid) const;
+  // The same on any device.
+  [[nodiscard]] bool is_stand_in(const ledger::Member &holder) const;
 
  private:
   using Place = std::pair<std::uint64_t, std::string>;  // identity and device

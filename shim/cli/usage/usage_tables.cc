@@ -21,7 +21,7 @@ constexpr std::size_t kShortUuid = 8;
 
 constexpr std::size_t kLeastOfName = 8;
 constexpr std::string_view kTitleOfCommand = "COMMAND";
-constexpr std::size_t kPartOfCommand = 6;  // of the width, before other columns yield
+constexpr std::size_t kPartOfCommand = 7;  // of the width, before other columns yield
 
 std::string after_mark(const std::string &uuid) {
   const std::size_t mark = uuid.find('-');  // after "GPU" or "MIG"
@@ -122,8 +122,8 @@ std::string GpuNames::digits_of(const std::string &uuid) const {
   return after_mark(uuid).substr(0, length_);
 }
 
-// Where not all fit, the figures of the pool go first, then peaks, ages, failures and whose it is; which process holds
-// what on which device stays.
+// Where not all fit, the figures of the pool go first, then ages, peaks, failures, guarantees and whose it is; which
+// process holds what on which device stays.
 Table process_table(const Usage &usage, const TableLook &look) {
   using Row = ProcessRow;
   const auto some = [&usage](auto has) { return std::any_of(usage.processes.begin(), usage.processes.end(), has); };
@@ -134,15 +134,15 @@ Table process_table(const Usage &usage, const TableLook &look) {
   }
   std::vector<Shown<Row>> shown = {
       {{"PID"}, [](const Row &row) { return std::to_string(row.shown_pid()); }, SortKey::kPid},
-      {name("USER", 6), [](const Row &row) { return row.user.empty() ? "-" : row.user; }, SortKey::kUser}};
+      {name("USER", 7), [](const Row &row) { return row.user.empty() ? "-" : row.user; }, SortKey::kUser}};
   if (some([](const Row &row) { return !row.here.container.empty(); })) {
     shown.push_back(
-        {name("CONTAINER", 8),
+        {name("CONTAINER", 9),
          [](const Row &row) { return row.here.container.empty() ? "-" : config::printable(row.here.container); },
          {}});
   }
   if (some([](const Row &row) { return row.group_label != "-"; })) {
-    shown.push_back({name("GROUP", 7), [](const Row &row) { return row.group_label; }, SortKey::kGroup});
+    shown.push_back({name("GROUP", 8), [](const Row &row) { return row.group_label; }, SortKey::kGroup});
   }
   shown.insert(
       shown.end(),
@@ -150,23 +150,26 @@ Table process_table(const Usage &usage, const TableLook &look) {
        {{"RESERVED"}, [](const Row &row) { return short_bytes(row.use.reserved); }, SortKey::kReserved},
        {{"USED"}, [](const Row &row) { return short_bytes(row.use.used); }, SortKey::kUsed},
        {yielding("LIMIT", 12), [](const Row &row) { return short_bytes(row.use.limit); }, SortKey::kLimit},
-       {yielding("PEAK", 3), [](const Row &row) { return short_bytes(row.use.peak); }, SortKey::kPeak},
-       {yielding("PEAKUSED", 2), [](const Row &row) { return short_bytes(row.use.peak_used); }, SortKey::kPeakUsed}});
+       {yielding(kPeakReservedTitle, 3), [](const Row &row) { return short_bytes(row.use.peak); }, SortKey::kPeak},
+       {yielding(kPeakUsedTitle, 4), [](const Row &row) { return short_bytes(row.use.peak_used); },
+        SortKey::kPeakUsed}});
   if (some([](const Row &row) { return row.use.stitching.granules != 0; })) {
     shown.push_back(
         {yielding("GRANULES", 0), [](const Row &row) { return std::to_string(row.use.stitching.granules); }, {}});
+  }
+  if (some([](const Row &row) { return row.use.stitching.blocks != 0; })) {
     shown.push_back(
         {yielding("STITCHED", 1), [](const Row &row) { return std::to_string(row.use.stitching.blocks); }, {}});
   }
   if (some([](const Row &row) { return row.use.guarantee != 0; })) {
-    shown.push_back({yielding("GUARANTEE", 9), [](const Row &row) { return bytes_or_dash(row.use.guarantee); }, {}});
+    shown.push_back({yielding("GUARANTEE", 6), [](const Row &row) { return bytes_or_dash(row.use.guarantee); }, {}});
   }
   if (some([](const Row &row) { return row.use.waiting != 0; })) {
     shown.push_back({yielding("WAITS", 10), [](const Row &row) { return bytes_or_dash(row.use.waiting); }, {}});
   }
   shown.push_back(
       {yielding("FAILS", 5), [](const Row &row) { return std::to_string(row.failures()); }, SortKey::kFailures});
-  shown.push_back({yielding("AGE", 4),
+  shown.push_back({yielding("AGE", 2),
                    [&usage](const Row &row) { return short_age(row.start_unix_ns, usage.now_unix_ns); },
                    SortKey::kAge});
   if (look.has_bars) {

@@ -81,7 +81,7 @@ def guarantees(folder):
             "processes": 3})
     expect("claims", sum(row["groups"][0]["claimed"] for row in rows.values()), seen["groups"][0]["claimed"])
     titles = [line.split() for line in table.splitlines() if line.endswith(("COMMAND", "PROCESSES"))]
-    expect("titles", titles, ["PID USER GROUP GPU RESERVED USED LIMIT PEAK PEAKUSED GUARANTEE FAILS AGE COMMAND".split(),
+    expect("titles", titles, ["PID USER GROUP GPU RESERVED USED LIMIT PEAKRES PEAKUSED GUARANTEE FAILS AGE COMMAND".split(),
                               "GROUP GPU LIMIT RESERVED GUARANTEED CLAIMED FREE PROCESSES".split()])
     expect_that(metrics, f'ration_group_claimed_bytes{{gpu="{seen["groups"][0]["uuid"]}",group="nightly"}} {5632 * MIB}\n' in metrics)
     oom, = of_type(read_log(log), "oom")
@@ -129,7 +129,7 @@ def stitching(folder, backing, stitches):
     (held,), (left,) = before["processes"], after["processes"]
     end = json.loads(log.read_text().splitlines()[-1])
     expect("titles", table.split("\n")[0].split()[6:],
-           ["PEAK", "PEAKUSED", *(["GRANULES", "STITCHED"] if stitches else []), "FAILS", "AGE", "COMMAND"])
+           ["PEAKRES", "PEAKUSED", *(["GRANULES", "STITCHED"] if stitches else []), "FAILS", "AGE", "COMMAND"])
     expect_that(f"{held['granules']} granules", 0 < held["granules"] <= held["reserved"] // (2 * MIB) if stitches else held["granules"] == 0)
     expect("while the block lives", (held["stitched_blocks"], held["stitched_total"]), (stitches, stitches))
     expect_that(f"peaks: {left['peak_used']} of {left['peak']} bytes",

@@ -66,7 +66,7 @@ def tables(folder):
         piped = ration(state(folder), "top")
     expect("stderr", done.stderr, "")
     lines = [line.split() for line in done.stdout.splitlines()]
-    expect("titles", lines[0], "PID USER GROUP GPU RESERVED USED LIMIT PEAK PEAKUSED FAILS AGE COMMAND".split())
+    expect("titles", lines[0], "PID USER GROUP GPU RESERVED USED LIMIT PEAKRES PEAKUSED FAILS AGE COMMAND".split())
     expect("first process", lines[1][:10], [str(second.pid), USER, "-", "99887766", "2.00GiB", "1.00GiB", "-", "2.00GiB", "1.50GiB", "1"])
     expect("its command", lines[1][11:], ["member", "0", f"{SECOND}={2 * GIB}", "none"])
     expect("second process", lines[2][:10], [str(first.pid), USER, "nightly,tree:01234567", "1f2e3d4c", "1.00GiB", "512MiB",
@@ -93,7 +93,7 @@ def a_tree_with_a_guarantee(folder):
         with Member(state(folder), "0", f"{FIRST}={GIB}", "named=nightly", f"tree={TREE}") as first:
             expect("with a process", rows(), ([(first.pid, GIB, 3 * GIB, 3 * GIB)], alone | {"reserved": GIB}))
             titles, row, *_, group, _ = [line.split() for line in ration(state(folder), "ps").stdout.splitlines()]
-        expect("titles", titles, "PID USER GROUP GPU RESERVED USED LIMIT PEAK PEAKUSED GUARANTEE FAILS AGE COMMAND".split())
+        expect("titles", titles, "PID USER GROUP GPU RESERVED USED LIMIT PEAKRES PEAKUSED GUARANTEE FAILS AGE COMMAND".split())
         expect("figures", row[4:10], ["1.00GiB", "512MiB", "-", "1.00GiB", "768MiB", "3.00GiB"])
         expect("the group", group, ["nightly", "1f2e3d4c", "8.00GiB", "1.00GiB", "3.00GiB", "3.00GiB", "5.00GiB", "1"])
         expect("without it", rows(), ([(holder.pid, 0, 3 * GIB, 3 * GIB)], alone))

@@ -112,11 +112,11 @@ def many_rows(folder):
     state = pathlib.Path(folder) / "state"
     devices = [f"GPU-{number:08x}-0000-0000-0000-000000000000={(number + 1) * GIB // 4}" for number in range(20)]
     with Member(state, "0", *devices, "none"), Terminal(state, "--interval", "0.1", lines=24) as terminal:
-        terminal.await_shown("GPUs 1-8/20", " 1-13/20", "5.00GiB")
+        terminal.await_shown("GPUs 1-8/20", " *1-13/20", "5.00GiB")
         terminal.type(b"\x1b[6~" * 3)
-        terminal.await_shown(" 8-20/20", " 256MiB  128MiB")
+        terminal.await_shown(" *8-20/20", " 256MiB  128MiB")
         terminal.type(b"\x1b[5~" * 3)
-        terminal.await_shown(" 1-13/20", "5.00GiB")
+        terminal.await_shown(" *1-13/20", "5.00GiB")
         terminal.type(b"\t\t\x1b[6~\x1b[6~")  # past the groups, of which there are none
         terminal.await_shown("GPUs *", "/20", "GPU 00000013")
         terminal.type(b"q")

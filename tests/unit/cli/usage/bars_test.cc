@@ -40,7 +40,8 @@ TEST_CASE("a bar has no gap between what is used and what is reserved") {
 TEST_CASE("a bar is full only when all is reserved, and something is never drawn as nothing") {
   CHECK(bar_of({0, 8 * kGi - 1, 8 * kGi}, 10, false) == "[=======-]");
   CHECK(bar_of({8 * kGi - 1, 8 * kGi - 1, 8 * kGi}, 10, true) == "[\u2588\u2588\u2588\u2588\u2588\u2588\u2588\u2589]");
-  CHECK(bar_of({1, 2, 8 * kGi}, 10, false) == "[:       ]");
+  CHECK(bar_of({1, 2, 8 * kGi}, 10, false) == "[:-      ]");
+  CHECK(bar_of({kGi / 64, kGi / 32, 8 * kGi}, 10, true) == "[\u258f\u2591      ]");
   CHECK(bar_of({0, 1, UINT64_MAX}, 10, false) == "[-       ]");
 }
 

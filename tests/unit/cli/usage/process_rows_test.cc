@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "catch.h"
+#include "cli/usage/top_title.h"
 #include "usage_examples.h"
 
 using namespace ration;
@@ -151,6 +152,37 @@ TEST_CASE("the holder of a tree's guarantee has a row until a process of the tre
   }
   CHECK(pids_of(usage(elsewhere)) == std::vector<int>{6, 9, 5});
   CHECK(row_of(usage(elsewhere), 6).use.guarantee == 0);
+}
+
+TEST_CASE("a device on which the holder of a tree's guarantee is guaranteed nothing has no row of it, and no count") {
+  std::vector<ledger::Group> groups = with_guarantees({kGi});
+  for (ledger::Member &each : groups[0].members) {
+    if (each.tree != 0) {
+      each.devices.push_back(use(kSecondGpu, 0));
+      each.devices.back().guarantee = 0;
+    }
+  }
+  groups[0].devices.push_back({kSecondGpu, 8 * kGi, 0});
+  const Usage seen = usage(groups);
+  for (const ProcessRow &row : seen.processes) {
+    CHECK(row.use.uuid == kFirstGpu);
+  }
+  CHECK(seen.groups.at(1).uuid == kSecondGpu);
+  CHECK(seen.groups.at(1).processes == 0);
+}
+
+TEST_CASE("the holder of a guarantee is no process beside one of its tree, where it still has a row") {
+  std::vector<ledger::Group> groups = with_guarantees({kGi});
+  for (ledger::Member &each : groups[0].members) {
+    if (each.tree != 0) {
+      each.devices.push_back(use(kSecondGpu, 0));
+      each.devices.back().guarantee = kGi;
+    }
+  }
+  const Usage seen = usage(groups);
+  const auto stands_in = [](const ProcessRow &row) { return row.is_stand_in; };
+  CHECK(std::count_if(seen.processes.begin(), seen.processes.end(), stands_in) == 1);
+  CHECK(totals_of_rows(seen).processes == seen.processes.size() - 1);
 }
 
 TEST_CASE("in a tree within a tree the inner guarantee covers, and the outer holder has a row") {

@@ -43,7 +43,7 @@ TEST_CASE("sizes are short and rounded to the nearest, and only nothing is 0") {
   CHECK(short_bytes(24 * kGi - 1) == "24.0GiB");
   CHECK(short_bytes(100 * kGi - 1) == "100GiB");
   CHECK(short_bytes(192 * kGi) == "192GiB");
-  CHECK(short_bytes(ledger::kNoLimit - 1) == "17179869184GiB");
+  CHECK(short_bytes(ledger::kNoLimit - 1) == "16.0EiB");
   CHECK(short_bytes(ledger::kNoLimit) == "-");
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("both tables at unlimited width") {
   const Usage seen = usage({group(GroupKind::kNamed, "nightly", {{kFirstGpu, 12 * kGi, 3 * kGi / 2}}, {train}),
                             group(GroupKind::kNone, "", {}, {member(2, 7, {use(kSecondGpu, kMi)})})});
   CHECK(both_tables(seen, kUnlimitedWidth) ==
-        Lines{"  PID USER GROUP   GPU      RESERVED   USED   LIMIT    PEAK PEAKUSED FAILS AGE COMMAND",
+        Lines{"  PID USER GROUP   GPU      RESERVED   USED   LIMIT PEAKRES PEAKUSED FAILS AGE COMMAND",
               "14969 -    nightly 1f2e3d4c  1.50GiB 768MiB 8.00GiB 1.50GiB   768MiB     3  1m train",
               "    7 -    -       99887766     1MiB 512KiB       -    1MiB   512KiB     0  1m train", "",
               "GROUP   GPU        LIMIT RESERVED    FREE PROCESSES",
@@ -79,9 +79,16 @@ TEST_CASE("granules and stitched blocks have columns where a process has granule
   train.devices[0].stitching = {512, 3, 40};
   const Usage seen = usage({group(GroupKind::kNone, "", {}, {train, member(2, 7, {use(kSecondGpu, kMi)})})});
   CHECK(processes(seen, kUnlimitedWidth) ==
-        Lines{"  PID USER GPU      RESERVED   USED LIMIT    PEAK PEAKUSED GRANULES STITCHED FAILS AGE COMMAND",
+        Lines{"  PID USER GPU      RESERVED   USED LIMIT PEAKRES PEAKUSED GRANULES STITCHED FAILS AGE COMMAND",
               "14969 -    1f2e3d4c  1.50GiB 768MiB     - 1.50GiB   768MiB      512        3     0  1m train",
               "    7 -    99887766     1MiB 512KiB     -    1MiB   512KiB        0        0     0  1m train"});
+}
+
+TEST_CASE("stitched blocks have no column where there are none") {
+  ledger::Member train = member(1, 14969, {use(kFirstGpu, 3 * kGi / 2)});
+  train.devices[0].stitching = {512, 0, 0};
+  const std::string titles = processes(usage({group(GroupKind::kNone, "", {}, {train})}), kUnlimitedWidth).at(0);
+  CHECK(titles.find("GRANULES FAILS") != std::string::npos);
 }
 
 TEST_CASE("guarantees, and what is waited for, have columns where there are some") {
@@ -89,7 +96,7 @@ TEST_CASE("guarantees, and what is waited for, have columns where there are some
   CHECK(
       both_tables(seen, kUnlimitedWidth) ==
       Lines{
-          "PID USER GROUP           GPU      RESERVED   USED LIMIT    PEAK PEAKUSED GUARANTEE   WAITS FAILS AGE "
+          "PID USER GROUP           GPU      RESERVED   USED LIMIT PEAKRES PEAKUSED GUARANTEE   WAITS FAILS AGE "
           "COMMAND",
           "  6 -    a,tree:00000000 1f2e3d4c  1.00GiB 512MiB     - 1.00GiB   512MiB   3.00GiB       -     0  1m train",
           "  9 -    a               1f2e3d4c   512MiB 256MiB     -  512MiB   256MiB   1.00GiB 2.00GiB     0  1m own",
@@ -98,7 +105,7 @@ TEST_CASE("guarantees, and what is waited for, have columns where there are some
           "tree:00000000 1f2e3d4c       -  1.00GiB          - 1.00GiB       -         1       0"});
 }
 
-TEST_CASE("where not all columns fit, those of the pool go first, then peaks, ages, failures, names") {
+TEST_CASE("where not all columns fit, those of the pool go first, then ages, peaks, failures, guarantees, names") {
   std::vector<ledger::Group> groups = with_guarantees({kGi});
   groups[0].members.back().devices[0].stitching = {512, 3, 40};
   const Usage seen = usage(groups);
@@ -115,8 +122,8 @@ TEST_CASE("where not all columns fit, those of the pool go first, then peaks, ag
     }
     before = titles;
   }
-  CHECK(gone == Lines{"GRANULES", "STITCHED", "PEAKUSED", "PEAK", "AGE", "FAILS", "USER", "GROUP", "GUARANTEE", "WAITS",
-                      "MEMORY"});
+  CHECK(gone == Lines{"GRANULES", "STITCHED", "AGE", "PEAKRES", "PEAKUSED", "FAILS", "GUARANTEE", "USER", "GROUP",
+                      "WAITS", "MEMORY"});
 }
 
 TEST_CASE("the column that rows are sorted by is marked, and stays") {
@@ -129,7 +136,7 @@ TEST_CASE("the column that rows are sorted by is marked, and stays") {
   CHECK(titles(SortKey::kReserved, false, true).find(" \u25bcRESERVED ") != std::string::npos);
   CHECK(titles(SortKey::kReserved, true, true).find(" \u25b2RESERVED ") != std::string::npos);
   CHECK(titles(SortKey::kReserved, false, false).find("PEAK") == std::string::npos);
-  CHECK(titles(SortKey::kPeak, false, false).find(">PEAK") != std::string::npos);
+  CHECK(titles(SortKey::kPeak, false, false).find(">PEAKRES") != std::string::npos);
   CHECK(titles(SortKey::kPeakUsed, false, false).find(">PEAKUSED") != std::string::npos);
   for (const SortKey key : {SortKey::kPid, SortKey::kUser, SortKey::kGpu, SortKey::kGroup, SortKey::kCommand}) {
     CHECK(titles(key, false, false).find('<') != std::string::npos);  // the smallest first
@@ -141,7 +148,7 @@ TEST_CASE("a device has its index where the machine has one, and no two rows of 
   Usage seen = one_process(member(1, 10, {use(kFirstGpu, kGi), use(kSecondGpu, 2 * kGi)}));
   number_devices(seen, {{kSecondGpu, 1}});
   CHECK(processes(seen, kUnlimitedWidth) ==
-        Lines{"PID USER GPU      RESERVED    USED LIMIT    PEAK PEAKUSED FAILS AGE COMMAND",
+        Lines{"PID USER GPU      RESERVED    USED LIMIT PEAKRES PEAKUSED FAILS AGE COMMAND",
               " 10 -    1         2.00GiB 1.00GiB     - 2.00GiB  1.00GiB     0  1m train",
               " 10 -    1f2e3d4c  1.00GiB  512MiB     - 1.00GiB   512MiB     0  1m train"});
 }
