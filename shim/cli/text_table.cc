@@ -139,6 +139,23 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::
   return lines;
 }
 
+std::vector<std::string> fitting(const std::vector<std::string> &lines, std::size_t width) {
+  constexpr std::size_t kFurther = 2;
+  std::vector<std::string> out;
+  for (const std::string &line : lines) {
+    const std::size_t indent = line.find_first_not_of(' ');
+    if (width_of(line) <= width || width <= kFurther || indent == std::string::npos) {
+      out.push_back(line);
+      continue;
+    }
+    const std::size_t first = out.size();
+    for (std::string &each : wrapped(line.substr(indent), width - kFurther, std::string(indent, ' '))) {
+      out.push_back((out.size() == first ? "" : std::string(kFurther, ' ')) + each);
+    }
+  }
+  return out;
+}
+
 Table table_of(std::vector<Column> columns, std::vector<Cells> rows, std::size_t width) {
   for (Cells &row : rows) {
     std::transform(row.begin(), row.end(), row.begin(), readable);

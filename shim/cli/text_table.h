@@ -41,6 +41,9 @@ std::string counted(std::uint64_t count, const std::string &one, const std::stri
 // word has a line of its own. The first line begins with `first`, the others with as many blanks. Of readable() text.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::string_view first = {});
 
+// Each of `lines`, broken likewise where it is longer; what continues one is two blanks further in than it.
+std::vector<std::string> fitting(const std::vector<std::string> &lines, std::size_t width);
+
 struct Table {
   struct Place {
     std::string title;

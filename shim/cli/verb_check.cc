@@ -11,6 +11,7 @@
 #include "cli/log.h"
 #include "cli/logs/conditions.h"
 #include "cli/logs/read_history.h"
+#include "cli/text_table.h"
 #include "cli/usage/whole_file.h"
 #include "cli/verb_options.h"
 #include "cli/verbs.h"
@@ -85,7 +86,9 @@ int run_verb(const CheckRequest &request) {
   bool holds = true;
   for (const Verdict &each : verdicts) {
     for (const std::string &reason : each.reasons) {
-      std::cout << each.condition << ": " << reason << '\n';
+      for (const std::string &line : fitting({each.condition + ": " + reason}, output_width())) {
+        std::cout << line << '\n';
+      }
       holds = false;
     }
   }

@@ -1,7 +1,9 @@
 // `ration env`: prints the settings of a program that is started here, and the source of each. Layer: cli.
+#include <algorithm>
 #include <iomanip>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/doctor/loading_probe.h"
 #include "cli/doctor/machine_facts.h"
@@ -12,6 +14,7 @@
 #include "cli/run/free_memory.h"
 #include "cli/run/run_preparation.h"
 #include "cli/run/simulated_machine.h"
+#include "cli/text_table.h"
 #include "cli/verb_options.h"
 #include "cli/verbs.h"
 #include "config/values/quotes.h"
@@ -91,7 +94,11 @@ std::vector<config::DeviceIdentity> identities_of(const Json &devices) {
 }
 
 void print_row(std::string_view name, std::string_view source, const std::string &text) {
-  std::cout << std::left << std::setw(20) << name << std::setw(13) << source << text << '\n';
+  std::ostringstream titles;
+  titles << std::left << std::setw(20) << name << std::setw(13) << source;
+  for (const std::string &line : wrapped(text, output_width(), titles.str())) {
+    std::cout << line << '\n';
+  }
 }
 
 void print_table(const config::Settings &settings, const Json &devices) {
@@ -107,12 +114,16 @@ void print_table(const config::Settings &settings, const Json &devices) {
       name = "  and";
     }
     if (name == option.key) {
-      print_row(name, config::name_of(config::Source::kDefault), std::string(option.fallback));
+      print_row(name, config::name_of(config::Source::kDefault),
+                option.key == "state_dir" ? config::shown(settings.state_folder()) : std::string(option.fallback));
     }
   }
   for (const config::ThirdPartyVariable &word : settings.third_party) {
-    std::cout << config::shown(word.variable) << '=' << config::shown(word.value) << ": "
-              << config::name_of(word.disposition) << ": " << config::printable(word.reason) << '\n';
+    const std::string line = config::shown(word.variable) + "=" + config::shown(word.value) + ": " +
+                             std::string(config::name_of(word.disposition)) + ": " + config::printable(word.reason);
+    for (const std::string &each : fitting({line}, output_width())) {
+      std::cout << each << '\n';
+    }
   }
   for (const Json &device : devices) {
     const std::string backing = device.value("backing", "");
@@ -166,6 +177,16 @@ int run_verb(const EnvRequest &request) try {
       status = usage_status(request.run);  // options alone are looked at
       log_line("env: " + problem.line);
       problems.push_back(std::move(problem));
+    }
+    config::Settings resolved = settings;  // the library says the same in a program
+    std::vector<config::Problem> of_devices;
+    resolved.resolve_devices(identities_of(devices), of_devices);
+    for (config::Problem &problem : of_devices) {
+      const auto is_its_option = [&](const auto &flag) { return flag.first->key == problem.key; };
+      if (std::none_of(request.run.flags.begin(), request.run.flags.end(), is_its_option)) {
+        log_line(problem.line);
+        problems.push_back(std::move(problem));
+      }
     }
   }
   if (request.json) {

@@ -264,7 +264,7 @@ void describe_run(CLI::App &verb, RunRequest &request) {
           "start when the guarantee, or the limit, fits into the group and the device: first come, first served")
       ->expected(0, 1)
       ->type_name("[=DURATION]");
-  add_flag(verb, "-q,--quiet", request.quiet, "say nothing at the end");
+  add_flag(verb, "-q,--quiet", request.quiet, "no summary at the end; errors are still said");
   verb.add_option("--summary", request.summary, "write what is said at the end into FILE, as JSON; json: on stderr")
       ->type_name("FILE|json");
   verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
@@ -463,7 +463,7 @@ void describe_replay(CLI::App &verb, ReplayRequest &request) {
   CLI::Option *limit =
       verb.add_option("--limit", request.limit, "of each device (default: the one that the log was written under)")
           ->type_name("SIZE");
-  add_flag(verb, "--find-min", request.find_min, "the smallest limit instead, to 0.05 %")->excludes(limit);
+  add_flag(verb, "--find-min", request.find_min, "the smallest limit instead, to 0.05%")->excludes(limit);
   verb.add_option("--mode", request.mode, "how blocks would be served (default: pool)")->type_name("pool|direct|async");
   verb.add_option("--backing", request.backing, "what the pool would be made of (default: as in the log)")
       ->type_name("slab|vmm");

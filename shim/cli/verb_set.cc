@@ -16,6 +16,7 @@
 #include "cli/usage/host_processes.h"
 #include "cli/usage/process_rows.h"
 #include "cli/usage/snapshot.h"
+#include "cli/usage/usage_tables.h"
 #include "cli/verbs.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
@@ -274,9 +275,16 @@ nlohmann::ordered_json rows_after(const std::string &folder, const Target &targe
   return rows;
 }
 
-std::string sentence_of(const nlohmann::ordered_json &row) {
+// As `ration ps` names it, from the devices in its snapshot.
+std::string shown_device(const std::string &uuid, const Usage &usage) {
+  const auto has_it = [&uuid](const DeviceRow &device) { return device.uuid == uuid; };
+  const auto device = std::find_if(usage.devices.begin(), usage.devices.end(), has_it);
+  return "GPU " + GpuNames(usage).of(uuid, device == usage.devices.end() ? kNoIndex : device->gpu);
+}
+
+std::string sentence_of(const nlohmann::ordered_json &row, const Usage &usage) {
   const auto text = [&](const char *key) { return config::show_bytes(row[key].get<std::uint64_t>()); };
-  std::string line = row["uuid"].get<std::string>() + ": ";
+  std::string line = shown_device(row["uuid"].get<std::string>(), usage) + ": ";
   line += row["limit"].is_null() ? "no limit" : "limit " + text("limit");
   line += ", " + text("reserved") + " held";
   if (row.contains("guarantee") && row["guarantee"] != 0) {
@@ -363,8 +371,9 @@ int set(const SetRequest &request) {
               << '\n';
   } else {
     const bool is_pending = std::string_view(outcome.word) == "pending";
+    const Usage usage = take_snapshot({.own = folder});
     for (const nlohmann::ordered_json &row : is_pending ? nlohmann::ordered_json::array() : rows) {
-      std::cout << sentence_of(row) << '\n';
+      std::cout << sentence_of(row, usage) << '\n';
     }
   }
   if (!outcome.sentence.empty()) {

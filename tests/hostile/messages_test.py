@@ -136,8 +136,15 @@ def summed_up(*command):
         for option in ("--limit=1GiB", "--group-tree=1GiB", "--reserve=1GiB"):
             done = said([COMMAND, "run", "--sim", "2GiB", option, "--", *command], environment(folder, ""))
             expect(f"{option}: status", done.returncode, 0)
-            expect("the summary", done.stderr, "ration: no process reported CUDA calls to Ration; where one made some without LD_PRELOAD, no limit held\n")
+            expect("the summary", done.stderr, "ration: no CUDA calls were seen; where a process made some without LD_PRELOAD, no limit held\n")
     return case
+
+
+def silent(folder):
+    """Nothing is said of a program without CUDA that ran no other: no process of it can have lost LD_PRELOAD."""
+    for option in ("--limit=1GiB", "--group-tree=1GiB", "--reserve=1GiB"):
+        done = said([COMMAND, "run", "--sim", "2GiB", option, "--", "true"], environment(folder, ""))
+        expect(f"{option}: status and standard error", (done.returncode, done.stderr), (0, ""))
 
 
 def unheard(folder):
@@ -225,7 +232,8 @@ main({
     "doctor --json to a full standard output": full("doctor", "--coverage", "--json"),
     "a reader of the command's output that is gone": gone_reader,
     "a command inherits no ignored signal": command_keeps_its_signals,
-    "a limit that nothing met": summed_up("true"),
+    "a limit that nothing met": summed_up("sh", "-c", "true; ls; true"),
+    "a program without CUDA": silent,
     "a limit that a child without LD_PRELOAD did not meet": summed_up("env", "-u", "LD_PRELOAD", *STEPS),
     "a log that lacks records": incomplete_log,
     "JSON followed by NUL": nul_behind,

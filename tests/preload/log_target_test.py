@@ -218,7 +218,7 @@ def cannot_write(folder, log, why, path=None, **more):
     there = names(folder)
     done = ration(folder, "--", "echo", STARTED, **more, RATION_LOG=str(log))
     expect(f"started, {done.stderr!r}", (done.returncode, done.stdout), (0, STARTED + "\n"))
-    expect("one line", [line for line in done.stderr.splitlines() if "no process reported" not in line],
+    expect("one line", [line for line in done.stderr.splitlines() if "no CUDA calls were seen" not in line],
            [f"ration: run: RATION_LOG={name}: cannot write {path.replace('%n', 'echo')}: {why}; the command is started without a log"])
     expect("files", names(folder), there)
 

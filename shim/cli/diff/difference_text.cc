@@ -47,7 +47,7 @@ void add_device_difference(std::vector<std::string> &lines, const DeviceDifferen
                            std::size_t width) {
   lines.push_back("");
   append(lines, table_lines({{"DEVICE " + std::to_string(device.ordinal), Align::kLeft}, {"A"}, {"B"}, {"CHANGE"}},
-                            {sizes_row("peak", device.peak), sizes_row("reserved at most", device.reserved_peak),
+                            {sizes_row("peak used", device.peak), sizes_row("peak reserved", device.reserved_peak),
                              counts_row("allocations", device.allocs), counts_row("refusals", device.refusals),
                              counts_row("blocks not freed", device.leaks), sizes_row("not freed", device.leaked_bytes)},
                             width));
@@ -107,7 +107,7 @@ std::vector<std::string> difference_text(const LogDifference &difference, std::s
   if (lines.size() == 2) {
     lines.emplace_back("no device memory was requested");
   }
-  return lines;
+  return fitting(lines, width);
 }
 
 }  // namespace ration::cli

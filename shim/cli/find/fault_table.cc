@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/text_table.h"
+#include "config/values/size.h"
 
 namespace ration::cli {
 namespace {
@@ -62,20 +63,20 @@ Survival survival_of(const RunEnd &end, bool prints_the_same) {
 std::vector<std::string> fault_lines(const FaultSearch &search, std::size_t width) {
   std::vector<std::vector<std::string>> rows;
   for (const FaultRun &run : search.runs) {
-    rows.push_back({std::to_string(run.nth), run.call.api, std::to_string(run.call.bytes),
+    rows.push_back({std::to_string(run.nth), run.call.api, config::show_bytes(run.call.bytes),
                     name_of(run.survival).in_table, explanation(run)});
   }
   std::vector<std::string> lines;
   if (!rows.empty()) {
     lines = table_lines({{"NTH"},
                          {"REFUSED CALL", Align::kLeft, Fit::kShrinks},
-                         {"BYTES"},
+                         {"SIZE"},
                          {"OUTCOME", Align::kLeft},
                          {"HOW", Align::kLeft, Fit::kShrinks}},
                         std::move(rows), width);
   }
   lines.push_back(counts(search));
-  return lines;
+  return fitting(lines, width);
 }
 
 std::string fault_json(const FaultSearch &search, const std::vector<std::string> &command) {

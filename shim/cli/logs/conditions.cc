@@ -29,7 +29,7 @@ Reasons above_peak(const config::Size &most, const History &history) {
     const History::Device &device = history.devices()[i];
     const std::uint64_t bytes = most.bytes_of(device.total);
     if (device.peak.bytes > bytes) {
-      reasons.push_back(on_device(i) + "the peak is " + config::show_exact_bytes(device.peak.bytes) +
+      reasons.push_back(on_device(i) + "peak used " + config::show_exact_bytes(device.peak.bytes) +
                         (device.peak.seq != 0 ? " at record " + std::to_string(device.peak.seq) : std::string()) +
                         ", more than " + config::show_exact_bytes(bytes));
     }

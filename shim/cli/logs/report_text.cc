@@ -111,7 +111,7 @@ void add_device(Lines &lines, const History &history, std::size_t ordinal, std::
     head += " ";
     head += config::printable(device.name);
   }
-  head += ": peak " + config::show_exact_bytes(device.peak.bytes);
+  head += ": peak used " + config::show_exact_bytes(device.peak.bytes);
   head += device.limit_asked ? " of the limit of " + config::show_exact_bytes(device.limit)
                              : " of " + config::show_exact_bytes(device.total) + ", no limit";
   if (device.group_limit != 0) {
@@ -121,7 +121,7 @@ void add_device(Lines &lines, const History &history, std::size_t ordinal, std::
   lines.push_back(head);
   if (device.peak.seq != 0) {
     lines.push_back("  at " + seconds(device.peak.ts_ns) + ", record " + std::to_string(device.peak.seq) +
-                    "; reserved at most " + config::show_exact_bytes(device.reserved_peak.bytes) + " at " +
+                    "; peak reserved " + config::show_exact_bytes(device.reserved_peak.bytes) + " at " +
                     seconds(device.reserved_peak.ts_ns));
   }
   std::string counts = "  " + counted(device.allocs, "allocation, ", "allocations, ");
@@ -183,7 +183,7 @@ Lines report_text(const Report &report, std::size_t rows, std::size_t width) {
   if (lines.size() == 1) {
     lines.emplace_back("no device memory was requested");
   }
-  return lines;
+  return fitting(lines, width);
 }
 
 std::vector<Leak> leaks_of(const History &history, std::size_t device) {
@@ -234,7 +234,7 @@ Lines leaks_text(const Report &report, std::size_t width) {
   if (lines.empty()) {
     lines.push_back(readable(report.log) + ": every block was freed");
   }
-  return lines;
+  return fitting(lines, width);
 }
 
 }  // namespace ration::cli

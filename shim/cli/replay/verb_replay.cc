@@ -173,7 +173,7 @@ std::vector<std::string> LogReplay::text() const {
       line += ", " + each.api() + " of " + config::show_exact_bytes(each.stop->bytes) + " while " +
               config::show_exact_bytes(each.stop->used) + " are in use";
     }
-    lines.push_back(line += "; peak " + config::show_exact_bytes(each.device->trace.peak_bytes));
+    lines.push_back(line += "; peak used " + config::show_exact_bytes(each.device->trace.peak_bytes));
   }
   if (answers_.empty()) {
     lines.emplace_back("no device memory was requested");
@@ -289,7 +289,7 @@ int run_verb(const ReplayRequest &request) {
   if (request.json) {
     std::cout << replay.json() << '\n';
   } else {
-    for (const std::string &line : replay.text()) {
+    for (const std::string &line : fitting(replay.text(), output_width())) {
       std::cout << line << '\n';
     }
   }

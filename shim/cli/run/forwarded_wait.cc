@@ -7,6 +7,9 @@
 #include <cerrno>
 #include <csignal>
 #include <ctime>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 
 #include "cli/exit_status.h"
 
@@ -80,12 +83,41 @@ void forward(const siginfo_t &signal, pid_t child) {
   }
 }
 
-int wait_for(pid_t child, const BlockedSignals &signals, const std::function<void()> &meanwhile) {
+// Of a process that has ended and was not waited for yet: whether it is still the program that was started, and has
+// waited for no process of its own. From proc_pid_stat(5): its name, and the page faults of those that it waited for.
+bool was_alone(pid_t child, const std::string &path) {
+  std::ifstream file("/proc/" + std::to_string(child) + "/stat");
+  const std::string line{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t begin = line.find('('), end = line.rfind(')');
+  if (begin == std::string::npos || end == std::string::npos) {
+    return false;
+  }
+  constexpr std::size_t kLongestName = 15;
+  const std::string name = line.substr(begin + 1, end - begin - 1);
+  std::istringstream rest(line.substr(end + 1));
+  std::string skipped;
+  for (int field = 3; field < 10; ++field) {  // state to flags
+    rest >> skipped;
+  }
+  std::uint64_t own_minor = 0, minor = 1, own_major = 0, major = 1;
+  rest >> own_minor >> minor >> own_major >> major;
+  return rest && minor == 0 && major == 0 && name == path.substr(path.rfind('/') + 1).substr(0, kLongestName);
+}
+
+struct Waited {
+  int status = 0;
+  bool was_alone = false;
+};
+
+Waited wait_for(pid_t child, const std::string &path, const BlockedSignals &signals,
+                const std::function<void()> &meanwhile) {
   while (true) {
-    int status = 0;
-    const pid_t ended = waitpid(child, &status, WNOHANG);  // no WUNTRACED: a stopped command still runs
-    if (ended == child) {
-      return WIFSIGNALED(status) ? kKilled + WTERMSIG(status) : WEXITSTATUS(status);
+    siginfo_t end{};  // no WSTOPPED: a stopped command still runs
+    if (waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOHANG | WNOWAIT) == 0 && end.si_pid == child) {
+      const bool alone = was_alone(child, path);
+      int status = 0;
+      waitpid(child, &status, 0);
+      return {WIFSIGNALED(status) ? kKilled + WTERMSIG(status) : WEXITSTATUS(status), alone};
     }
     const siginfo_t signal = signals.wait(meanwhile);
     if (signal.si_signo != SIGCHLD && !command_got(signal)) {
@@ -147,7 +179,9 @@ Started start_and_wait(const std::string &path, const std::vector<std::string> &
   }
   Started started;
   started.exec_error = read_exec_error(ends[0]);
-  started.exit_status = wait_for(child, signals, meanwhile);
+  const Waited waited = wait_for(child, path, signals, meanwhile);
+  started.exit_status = waited.status;
+  started.was_alone = waited.was_alone;
   return started;
 }
 

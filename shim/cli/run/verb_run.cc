@@ -3,6 +3,7 @@
 #include <cstring>
 #include <functional>
 #include <iostream>
+#include <optional>
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
@@ -20,14 +21,36 @@
 #include "cli/verbs.h"
 #include "config/settings.h"
 #include "config/values/quotes.h"
+#include "config/values/size.h"
 #include "ledger/group_view.h"
 
 namespace ration::cli {
 
 namespace {
 
+// Empty: there is none that was used, or no limit is larger.
+std::string limit_beyond_device(const config::LimitMap &limit, const std::vector<events::Summary> &summaries) {
+  for (const events::Summary &process : summaries) {
+    for (std::size_t i = 0; i < process.devices.size(); ++i) {
+      const events::Summary::Device &device = process.devices[i];
+      std::optional<std::uint64_t> smallest;
+      for (const config::LimitItem &item : limit) {
+        if (device.reserved_peak_bytes != 0 && item.fits({static_cast<int>(i), device.uuid, device.total})) {
+          const std::uint64_t bytes = item.size.bytes_of(device.total);
+          smallest = std::min(smallest.value_or(bytes), bytes);
+        }
+      }
+      if (smallest && *smallest > device.total) {
+        return "the limit of " + config::show_bytes(*smallest) + " is larger than device " + std::to_string(i) +
+               ", which has " + config::show_bytes(device.total);
+      }
+    }
+  }
+  return {};
+}
+
 void print_summary(const RunRequest &request, const TemporaryFolder &pages, std::vector<events::Summary> summaries,
-                   const Program &program, const config::Settings &settings) {
+                   const Program &program, const config::Settings &settings, bool was_alone) {
   if (request.summary && *request.summary == "json") {
     std::cerr << summary_json(summaries) << std::endl;
     return;
@@ -38,11 +61,13 @@ void print_summary(const RunRequest &request, const TemporaryFolder &pages, std:
       log_line("run: cannot write the summary " + config::quoted(*request.summary) + ": " + problem);
     }
   }
-  if (request.quiet) {
+  if (settings.disabled) {
+    if (!request.quiet || settings.limit_asked()) {
+      log_line("nothing was limited or counted: RATION_DISABLE=1");
+    }
     return;
   }
-  if (settings.disabled) {
-    log_line("nothing was limited or counted: RATION_DISABLE=1");
+  if (request.quiet) {
     return;
   }
   if (pages.path().empty()) {
@@ -52,12 +77,16 @@ void print_summary(const RunRequest &request, const TemporaryFolder &pages, std:
   if (summaries.empty() && program.obstacle != Obstacle::kNone) {
     return;  // inspect() has logged that it cannot be intercepted
   }
-  if (summaries.empty() && settings.limit_asked()) {
-    log_line("no process reported CUDA calls to Ration; where one made some without LD_PRELOAD, no limit held");
+  if (summaries.empty() && settings.limit_asked() && !was_alone) {
+    log_line("no CUDA calls were seen; where a process made some without LD_PRELOAD, no limit held");
     return;
   }
+  const std::string larger = limit_beyond_device(settings.limit, summaries);
   for (const std::string &line : summary_lines(std::move(summaries), !settings.log.empty())) {
     log_line(line);
+  }
+  if (!larger.empty()) {
+    log_line(larger);
   }
 }
 
@@ -122,10 +151,10 @@ int start(const RunRequest &request) {
   const std::vector<events::Summary> summaries = read_summaries(pages.path());
   reservation.learn(summaries);
   if (const std::string line = unsupported_runtime(request.simulate ? environment.value("SIMCUDA_NOTES") : "");
-      !line.empty() && !request.quiet) {
+      !line.empty()) {
     log_line("run: " + line);
   }
-  print_summary(request, pages, summaries, program, settings);
+  print_summary(request, pages, summaries, program, settings, started.was_alone);
   for (const std::string &line : compress_logs(summaries, pages.path())) {
     log_line(line);
   }

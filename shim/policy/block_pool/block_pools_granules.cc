@@ -37,7 +37,7 @@ Backing BlockPools::backing_on(CUdevice device, std::string &reason) {
   const GranuleMemory::Support found = GranuleMemory::support_on(device);
   reason = found.reason;
   if (found.page_bytes != 0 && loses_much(device, found.page_bytes)) {
-    reason = "the limit is not in whole pages of " + std::to_string(found.page_bytes >> 20U) + " MiB";
+    reason = "the limit is not in whole pages of " + std::to_string(found.page_bytes >> 20U) + "MiB";
     return Backing::slab;
   }
   if (found.page_bytes == 0) {
@@ -46,8 +46,8 @@ Backing BlockPools::backing_on(CUdevice device, std::string &reason) {
   if (const Device *known = devices_.find_handle(device)) {
     const std::uint64_t asked = devices_.preallocation_on(known->ordinal).granule_bytes;
     const std::uint64_t bytes = granule_bytes_on(known->ordinal, found.page_bytes, asked);
-    reason = "granules of " + std::to_string(bytes >> 20U) + " MiB, in pages of " +
-             std::to_string(found.page_bytes >> 20U) + " MiB";
+    reason = "granules of " + std::to_string(bytes >> 20U) + "MiB, in pages of " +
+             std::to_string(found.page_bytes >> 20U) + "MiB";
   }
   return Backing::vmm;
 }
@@ -97,9 +97,9 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
   layout->granule_bytes = granule_bytes_on(context->device, found.page_bytes, state.plan.granule_bytes);
   if (const std::uint64_t asked = state.plan.granule_bytes; !is_known && asked != 0 && asked != layout->granule_bytes) {
     events::say("granule: device " + std::to_string(context->device) + ": granules of " +
-                std::to_string(layout->granule_bytes >> 20U) + " MiB instead of " + std::to_string(asked) +
+                std::to_string(layout->granule_bytes >> 20U) + "MiB instead of " + std::to_string(asked) +
                 " bytes: they are of whole pages of " + std::to_string(found.page_bytes >> 20U) +
-                " MiB, and at most a sixteenth of the pool");
+                "MiB, and at most a sixteenth of the pool");
   }
   FirstGranule first(*this, context->device, *layout);
   const FirstGranule::Result tried = is_known ? FirstGranule::Result::no_room : first.make(found.kind);

@@ -76,7 +76,7 @@ GranuleMemory::Support GranuleMemory::support_on(CUdevice device) {
       page < pool::kGranuleBytes) {
     return {0, {}, "the driver states no granularity"};
   }
-  return {page, kind, "the device maps granules of " + std::to_string(page / 1024) + " KiB"};
+  return {page, kind, "the device maps granules of " + std::to_string(page / 1024) + "KiB"};
 }
 
 std::optional<pool::stitch::Layout> GranuleMemory::reserve(std::uint64_t page_bytes, std::uint64_t bytes,

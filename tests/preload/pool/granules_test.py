@@ -57,7 +57,7 @@ def backing_of(done):
 def chosen(folder):
     """auto: granules where the device has them."""
     done = run("granules", "questions", folder=sub(folder, "with"), RATION_MODE="pool", RATION_LIMIT=GIB, RATION_BACKING="auto")
-    expect("granules", backing_of(done), ("vmm", "granules of 2 MiB, in pages of 2 MiB", {"cuMemCreate"}))
+    expect("granules", backing_of(done), ("vmm", "granules of 2MiB, in pages of 2MiB", {"cuMemCreate"}))
     done = run("granules", "questions", folder=sub(folder, "asked"), RATION_MODE="pool", RATION_LIMIT=GIB, RATION_BACKING="slab")
     expect("slabs", backing_of(done), ("slab", "slab was asked for", {"cuMemAlloc_v2"}))
     expect("the end", [done.logs["run.jsonl"][-1][key] for key in ("granules_peak", "stitched")], [[0], [0]])
@@ -65,14 +65,14 @@ def chosen(folder):
 
 def told(_):
     """`ration env` says of each device what a pool there is made of, and why; without a driver it says nothing."""
-    for settings, backing, reason in (({"RATION_LIMIT": "2GiB"}, "vmm", "granules of 2 MiB, in pages of 2 MiB"),
-                                      ({"RATION_LIMIT": "6GiB"}, "vmm", "granules of 4 MiB, in pages of 2 MiB"), ({"RATION_GRANULE": "64MiB"}, "vmm", "granules of 64 MiB, in pages of 2 MiB"),
-                                      ({"RATION_GRANULE": "1GiB", "RATION_LIMIT": "1GiB"}, "vmm", "granules of 64 MiB, in pages of 2 MiB"),
-                                      ({"RATION_GROUP": "lab", "RATION_GROUP_LIMIT": "6GiB"}, "vmm", "granules of 4 MiB, in pages of 2 MiB"),
-                                      ({"RATION_GROUP": "lab", "RATION_GROUP_LIMIT": "1GB"}, "vmm", "granules of 2 MiB, in pages of 2 MiB"),
+    for settings, backing, reason in (({"RATION_LIMIT": "2GiB"}, "vmm", "granules of 2MiB, in pages of 2MiB"),
+                                      ({"RATION_LIMIT": "6GiB"}, "vmm", "granules of 4MiB, in pages of 2MiB"), ({"RATION_GRANULE": "64MiB"}, "vmm", "granules of 64MiB, in pages of 2MiB"),
+                                      ({"RATION_GRANULE": "1GiB", "RATION_LIMIT": "1GiB"}, "vmm", "granules of 64MiB, in pages of 2MiB"),
+                                      ({"RATION_GROUP": "lab", "RATION_GROUP_LIMIT": "6GiB"}, "vmm", "granules of 4MiB, in pages of 2MiB"),
+                                      ({"RATION_GROUP": "lab", "RATION_GROUP_LIMIT": "1GB"}, "vmm", "granules of 2MiB, in pages of 2MiB"),
                                       ({"RATION_BACKING": "slab"}, "slab", "slab was asked for"),
                                       ({"SIMCUDA_ATTRIBUTES": "102=0"}, "slab", "the device has no virtual memory management"),
-                                      ({"RATION_LIMIT": "100000000"}, "slab", "the limit is not in whole pages of 2 MiB")):
+                                      ({"RATION_LIMIT": "100000000"}, "slab", "the limit is not in whole pages of 2MiB")):
         done = subprocess.run([BUILD / "bin/ration", "env", "--json", "--sim", "2x8GiB"], env=clean_environment() | settings,
                               capture_output=True, text=True, check=True)
         devices = json.loads(done.stdout)["devices"]
@@ -85,7 +85,7 @@ def told(_):
 
 def cut(folder):
     """A size of granules that cannot be is made one that can, with a line."""
-    for asked, said in (("3MiB", "granules of 2 MiB instead of 3145728 bytes"), ("1GiB", "granules of 64 MiB instead of 1073741824 bytes"), ("4MiB", "")):
+    for asked, said in (("3MiB", "granules of 2MiB instead of 3145728 bytes"), ("1GiB", "granules of 64MiB instead of 1073741824 bytes"), ("4MiB", "")):
         done = run("granules", "questions", folder=sub(folder, asked), RATION_MODE="pool", RATION_GRANULE=asked, RATION_LIMIT=GIB)
         expect_that(f"the line: {done.err}", said in done.err and done.err.count("\n") == (1 if said else 0))
 

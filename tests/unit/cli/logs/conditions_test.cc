@@ -23,7 +23,7 @@ TEST_CASE("a peak beyond the condition is a reason, one at it is none") {
   conditions.max_peak = config::Size::of_bytes(3 << 20);
   CHECK(reasons(conditions, log).empty());
   conditions.max_peak = config::Size::of_bytes((3 << 20) - 1);
-  CHECK(has_line(reasons(conditions, log), "device 0: the peak is 3MiB (3145728 bytes) at record 1"));
+  CHECK(has_line(reasons(conditions, log), "device 0: peak used 3MiB (3145728 bytes) at record 1"));
   conditions.max_peak = config::Size::of_share(1, 1000);  // of a device of 1,000,000,000 bytes
   CHECK(has_line(reasons(conditions, log), "more than 977KiB (1000000 bytes)"));
 }

@@ -51,7 +51,7 @@ TEST_CASE("a report in words says what would have helped") {
                       history_of(log_of({alloc_record(1, 100), oom_record("limit", 28, 100, 4), kEndRecord}))};
   const std::vector<std::string> lines = report_text(report, 10, 80);
   CHECK(has_line(lines, "run.jsonl: /bin/train (pid 42)"));
-  CHECK(has_line(lines, "device 0 GPU: peak 100 bytes of the limit of 7.63MiB (8000000 bytes)"));
+  CHECK(has_line(lines, "device 0 GPU: peak used 100 bytes of the limit of 7.63MiB (8000000 bytes)"));
   CHECK(has_line(lines, "refused: 1 call of cuMemAlloc_v2, reason limit, first at record 2"));
   CHECK(has_line(lines, "a limit of 1MiB (1048576 bytes) would have served it"));
   CHECK(has_line(leaks_text(report, 80), "1 block not freed, 100 bytes"));
@@ -61,7 +61,8 @@ TEST_CASE("a report in words says what would have helped") {
 TEST_CASE("a report in words says which group's limit held") {
   std::string log = log_of({alloc_record(1, 100), kEndRecord});
   log.insert(log.find(",\"limit_asked\""), ",\"group_limit\":4000000");
-  CHECK(has_line(report_text({"x", history_of(log)}, 10, 80), "(8000000 bytes), in a group of 3.81MiB (4000000 bytes)"));
+  CHECK(
+      has_line(report_text({"x", history_of(log)}, 10, 80), "(8000000 bytes), in a group of 3.81MiB (4000000 bytes)"));
   log.replace(log.find("true"), 4, "false");
   CHECK(has_line(report_text({"x", history_of(log)}, 10, 80), "no limit of its own, in a group of 3.81MiB"));
 }
