@@ -47,7 +47,7 @@ def printed(folder):
     lines = ration("diff", first, second).splitlines()
     expect("logs", lines[:2], [f"A: {first}, no end record: killed, or still running", f"B: {second}, no end record: killed, or still running"])
     rows = [line.split() for line in lines]
-    expect_that(f"the peak is not in {lines}", ["peak", "5MiB", "6MiB", "+1MiB"] in rows)
+    expect_that(f"the peak is not in {lines}", ["peak", "used", "5MiB", "6MiB", "+1MiB"] in rows)
     expect_that(f"a new caller is not in {lines}", any("+3MiB" in line and " new " in line and "keep (keep.py)" in line for line in lines))
     expect_that(f"one that is gone is not in {lines}", any("-1MiB" in line and " gone " in line and "old (old.py)" in line for line in lines))
     expect_that("the same logs", "every caller held the same" in ration("diff", first, first))

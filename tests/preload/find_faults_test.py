@@ -43,7 +43,7 @@ def as_table(_):
     lines = done.stdout.splitlines()
     expect("status, stderr", (done.returncode, done.stderr), (1, ""))
     expect("rows", [line.split()[:4] for line in lines[1:4]],
-           [[str(nth), "cuMemAlloc_v2", str(16 * MIB), "CRASH" if nth == 3 else "error"] for nth in (1, 2, 3)])
+           [[str(nth), "cuMemAlloc_v2", "16MiB", "CRASH" if nth == 3 else "error"] for nth in (1, 2, 3)])
     expect_that(lines[-1], lines[-1].startswith("3 allocations refused") and lines[-1].endswith(": 2 errors, 1 crash"))
 
 

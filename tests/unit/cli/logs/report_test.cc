@@ -61,10 +61,11 @@ TEST_CASE("a report in words says what would have helped") {
 TEST_CASE("a report in words says which group's limit held") {
   std::string log = log_of({alloc_record(1, 100), kEndRecord});
   log.insert(log.find(",\"limit_asked\""), ",\"group_limit\":4000000");
-  CHECK(
-      has_line(report_text({"x", history_of(log)}, 10, 80), "(8000000 bytes), in a group of 3.81MiB (4000000 bytes)"));
+  CHECK(has_line(report_text({"x", history_of(log)}, 10, kUnlimitedWidth),
+                 "(8000000 bytes), in a group of 3.81MiB (4000000 bytes)"));
   log.replace(log.find("true"), 4, "false");
-  CHECK(has_line(report_text({"x", history_of(log)}, 10, 80), "no limit of its own, in a group of 3.81MiB"));
+  CHECK(
+      has_line(report_text({"x", history_of(log)}, 10, kUnlimitedWidth), "no limit of its own, in a group of 3.81MiB"));
 }
 
 TEST_CASE("a report says who held the group that refused, and what was guaranteed to whom") {
@@ -90,6 +91,13 @@ TEST_CASE("a report says who held the group that refused, and what was guarantee
   CHECK(json.at("holders")[0] ==
         nlohmann::json{{"pid", 7}, {"program", "/bin/idle"}, {"reserved", 0}, {"guarantee", 300}});
   CHECK(json.at("holders")[1].at("guarantee") == 0);
+}
+
+TEST_CASE("no line of a report is longer than the terminal, tables and sentences alike") {
+  const std::string log = log_of({oom_record("limit", 28, 100, 4), alloc_record(1, 100), kEndRecord});
+  for (const std::string &line : report_text({"x", history_of(log)}, 10, 60)) {
+    CHECK(line.size() <= 60);
+  }
 }
 
 TEST_CASE("a refusal by no group names none") {
