@@ -45,8 +45,8 @@ std::variant<std::uint64_t, std::string> parse_bytes(std::string_view text);
 // decimals are kept. 1.0 stays: a share of all of the device is not the number 1. Exponents beyond 40 stay, too.
 std::string plain_number(std::string_view text);
 
-// For people: "512MiB", "1.76MiB", "6.40GiB"; at most seven characters. To the nearest in three digits, so that parts add
-// up to what they are of, but whole KiB and MiB as they are; only nothing is "0B".
+// For people: "512MiB", "1.76MiB", "6.40GiB"; at most seven characters. To the nearest in three digits, so that parts
+// add up to what they are of, but whole KiB and MiB as they are; only nothing is "0B".
 std::string show_bytes(std::uint64_t bytes);
 // The same where the byte counts: "6.40GiB (6871947673 bytes)", "659 bytes".
 std::string show_exact_bytes(std::uint64_t bytes);

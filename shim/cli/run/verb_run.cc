@@ -3,6 +3,7 @@
 #include <cstring>
 #include <functional>
 #include <iostream>
+#include <iterator>
 #include <optional>
 
 #include "cli/exit_status.h"
@@ -49,6 +50,14 @@ std::string limit_beyond_device(const config::LimitMap &limit, const std::vector
   return {};
 }
 
+// By an option: those of a process that is disabled are not read into settings.
+bool states_limit(const RunRequest &request) {
+  constexpr std::string_view kLimits[] = {"limit", "group_limit", "container_limit", "group_tree", "reserve"};
+  return std::any_of(request.flags.begin(), request.flags.end(), [&](const auto &flag) {
+    return std::find(std::begin(kLimits), std::end(kLimits), flag.first->key) != std::end(kLimits);
+  });
+}
+
 void print_summary(const RunRequest &request, const TemporaryFolder &pages, std::vector<events::Summary> summaries,
                    const Program &program, const config::Settings &settings, bool was_alone) {
   if (request.summary && *request.summary == "json") {
@@ -62,7 +71,7 @@ void print_summary(const RunRequest &request, const TemporaryFolder &pages, std:
     }
   }
   if (settings.disabled) {
-    if (!request.quiet || settings.limit_asked()) {
+    if (!request.quiet || states_limit(request)) {
       log_line("nothing was limited or counted: RATION_DISABLE=1");
     }
     return;

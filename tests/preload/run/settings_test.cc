@@ -233,6 +233,28 @@ TEST_CASE("the summary names the group, the tree or the container whose limit it
   }
 }
 
+TEST_CASE("the summary says that a limit is larger than the device") {
+  const std::vector<std::string> line = {"--sim", "8GiB", "--limit", "100GiB", TAKE, "1", kMiB100, "0"};
+  const Ended ended = ration_run(line);
+  INFO(ended.err);
+  CHECK(says(ended.err, "ration: the limit of 100GiB is larger than device 0, which has 8.00GiB\n"));
+  CHECK_FALSE(says(ration_run({"--sim", "8GiB", "--limit", "8GiB", TAKE, "1", kMiB100, "0"}).err, "larger than"));
+}
+
+TEST_CASE("-q leaves out the summary, not that a limit did not hold") {
+  const std::vector<std::string> line = {"-q", "--sim", "8GiB", "--limit", "1GiB", TAKE, "1", kMiB100, "0"};
+  CHECK(ration_run(line).err.empty());
+  CHECK(ration_run(line, {"RATION_DISABLE=1"}).err == "ration: nothing was limited or counted: RATION_DISABLE=1\n");
+}
+
+TEST_CASE("ration env says that a variable limits a device which is not there, and which state folder is in force") {
+  const Ended absent = run_test::run({COMMAND_UNDER_TEST, "env", "--sim", "8GiB"}, {"RATION_LIMIT=1=4GiB"});
+  INFO(absent.err);
+  CHECK(absent.status == 0);
+  CHECK(says(absent.err, "ration: RATION_LIMIT=1=4GiB: there is no device \"1\""));
+  CHECK_FALSE(says(run_test::run({COMMAND_UNDER_TEST, "env"}, {"RATION_STATE_DIR="}).out, "<uid>"));
+}
+
 TEST_CASE("a killed process leaves its figures for the summary") {
   const Ended ended =
       ration_run({"--sim", "8GiB", "--mode", "direct", TAKE, "3", kMiB100, "3", std::to_string(SIGKILL)});
