@@ -160,6 +160,7 @@ constexpr const char *kFindMinFooter =
     "a line on stderr, with the most that its blocks took. The output of the first run goes to stderr, that of the\n"
     "others nowhere. Each run reads a file on stdin from its start; anything else on stdin is not read.\n"
     "On stdout, in bytes: peak, the most that the blocks took without a limit; min_limit, for `ration run --limit`.\n"
+    "With --log, the log is the one of the last run; a name with %p is another for each.\n"
     "The limit found is of every device and every process of the command. A command that takes what is there, as\n"
     "many do that ask how much is free, needs 1 MiB, the least limit there is; --show-limit false lets it see the\n"
     "whole device.\n\n"

@@ -55,6 +55,8 @@ def on_stdout(folder):
     expect("status", done.status, 0)
     expect_that(f"one line: {done.err!r}", done.err.startswith("ration: RATION_LOG=-: a log goes to a file") and done.err.count("\n") == 1)
     expect("files", names(folder), [])
+    for stream in ("/dev/stdout", "/dev/null", "/dev/full"):
+        refused(folder, "--log", stream, says=f"--log {stream}: a log goes to a regular file, and this is none; write for example run.jsonl\n")
     logged(folder, "--log", "./-")
     expect("a file that is called so", allocations(f"{folder}/-"), 10)
 
@@ -71,7 +73,6 @@ def over_a_log(folder):
     path.touch()
     logged(folder, "--log", "run.jsonl")
     expect("over an empty file", allocations(path), 10)
-    logged(folder, "--log", "/dev/null")
     logged(folder, RATION_LOG=str(path), calls=60)
     expect("a variable's log is overwritten as ever", allocations(path), 30)
     link = pathlib.Path(folder) / "link.jsonl"
@@ -170,7 +171,7 @@ def named_at_the_end(folder):
         expect("the last line", logged(folder, "--log", log)[-1], f"ration: log: {says}")
     said = logged(elsewhere, RATION_LOG=f"{folder}/other.jsonl")
     expect("beyond this folder", said[-1], f"ration: log: {os.path.realpath(folder)}/other.jsonl")
-    expect("not of a device", [line for line in logged(folder, "--log", "/dev/null") if "log" in line], [])
+    expect("not of a device", [line for line in logged(folder, RATION_LOG="/dev/null") if "log" in line], [])
     done = ration(folder, "--log", "tree.jsonl", "--", "sh", "-c", "; ".join(f"{COUNTED} c{i} 1 10" for i in range(5)))
     last = done.stderr.splitlines()[-1]
     expect_that(f"of a tree: {last}", last.startswith("ration: logs: tree.jsonl, tree.jsonl.") and last.endswith(" and 2 more"))
@@ -195,8 +196,8 @@ def find_min(folder):
     expect("allocations", allocations(log), 10)
     before = log.read_bytes()
     done = find()
-    expect("a second time", (done.returncode, done.stderr.partition("\n")[0] + "\n"),
-           (125, f"ration: run: --log run.jsonl: {log} is there already{OVERWRITES}"))
+    expect("a second time", (done.returncode, done.stderr),
+           (2, f"ration: find-min: --log run.jsonl: {log} is there already{OVERWRITES}"))
     expect("the log", log.read_bytes(), before)
     expect("with --force", find("--force").returncode, 0)
     expect_that("another log", log.read_bytes() != before)

@@ -13,6 +13,7 @@
 #include "cli/log.h"
 #include "cli/run/c_library.h"
 #include "cli/run/group_tree.h"
+#include "cli/run/log_target.h"
 #include "cli/run/preload_order.h"
 #include "cli/run/simulated_machine.h"
 #include "cli/run/simulation_notes.h"
@@ -278,8 +279,12 @@ void simulate(const RunRequest &request, const Library &library, const std::stri
 }
 
 void refuse_wrong_line(const RunRequest &request, EnvironmentBlock environment) {
-  (void)apply_flags(request, environment);
-  refuse_program(inspect_program(request.command.front(), environment.value("PATH")), request);
+  const config::Settings settings = apply_flags(request, environment);
+  const Program program = inspect_program(request.command.front(), environment.value("PATH"));
+  refuse_program(program, request);
+  if (flag_value(request, "log") != nullptr) {
+    (void)check_log_target(request, settings, program);  // a variable's is told by the runs
+  }
 }
 
 }  // namespace ration::cli

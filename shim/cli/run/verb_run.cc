@@ -97,7 +97,10 @@ int start(const RunRequest &request) {
     refuse_absent_devices(request, environment);
   }
   const Program program = inspect(request, library, environment, settings);
-  check_log_target(request, settings, program);
+  if (!check_log_target(request, settings, program)) {
+    environment.unset("RATION_LOG");  // the library would say the same of each process
+  }
+  refuse_summary_target(request);
   Reservation reservation = reserve(request, settings, environment);
   preload(library, program, environment);
   if (pages.path().empty()) {
