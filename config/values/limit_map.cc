@@ -48,7 +48,26 @@ std::string parse_device(std::string_view name, LimitItem &item) {
          " names no device; a device is an ordinal or GPU- and the start of its UUID: " + std::string(kItemExample);
 }
 
+std::string_view without_blanks(std::string_view text) {
+  const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
+  return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
+std::string error_in_size(std::string_view text, const std::string &wrong) {
+  LimitMap ignored;
+  std::string likely(text);
+  if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
+    likely[colon] = '=';
+    if (parse_limit(likely, ignored).empty()) {
+      return "a device and its size are joined by =; likely meant: " + likely;
+    }
+  }
+  const bool is_none = wrong.starts_with("0 is no") || wrong.ends_with("above 0");
+  return wrong + (is_none ? "; for no limit leave it unset" : "");
+}
+
 std::string parse_item(std::string_view text, LimitItem &item) {
+  text = without_blanks(text);
   const std::size_t equals = text.find('=');
   if (text.empty()) {
     return "an item of the list is empty; " + std::string(kItemExample);
@@ -56,12 +75,12 @@ std::string parse_item(std::string_view text, LimitItem &item) {
   if (equals == std::string_view::npos) {
     return quoted(text) + " names no device; " + std::string(kItemExample) + " (decimals follow a point, as 0.4)";
   }
-  if (std::string wrong = parse_device(text.substr(0, equals), item); !wrong.empty()) {
+  if (std::string wrong = parse_device(without_blanks(text.substr(0, equals)), item); !wrong.empty()) {
     return wrong;
   }
-  std::variant<Size, std::string> size = parse_size(text.substr(equals + 1));
+  std::variant<Size, std::string> size = parse_size(without_blanks(text.substr(equals + 1)));
   if (std::string *wrong = std::get_if<std::string>(&size)) {
-    return quoted(text) + ": " + *wrong;
+    return quoted(text) + ": " + error_in_size(text, *wrong);
   }
   item.size = std::get<Size>(size);
   return {};
@@ -110,9 +129,9 @@ bool set_source_of_new(LimitMap &items, const std::string &written, bool everywh
 
 std::string parse_limit(std::string_view text, LimitMap &items) {
   if (text.find_first_of("=,") == std::string_view::npos) {
-    std::variant<Size, std::string> size = parse_size(text);
+    std::variant<Size, std::string> size = parse_size(without_blanks(text));
     if (const std::string *wrong = std::get_if<std::string>(&size)) {
-      return *wrong;
+      return error_in_size(text, *wrong);
     }
     LimitItem everywhere;
     everywhere.size = std::get<Size>(size);

@@ -328,7 +328,7 @@ if __name__ == "__main__":
           "two devices, equal handles, lost records": made,
           "files": files,
           "no format": refused(["LOG"], "--to is required"),
-          "a wrong format": refused(["LOG", "--to", "svg"], "'svg' is none of chrome, pprof, collapsed, torch, rmm-csv, csv"),
-          "a wrong amount": refused(["LOG", "--to", "collapsed", "--of", "most"], "'most' is none of peak, total or leaked"),
+          "a wrong format": refused(["LOG", "--to", "svg"], "--to svg: it must be one of chrome, pprof, collapsed, torch, rmm-csv, csv"),
+          "a wrong amount": refused(["LOG", "--to", "collapsed", "--of", "most"], "--of most: it must be one of peak, total, leaked"),
           "an option of another format": refused(["LOG", "--to", "csv", "--at", "peak"], "--at is not for --to csv"),
           "no log": refused(["missing", "--to", "csv"], "No such file or directory")})

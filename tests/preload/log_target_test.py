@@ -158,7 +158,7 @@ def without_a_name(folder):
            (125, "ration: run: no command; write for example: ration run --limit 40% -- ./train; the word behind --log is its file\n"))
     done = ration(folder, "--log=", "--", "true")
     expect("an empty name", (done.returncode, done.stderr),
-           (125, "ration: run: --log has an empty value; leave it out for the default\n"))
+           (125, "ration: run: --log has an empty value; give it one, or leave the option out\n"))
     shown = subprocess.run([RATION, "env", "--log", "--", "true"], cwd=folder, env=command_environment(), capture_output=True, text=True,
                            check=True)
     expect_that("ration env", f"RATION_LOG={os.path.realpath(folder)}/%n-%p.jsonl\n" in shown.stdout)

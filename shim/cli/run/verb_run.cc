@@ -79,6 +79,7 @@ int start(const RunRequest &request) {
     throw Refusal{kOurError, std::string("no command; write for example: ration run --limit 40% -- ./train") +
                                  (has_log ? "; the word behind --log is its file" : "")};
   }
+  refuse_wrong_wait(request);
   EnvironmentBlock environment(config::process_environment());
   const config::Settings settings = apply_flags(request, environment);
   const Library library = find_library();
