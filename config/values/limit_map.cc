@@ -67,7 +67,6 @@ std::string error_in_size(std::string_view text, const std::string &wrong) {
 }
 
 std::string parse_item(std::string_view text, LimitItem &item) {
-  text = without_blanks(text);
   const std::size_t equals = text.find('=');
   if (text.empty()) {
     return "an item of the list is empty; " + std::string(kItemExample);
@@ -75,10 +74,10 @@ std::string parse_item(std::string_view text, LimitItem &item) {
   if (equals == std::string_view::npos) {
     return quoted(text) + " names no device; " + std::string(kItemExample) + " (decimals follow a point, as 0.4)";
   }
-  if (std::string wrong = parse_device(without_blanks(text.substr(0, equals)), item); !wrong.empty()) {
+  if (std::string wrong = parse_device(text.substr(0, equals), item); !wrong.empty()) {
     return wrong;
   }
-  std::variant<Size, std::string> size = parse_size(without_blanks(text.substr(equals + 1)));
+  std::variant<Size, std::string> size = parse_size(text.substr(equals + 1));
   if (std::string *wrong = std::get_if<std::string>(&size)) {
     return quoted(text) + ": " + error_in_size(text, *wrong);
   }
@@ -129,7 +128,7 @@ bool set_source_of_new(LimitMap &items, const std::string &written, bool everywh
 
 std::string parse_limit(std::string_view text, LimitMap &items) {
   if (text.find_first_of("=,") == std::string_view::npos) {
-    std::variant<Size, std::string> size = parse_size(without_blanks(text));
+    std::variant<Size, std::string> size = parse_size(text);
     if (const std::string *wrong = std::get_if<std::string>(&size)) {
       return error_in_size(text, *wrong);
     }
@@ -147,7 +146,9 @@ std::string parse_limit(std::string_view text, LimitMap &items) {
   for (std::size_t begin = 0; begin <= text.size() && read < kMostDevices; ++read) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     LimitItem item;
-    std::string wrong = parse_item(text.substr(begin, end - begin), item);
+    // Blanks beside a comma, as in 0=8GiB, 1=2GiB: those elsewhere are a size's to refuse, as everywhere.
+    const std::string_view part = text.substr(begin, end - begin);
+    std::string wrong = parse_item(part.size() == text.size() ? part : without_blanks(part), item);
     if (wrong.empty()) {
       wrong = contradiction(items, item);
       items.push_back(item);

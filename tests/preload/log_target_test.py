@@ -239,6 +239,9 @@ def nowhere(folder):
     why = "no file can be created in /proc: No such file or directory" if os.geteuid() == 0 else "this user may not create files in /proc"
     cannot_write(folder, "/proc/run.jsonl", why, path="/proc/run.jsonl")
     cannot_write(folder, f"{here}/100%%/%n.jsonl", f"there is no folder {here}/100%", path=f"{here}/100%/%n.jsonl")
+    done = ration(folder, "--", COUNTED, "counts", 1, 20, RATION_LOG="missing/run.jsonl")
+    expect("told once", sum("log" in line for line in done.stderr.splitlines()), 1)
+    (here / "counts").unlink()
     (here / "circle").symlink_to("circle")
     cannot_write(folder, "circle", "symbolic links lead in a circle")
 

@@ -140,7 +140,7 @@ def taken(_):
     run = {name for option in VERBS["run"]["options"] for name in option["names"]}
     expect("options", run - {name for option in VERBS["env"]["options"] for name in option["names"]}, set())
     for words in (["env", "--wait", "-q", "--log", "a-%p", "--force", "--summary", "x.json", "--group-tree=4GiB", "ls"],
-                  ["env", "--limit", "0=4GiB, 1=2GiB"], ["env", "--limit", " 4GiB "], ["env", "--sim", "8GiB, 2X4GiB"], ["help", "help"]):
+                  ["env", "--limit", "0=4GiB, 1=2GiB"], ["env", "--sim", "8GiB, 2X4GiB"], ["help", "help"]):
         done = ration(*words)
         expect(f"{words}", (done.stderr, done.returncode), ("", 0))
     done = ration("run", "--sim", "8GiB", "--group-limit", "50%", "--", BUILD / "tests/preload/programs/linked_lazy")

@@ -57,7 +57,7 @@ std::string error_in_small_device(std::string_view before, std::string_view size
 std::variant<EqualDevices, std::string> read_item(std::string_view item) {
   const std::size_t begin = end_of_count(item);
   const std::string_view before = item.substr(0, begin);
-  const std::string_view size = config::trimmed(item.substr(begin));
+  const std::string_view size = begin == 0 ? item : config::trimmed(item.substr(begin));
   EqualDevices devices{1, 0};
   if (begin != 0) {
     const std::optional<unsigned> count =
@@ -93,7 +93,8 @@ std::variant<SimulatedDevices, std::string> read_list(std::string_view text) {
   std::uint64_t bytes = 0;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string_view item = config::trimmed(text.substr(begin, end - begin));
+    const std::string_view part = text.substr(begin, end - begin);
+    const std::string_view item = part.size() == text.size() ? part : config::trimmed(part);
     begin = end + 1;
     if (item.empty()) {
       return with_example(text.empty() ? "it is empty" : "a size is missing in the list");
