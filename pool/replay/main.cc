@@ -188,14 +188,19 @@ int parse_and_run(int count, const char *const *words) {
   CLI::App app("Replays a trace of allocations through Ration's pool: no GPU, no driver, the placement code itself.",
                "pool_replay");
   Arguments arguments;
+  app.set_version_flag("-V,--version", "pool_replay " RATION_VERSION, "Print the version");
   declare(app, arguments);
   try {
     app.parse(count, words);
     if (arguments.threads != 1 && !arguments.placements.empty()) {
       throw CLI::ValidationError("--placements", "several threads have no repeatable order; use --threads 1");
     }
+  } catch (const CLI::Success &request) {  // --help and --version
+    return app.exit(request);
+  } catch (const CLI::RequiredError &) {
+    throw TraceError("--trace FILE is required");
   } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : kWrongUsage;
+    throw TraceError(error.what());
   }
   return run(std::move(arguments));
 }
