@@ -71,7 +71,11 @@ void declare(CLI::App &app, Arguments &arguments) {
          "Measure with N threads that each replay the whole trace with their own blocks on one locked pool. BYTES "
          "must then hold all N copies; without --arena it is 2 N times the smallest arena")
       ->type_name("N")
-      ->check(CLI::Range(1, 256));
+      ->check([](const std::string &value) {
+        unsigned threads = 0;
+        const bool fits = CLI::detail::lexical_cast(value, threads) && threads >= 1 && threads <= 256;
+        return fits ? "" : value + ": it must be a number from 1 to 256";
+      });
   app.add_option(
          "--placements", arguments.placements,
          "Write one line per operation to OUT: `a ID OFFSET BYTES` (offset in the arena, bytes as requested) or "

@@ -296,6 +296,7 @@ def files(folder):
     ration("convert", log, "--to", "csv", "-o", pathlib.Path(folder) / "link.csv")
     expect("through a link", there.read_text(), convert(log, "csv"))
     expect("its mode", there.stat().st_mode & 0o777, 0o600)
+    expect("on stdout", convert(log, "csv", "-o", "-"), convert(log, "csv"))
     convert(log, "csv", "-o", "/dev/null")
     expect_that("a device stays one", pathlib.Path("/dev/null").is_char_device())
     expect("files", sorted(os.listdir(folder)), ["cut.jsonl", "link.csv", "made.jsonl", "there.csv"])

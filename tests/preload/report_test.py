@@ -68,6 +68,9 @@ def checked(folder):
     expect_that(f"the peak's record in {said[0]}", f"({peak} bytes) at record {at}" in said[0])
     expect_that(f"the leaks in {said[1]}", f"{len(left)} blocks" in said[1])
     expect_that(f"the refusal in {said[2]}", "1 refusal of cuMemAlloc_v2, reason limit" in said[2])
+    done = subprocess.run([BUILD / "bin/ration", "check", log, "--max-peak", "1MiB", "--no-leaks", "--no-failures", "--junit", "-"],
+                          capture_output=True, text=True, check=False)
+    expect("on stdout", (done.stdout, done.stderr.splitlines(), done.returncode), (junit.read_text(), said, 1))
     suite = xml.parse(junit).getroot().find("testsuite")
     expect("JUnit", (suite.get("tests"), suite.get("failures"), [case.get("name") for case in suite.iter("testcase")]),
            ("3", "3", ["--max-peak", "--no-leaks", "--no-failures"]))
