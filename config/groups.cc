@@ -83,6 +83,10 @@ bool is_wrong(const std::vector<Problem> &problems, std::string_view key) {
                      [&](const Problem &each) { return each.key == key && each.fatal_for_cli; });
 }
 
+std::string where_to_name(const Origin &origin) {
+  return origin.source == Source::kFlag ? " (--group)" : " (RATION_GROUP)";
+}
+
 // A limit whose group has no name belongs to the innermost tree, or without a tree to this process alone.
 void assign_nameless(Settings &settings, const Group &nameless, std::vector<Problem> &problems) {
   const bool misnamed = is_wrong(problems, "group");
@@ -101,8 +105,8 @@ void assign_nameless(Settings &settings, const Group &nameless, std::vector<Prob
   const auto origin = std::find_if(settings.origins.begin(), settings.origins.end(),
                                    [](const Origin &each) { return each.key == "group_limit"; });
   problems.push_back(
-      problem_at("group_limit", origin->written(),
-                 misnamed ? "its group has no name that can be used" : "no group is given (RATION_GROUP)",
+      problem_at("group_limit", origin->as_given(),
+                 misnamed ? "its group has no name that can be used" : "no group is given" + where_to_name(*origin),
                  "; held as a limit of this process alone", false));
 }
 
@@ -199,8 +203,8 @@ void check_guarantee(const Settings &settings, std::vector<Problem> &problems) {
     return each.kind == Group::Kind::kNamed && !each.name.empty();
   });
   if (settings.guarantee && origin != nullptr && !is_named) {
-    problems.push_back(problem_at("guarantee", origin->written(),
-                                  "no group is given that could leave it to this process (RATION_GROUP)",
+    problems.push_back(problem_at("guarantee", origin->as_given(),
+                                  "no group is given that could leave it to this process" + where_to_name(*origin),
                                   "; nothing is guaranteed", false));
   }
 }

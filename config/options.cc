@@ -50,11 +50,16 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
 
 constexpr std::size_t kEditsOfPart = 2;  // as what a word counts that is a part of a name, or has one as a part
 constexpr std::size_t kLeastOfPart = 3;  // characters
+constexpr std::size_t kLeastOfBeginning = 2;
 constexpr std::string_view kSeparators = "_-";
 constexpr std::string_view kVariablePrefix = "RATION_";
 
 std::string_view without_dashes(std::string_view word) {
   return word.substr(std::min(word.find_first_not_of('-'), word.size()));
+}
+
+bool is_beginning(std::string_view word, std::string_view name) {
+  return word.size() >= kLeastOfBeginning && word.size() < name.size() && name.starts_with(word);
 }
 
 // Whether one is the beginning of the other, as prealloc, or the name stands at an end of the word, as in memory_limit.
@@ -110,12 +115,18 @@ std::string_view near_key(std::string_view key) {
 std::string_view near_word(std::string_view word, std::span<const std::string_view> words) {
   const std::string head = lower(without_dashes(word.substr(0, kLongestName)));
   const std::size_t most = head.size() < 2 ? 0 : 1 + head.size() / 5;
+  const bool is_unclear = head.size() < kLeastOfPart && std::ranges::count_if(words, [&](std::string_view each) {
+                                                          return is_beginning(head, lower(without_dashes(each)));
+                                                        }) > 1;
   std::string_view found;
   std::size_t fewest = 0;
   for (const std::string_view each : words) {
     const std::string name = lower(without_dashes(each));
-    const bool has_part = is_part(head, name);
-    const std::size_t edits = std::min(edits_between(head, name), has_part ? kEditsOfPart : kLongestName);
+    const bool begins = !is_unclear && is_beginning(head, name);  // what has only that to be completed wins
+    const bool has_part = begins || is_part(head, name);
+    const std::size_t edits = begins     ? 0
+                              : has_part ? std::min(edits_between(head, name), kEditsOfPart)
+                                         : edits_between(head, name);
     if ((has_part || edits <= most) && (found.empty() || edits < fewest)) {
       found = each;
       fewest = edits;

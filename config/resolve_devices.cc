@@ -157,7 +157,7 @@ void report_reserves(const Settings &settings, const std::vector<DeviceIdentity>
     const auto takes_all = [&](const Size &size) { return size.bytes_of(device.total_bytes) >= device.total_bytes; };
     if (std::any_of(reserves.begin(), reserves.end(), takes_all) && ++reported <= kMostProblems) {
       const Origin *origin = settings.origin_of("reserve");
-      problems.push_back(problem_at("reserve", origin != nullptr ? origin->written() : "reserve",
+      problems.push_back(problem_at("reserve", origin != nullptr ? origin->as_given() : "reserve",
                                     "it leaves nothing of device " + std::to_string(device.ordinal) + ", which has " +
                                         show_bytes(device.total_bytes) + "; every allocation there is refused",
                                     {}, false));

@@ -29,4 +29,9 @@ std::string Origin::written() const {
   return text + "=" + shown(value);
 }
 
+std::string Origin::as_given() const {
+  const Option *option = source == Source::kFlag ? option_of_key(key) : nullptr;
+  return option == nullptr || option->flag.empty() ? written() : std::string(option->flag) + " " + shown(value);
+}
+
 }  // namespace ration::config

@@ -48,6 +48,24 @@ std::string parse_device(std::string_view name, LimitItem &item) {
          " names no device; a device is an ordinal or GPU- and the start of its UUID: " + std::string(kItemExample);
 }
 
+std::string_view without_blanks(std::string_view text) {
+  const std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
+  return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
+std::string error_in_size(std::string_view text, const std::string &wrong) {
+  LimitMap ignored;
+  std::string likely(text);
+  if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
+    likely[colon] = '=';
+    if (parse_limit(likely, ignored).empty()) {
+      return "a device and its size are joined by =; likely meant: " + likely;
+    }
+  }
+  const bool is_none = wrong.starts_with("0 is no") || wrong.ends_with("above 0");
+  return wrong + (is_none ? "; for no limit leave it unset" : "");
+}
+
 std::string parse_item(std::string_view text, LimitItem &item) {
   const std::size_t equals = text.find('=');
   if (text.empty()) {
@@ -61,7 +79,7 @@ std::string parse_item(std::string_view text, LimitItem &item) {
   }
   std::variant<Size, std::string> size = parse_size(text.substr(equals + 1));
   if (std::string *wrong = std::get_if<std::string>(&size)) {
-    return quoted(text) + ": " + *wrong;
+    return quoted(text) + ": " + error_in_size(text, *wrong);
   }
   item.size = std::get<Size>(size);
   return {};
@@ -112,7 +130,7 @@ std::string parse_limit(std::string_view text, LimitMap &items) {
   if (text.find_first_of("=,") == std::string_view::npos) {
     std::variant<Size, std::string> size = parse_size(text);
     if (const std::string *wrong = std::get_if<std::string>(&size)) {
-      return *wrong;
+      return error_in_size(text, *wrong);
     }
     LimitItem everywhere;
     everywhere.size = std::get<Size>(size);
@@ -128,7 +146,9 @@ std::string parse_limit(std::string_view text, LimitMap &items) {
   for (std::size_t begin = 0; begin <= text.size() && read < kMostDevices; ++read) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     LimitItem item;
-    std::string wrong = parse_item(text.substr(begin, end - begin), item);
+    // Blanks beside a comma, as in 0=8GiB, 1=2GiB: those elsewhere are a size's to refuse, as everywhere.
+    const std::string_view part = text.substr(begin, end - begin);
+    std::string wrong = parse_item(part.size() == text.size() ? part : without_blanks(part), item);
     if (wrong.empty()) {
       wrong = contradiction(items, item);
       items.push_back(item);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <vector>
 
+#include "config/options.h"
 #include "config/values/ascii.h"
 #include "config/values/quotes.h"
 
@@ -32,10 +34,16 @@ std::string error_in_choice(std::string_view value, std::string_view words) {
     return "it is written in lower case: " + lower(value);
   }
   std::string list;
-  for (const char c : words) {
-    list += c == ' ' ? std::string(", ") : std::string(1, c);
+  std::vector<std::string_view> choices;
+  for (std::size_t begin = 0; begin < words.size();) {
+    const std::size_t end = std::min(words.find(' ', begin), words.size());
+    choices.push_back(words.substr(begin, end - begin));
+    list += list.empty() ? "" : ", ";
+    list += choices.back();
+    begin = end + 1;
   }
-  return "it must be one of " + list;
+  const std::string_view near = near_word(value, choices);
+  return "it must be one of " + list + (near.empty() ? "" : "; likely meant: " + std::string(near));
 }
 
 std::string read_bool(std::string_view value, bool &out) {

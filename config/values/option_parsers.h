@@ -69,13 +69,13 @@ std::string read_size(Settings &settings, const Option &, std::string_view value
 
 // Of no device, so not a share of one.
 template <std::optional<Size> Settings::*kMember>
-std::string read_bytes(Settings &settings, const Option &option, std::string_view value) {
-  std::string problem = read_size<kMember>(settings, option, value);
-  if (problem.empty() && (settings.*kMember)->is_share()) {
-    (settings.*kMember).reset();
-    problem = "a share has no meaning here: give it in bytes, as 1GiB";
+std::string read_bytes(Settings &settings, const Option &, std::string_view value) {
+  std::variant<Size, std::string> size = parse_whole_size(value);
+  if (std::string *wrong = std::get_if<std::string>(&size)) {
+    return *wrong;
   }
-  return problem;
+  settings.*kMember = std::get<Size>(size);
+  return {};
 }
 
 template <auto kMember>

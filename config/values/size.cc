@@ -50,12 +50,15 @@ std::string error_in_unit(std::string_view number, std::string_view unit) {
   if (const std::string meant = likely_unit(unit); !meant.empty()) {
     return quoted(unit) + " is not a unit (its b may be a bit); likely meant: " + shown(number) + meant;
   }
-  return quoted(unit) + " is not a unit; the units are k m g t KiB MiB GiB TiB KB MB GB TB and %";
+  return quoted(unit) + " is not a unit; the units are B, k m g t, Ki Mi Gi Ti, KiB MiB GiB TiB, KB MB GB TB and %";
 }
 
-std::string error_in_small(std::string_view text, std::uint64_t bytes) {
+std::string error_in_small(std::string_view text, std::uint64_t bytes, bool takes_share) {
   if (bytes == 0) {
-    return "0 is no usable size (the smallest is 1MiB); for no limit leave it unset";
+    return "0 is no usable size; the smallest is 1MiB";
+  }
+  if (text == "1" && !takes_share) {
+    return "a bare 1 could be a byte or a GiB; write 1GiB";
   }
   if (text == "1") {
     return "a bare 1 could be a byte, a GiB or the whole device; write 1GiB, or 100% for the whole";
@@ -65,7 +68,8 @@ std::string error_in_small(std::string_view text, std::uint64_t bytes) {
   if (std::all_of(text.begin(), text.end(), is_digit)) {
     line += "; likely meant: " + std::string(text) + "MiB";
     if (bytes <= 100) {
-      line += ", " + std::string(text) + "GiB or " + std::string(text) + "%";
+      line += (takes_share ? ", " : " or ") + std::string(text) + "GiB";
+      line += takes_share ? " or " + std::string(text) + "%" : "";
     }
   }
   return line;
@@ -74,7 +78,7 @@ std::string error_in_small(std::string_view text, std::uint64_t bytes) {
 // An error about characters that no size contains; empty: none. `rest`: what is not read.
 std::string error_in_characters(std::string_view text, std::string_view rest, std::string_view examples) {
   if (text.empty()) {
-    return with_examples("it is empty", examples) + ", or leave it unset";
+    return with_examples("it is empty", examples);
   }
   if (!is_plain(text)) {
     return with_examples("a size is written in plain ASCII", examples);
@@ -112,7 +116,7 @@ std::string error_in(std::string_view text, const RationSizeText &read, std::str
     case RATION_SIZE_TOO_LARGE:
       return with_examples("it is more than 64 bits can hold", examples);
     case RATION_SIZE_EMPTY_SHARE:
-      return "a share must be above 0; for no limit leave it unset";
+      return "a share must be above 0";
     case RATION_SIZE_ABOVE_ALL:
       return text.back() == '%' ? "a percentage is at most 100%; write for example 40%"
                                 : "a number with a decimal point is a share of the device, above 0 and at most 1; "
@@ -211,9 +215,18 @@ std::variant<std::uint64_t, std::string> parse_bytes(std::string_view text) {
 std::variant<Size, std::string> parse_size(std::string_view text) {
   auto amount = parse_amount(text, "8GiB, 40% or 0.4");
   if (const Size *size = std::get_if<Size>(&amount); size != nullptr && !size->is_share() && size->bytes_of(0) < kMiB) {
-    return error_in_small(text, size->bytes_of(0));
+    return error_in_small(text, size->bytes_of(0), true);
   }
   return amount;
+}
+
+std::variant<Size, std::string> parse_whole_size(std::string_view text) {
+  const auto bytes = parse_bytes(text);
+  if (const std::string *wrong = std::get_if<std::string>(&bytes)) {
+    return *wrong;
+  }
+  const std::uint64_t read = std::get<std::uint64_t>(bytes);
+  return read < kMiB ? std::variant<Size, std::string>(error_in_small(text, read, false)) : Size::of_bytes(read);
 }
 
 }  // namespace ration::config

@@ -35,6 +35,8 @@ class Size {
 
 // A Size of at least 1 MiB (a share: above 0), or one sentence with the error and what was likely meant.
 std::variant<Size, std::string> parse_size(std::string_view text);
+// The same of no device: a share is none.
+std::variant<Size, std::string> parse_whole_size(std::string_view text);
 
 // For what is no limit, so that any number of bytes will do, also 0. `examples` are for the sentence.
 std::variant<Size, std::string> parse_amount(std::string_view text, std::string_view examples);

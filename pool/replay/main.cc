@@ -71,7 +71,11 @@ void declare(CLI::App &app, Arguments &arguments) {
          "Measure with N threads that each replay the whole trace with their own blocks on one locked pool. BYTES "
          "must then hold all N copies; without --arena it is 2 N times the smallest arena")
       ->type_name("N")
-      ->check(CLI::Range(1, 256));
+      ->check([](const std::string &value) {
+        unsigned threads = 0;
+        const bool fits = CLI::detail::lexical_cast(value, threads) && threads >= 1 && threads <= 256;
+        return fits ? "" : value + ": it must be a number from 1 to 256";
+      });
   app.add_option(
          "--placements", arguments.placements,
          "Write one line per operation to OUT: `a ID OFFSET BYTES` (offset in the arena, bytes as requested) or "
@@ -188,14 +192,19 @@ int parse_and_run(int count, const char *const *words) {
   CLI::App app("Replays a trace of allocations through Ration's pool: no GPU, no driver, the placement code itself.",
                "pool_replay");
   Arguments arguments;
+  app.set_version_flag("-V,--version", "pool_replay " RATION_VERSION, "Print the version");
   declare(app, arguments);
   try {
     app.parse(count, words);
     if (arguments.threads != 1 && !arguments.placements.empty()) {
       throw CLI::ValidationError("--placements", "several threads have no repeatable order; use --threads 1");
     }
+  } catch (const CLI::Success &request) {  // --help and --version
+    return app.exit(request);
+  } catch (const CLI::RequiredError &) {
+    throw TraceError("--trace FILE is required");
   } catch (const CLI::ParseError &error) {
-    return app.exit(error) == 0 ? 0 : kWrongUsage;
+    throw TraceError(error.what());
   }
   return run(std::move(arguments));
 }

@@ -174,7 +174,7 @@ std::string HelpFormatter::make_help(const CLI::App *app, std::string, CLI::AppF
   std::string usage = "Usage: ration";
   usage += app->get_parent() == nullptr ? "" : " " + app->get_name();
   usage += " [OPTIONS]";
-  usage += !arguments_.empty() ? " " + arguments_ : verbs.empty() ? arguments_of(*app) : " [SUBCOMMAND]";
+  usage += !arguments_.empty() ? " " + arguments_ : verbs.empty() ? arguments_of(*app) : " [VERB]";
   std::string out = filled(app->get_description(), "") + filled(usage, "");
   const auto positionals = shown_options(*app, true);
   out += positionals.empty() ? "" : "\nPositionals:\n";
@@ -186,11 +186,12 @@ std::string HelpFormatter::make_help(const CLI::App *app, std::string, CLI::AppF
     out += entry_lines({option_term(*each), option_text(*each)}, kOptionColumn);
   }
   if (!verbs.empty()) {
-    out += "\nSubcommands:\n";
+    out += "\nVerbs:\n";
     std::vector<Entry> entries;
     for (const CLI::App *each : verbs) {
       entries.push_back({each->get_name(), each->get_description()});
     }
+    entries.push_back({"help", "print the help of a verb"});
     out += list_lines(entries);
   }
   return out + filled_footer(app->get_footer());

@@ -147,6 +147,11 @@ OrderedJson specification(const CdiRequest &request, const std::vector<Share> &s
   }
   std::string enforced;
   if (request.enforce) {
+    if (const fs::path parent = fs::absolute(*request.enforce + "/.").lexically_normal().parent_path().parent_path();
+        !fs::is_directory(parent)) {
+      throw Refusal{kOurError, "cannot create " + config::quoted(*request.enforce) + ": there is no folder " +
+                                   config::quoted(parent.string())};
+    }
     enforced = made_folder(*request.enforce, 0755);
     write_or_refuse(enforced + "/ld.so.preload", std::string(kLibraryInside) + "\n");
     mounts.push_back(mount(enforced + "/ld.so.preload", kPreloadFile));
@@ -183,7 +188,7 @@ void check_option(const char *key, const std::optional<std::string> &value) {
   const config::Option &option = *config::option_of_key(key);
   config::Settings settings;
   if (const std::string wrong = value ? option.read(settings, option, *value) : ""; !wrong.empty()) {
-    throw std::string(option.flag) + " " + config::quoted(*value) + ": " + wrong;
+    throw std::string(option.flag) + " " + config::shown(*value) + ": " + wrong;
   }
 }
 

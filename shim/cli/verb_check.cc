@@ -22,12 +22,13 @@ namespace {
 
 constexpr double kNsInSecond = 1e9;
 constexpr double kWhole = 100;  // percent
+constexpr const char *kStdout = "-";
 
 // "5%" or "5", whatever the locale. Otherwise one sentence with what is wrong: elsewhere 0.05 is a share, so 5%.
 std::variant<double, std::string> parse_percent(const std::string &text) {
   std::string_view number = text;
   if (number.ends_with('%')) {
-    number.remove_suffix(1);
+    number.remove_suffix(number.ends_with(" %") ? 2 : 1);
   }
   double value = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
@@ -42,8 +43,12 @@ std::variant<double, std::string> parse_percent(const std::string &text) {
 }
 
 bool write_junit(const std::string &path, const std::string &text) {
+  if (path == kStdout) {
+    std::cout << text;
+    return true;
+  }
   if (is_log(path)) {
-    log_line("check: " + path + ": it is a log, and stays as it is");
+    log_line("check: cannot write " + config::quoted(path) + ": it is a log, and stays as it is");
     return false;
   }
   errno = 0;
@@ -51,7 +56,8 @@ bool write_junit(const std::string &path, const std::string &text) {
   if (file << text && file.flush()) {
     return true;
   }
-  log_line("check: " + path + ": " + (errno != 0 ? std::strerror(errno) : "cannot be written"));
+  log_line("check: cannot write " + config::quoted(path) + ": " +
+           (errno != 0 ? std::strerror(errno) : "it takes no output"));
   return false;
 }
 
@@ -86,8 +92,9 @@ int run_verb(const CheckRequest &request) {
   bool holds = true;
   for (const Verdict &each : verdicts) {
     for (const std::string &reason : each.reasons) {
+      std::ostream &out = request.junit == kStdout ? std::cerr : std::cout;
       for (const std::string &line : fitting({each.condition + ": " + reason}, output_width())) {
-        std::cout << line << '\n';
+        out << line << '\n';
       }
       holds = false;
     }

@@ -113,7 +113,7 @@ int run_verb(const DoctorRequest &request) try {
   const int kinds =
       (request.coverage ? 1 : 0) + (request.log ? 1 : 0) + (request.pid ? 1 : 0) + (request.command.empty() ? 0 : 1);
   if (kinds > 1) {
-    log_line("doctor: takes one of --coverage, --pid, a log, and a command behind --");
+    log_line("doctor: --coverage, --pid, a log, and a command behind -- exclude one another");
     return kUsageError;
   }
   if (request.pid && *request.pid < 1) {

@@ -157,6 +157,8 @@ int run_verb(const EnvRequest &request) try {
   if (const std::string wrong = error_in_simulation(request.run.simulate); !wrong.empty()) {
     return usage_error("env: " + wrong, kUsageError);
   }
+  refuse_wrong_wait(request.run);
+  refuse_wrong_tree(request.run);
   EnvironmentBlock environment(config::process_environment());
   set_flags(request.run, environment);
   std::vector<config::Problem> problems;

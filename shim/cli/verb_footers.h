@@ -3,6 +3,59 @@
 
 namespace ration::cli {
 
+inline constexpr const char *kReplayFooter =
+    "Serves the requests of a log, written with --log, by the pool's own code, without a GPU: whether they fit under "
+    "a\n"
+    "limit, and at which record they would not. What no pool serves (managed and stream-ordered memory, arrays,\n"
+    "cuMemCreate) counts beside the pools. Freed memory is taken as clean at once: a device that is at work may need\n"
+    "more. With --mode direct a program fits where its peak of requested bytes does. With --mode async only that\n"
+    "peak is known to be needed; where the driver places blocks is not known, and no answer is made up.\n"
+    "The log is best one of a run without a limit. A program that asks how much is free, and takes that, has another\n"
+    "log under another limit: `ration find-min` runs it.\n\n"
+    "Examples:\n"
+    "  ration run --log run.jsonl -- ./train\n"
+    "  ration replay run.jsonl --find-min\n"
+    "  ration replay run.jsonl --limit 40% --mode direct\n"
+    "  ration replay run.jsonl --find-min --json | jq .min_arena_bytes\n\n"
+    "Exit status: 0 fits, or found; 1 does not fit; 2 a bad option, no whole log, or no answer (--mode async); 125 "
+    "the\n"
+    "output could not be written.";
+
+inline constexpr const char *kFindMinFooter =
+    "Runs the command without a limit first, to see that it succeeds and what it holds at most; then again and again\n"
+    "under limits, to find the smallest one with which it still exits with 0; then once more with that. Each run is\n"
+    "a line on stderr, with the most that its blocks took. The output of the first run goes to stderr, that of the\n"
+    "others nowhere. Each run reads a file on stdin from its start; anything else on stdin is not read.\n"
+    "On stdout, in bytes: peak, the most that the blocks took without a limit; min_limit, for `ration run --limit`.\n"
+    "With --log, the log is the one of the last run; a name with %p is another for each.\n"
+    "The limit found is of every device and every process of the command. A command that takes what is there, as\n"
+    "many do that ask how much is free, needs 1 MiB, the least limit there is; --show-limit false lets it see the\n"
+    "whole device.\n\n"
+    "Examples:\n"
+    "  ration find-min -- ./train --epochs 1\n"
+    "  ration find-min --tolerance 64MiB --timeout 5m -- python3 train.py\n"
+    "  ration find-min --sim 16GiB --json -- ./train | jq .min_limit\n\n"
+    "Exit status: 0 found; 1 the command fails without a limit, or failed at last with the limit found; 2 a bad "
+    "option;\n"
+    "125 to 127 as `ration run`; 128+N a signal ended it, and the command.";
+
+inline constexpr const char *kFindFaultsFooter =
+    "Runs the command once for each of its allocations, and refuses that one: the first, the second, and so on, until "
+    "a\n"
+    "run makes fewer. In a command of several processes each counts its own. Before that it runs twice with nothing\n"
+    "refused; where both print the same, a run that exits with 0 and prints something else is told as `differs`. Of\n"
+    "the other outcomes, `ok` is an exit with 0, `error` another exit status; `CRASH` and `HANG` are what a refusal\n"
+    "must not lead to. The command's output is discarded. Each run reads a file on stdin from its start; anything\n"
+    "else on stdin is not read.\n\n"
+    "Examples:\n"
+    "  ration find-faults -- ./train --epochs 1\n"
+    "  ration find-faults --sim 8GiB --first 20 --timeout 30s -- ./test\n"
+    "  ration run --fail nth=3 -- ./test                    the run of the line whose NTH is 3, to look at it\n"
+    "  ration find-faults --json -- ./test | jq '.refusals[].outcome'\n\n"
+    "Exit status: 0 no crash and no hang; 1 there was one; 2 a bad option; 125 the command fails with nothing "
+    "refused;\n"
+    "126, 127 as `ration run`; 128+N a signal ended it, and the command.";
+
 inline constexpr const char *kConvertFooter =
     "--to:\n"
     "  chrome     trace of ui.perfetto.dev: what each device held, each block's life, each refusal\n"

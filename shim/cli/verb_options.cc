@@ -16,6 +16,7 @@
 #include "cli/verb_footers.h"
 #include "cli/wrong_words.h"
 #include "config/options.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 namespace {
@@ -136,58 +137,10 @@ constexpr const char *kReportFooter =
     "  ration report *.jsonl --json | jq '.logs[].devices[0].peak_bytes'\n\n"
     "Exit status: 0; 2 a bad option, or no whole log; 125 the output could not be written.";
 
-constexpr const char *kReplayFooter =
-    "Serves the requests of a log, written with --log, by the pool's own code, without a GPU: whether they fit under "
-    "a\n"
-    "limit, and at which record they would not. What no pool serves (managed and stream-ordered memory, arrays,\n"
-    "cuMemCreate) counts beside the pools. Freed memory is taken as clean at once: a device that is at work may need\n"
-    "more. With --mode direct a program fits where its peak of requested bytes does. With --mode async only that\n"
-    "peak is known to be needed; where the driver places blocks is not known, and no answer is made up.\n"
-    "The log is best one of a run without a limit. A program that asks how much is free, and takes that, has another\n"
-    "log under another limit: `ration find-min` runs it.\n\n"
-    "Examples:\n"
-    "  ration run --log run.jsonl -- ./train\n"
-    "  ration replay run.jsonl --find-min\n"
-    "  ration replay run.jsonl --limit 40% --mode direct\n"
-    "  ration replay run.jsonl --find-min --json | jq .min_arena_bytes\n\n"
-    "Exit status: 0 fits, or found; 1 does not fit; 2 a bad option, no whole log, or no answer (--mode async); 125 "
-    "the\n"
-    "output could not be written.";
-
-constexpr const char *kFindMinFooter =
-    "Runs the command without a limit first, to see that it succeeds and what it holds at most; then again and again\n"
-    "under limits, to find the smallest one with which it still exits with 0; then once more with that. Each run is\n"
-    "a line on stderr, with the most that its blocks took. The output of the first run goes to stderr, that of the\n"
-    "others nowhere. Each run reads a file on stdin from its start; anything else on stdin is not read.\n"
-    "On stdout, in bytes: peak, the most that the blocks took without a limit; min_limit, for `ration run --limit`.\n"
-    "The limit found is of every device and every process of the command. A command that takes what is there, as\n"
-    "many do that ask how much is free, needs 1 MiB, the least limit there is; --show-limit false lets it see the\n"
-    "whole device.\n\n"
-    "Examples:\n"
-    "  ration find-min -- ./train --epochs 1\n"
-    "  ration find-min --tolerance 64MiB --timeout 5m -- python3 train.py\n"
-    "  ration find-min --sim 16GiB --json -- ./train | jq .min_limit\n\n"
-    "Exit status: 0 found; 1 the command fails without a limit, or failed at last with the limit found; 2 a bad "
-    "option;\n"
-    "125 to 127 as `ration run`; 128+N a signal ended it, and the command.";
-
-constexpr const char *kFindFaultsFooter =
-    "Runs the command once for each of its allocations, and refuses that one: the first, the second, and so on, until "
-    "a\n"
-    "run makes fewer. In a command of several processes each counts its own. Before that it runs twice with nothing\n"
-    "refused; where both print the same, a run that exits with 0 and prints something else is told as `differs`. Of\n"
-    "the other outcomes, `ok` is an exit with 0, `error` another exit status; `CRASH` and `HANG` are what a refusal\n"
-    "must not lead to. The command's output is discarded. Each run reads a file on stdin from its start; anything\n"
-    "else on stdin is not read.\n\n"
-    "Examples:\n"
-    "  ration find-faults -- ./train --epochs 1\n"
-    "  ration find-faults --sim 8GiB --first 20 --timeout 30s -- ./test\n"
-    "  ration run --fail nth=3 -- ./test                    the run of the line whose NTH is 3, to look at it\n"
-    "  ration find-faults --json -- ./test | jq '.refusals[].outcome'\n\n"
-    "Exit status: 0 no crash and no hang; 1 there was one; 2 a bad option; 125 the command fails with nothing "
-    "refused;\n"
-    "126, 127 as `ration run`; 128+N a signal ended it, and the command.";
-
+constexpr const char *kHelpOfHelp =
+    "print the help of a verb\n"
+    "Usage: ration help [VERB]\n\n"
+    "Without VERB: the verbs, and examples. `ration VERB --help` prints the same.\n";
 constexpr const char *kLogFile = "FILE";
 constexpr const char *kLogWithoutName = "%n-%p.jsonl";
 constexpr const char *kGroupingWords = "function|library|kind|stream|thread|size";
@@ -201,6 +154,12 @@ std::optional<VerbFlags> flags_of(const std::string &verb) {
   }
   if (verb == "find-faults") {
     return VerbFlags{{"--first", "--timeout"}, {"--json"}, "find-faults"};
+  }
+  if (verb == "env") {
+    return VerbFlags{{"--wait", "--summary"},
+                     {"--wait", "-q", "--quiet", "--force", "--json", "--answer-probe", "--answer-free-memory",
+                      "--answer-devices", "--answer-machine", "--answer-monitor", "--answer-loading"},
+                     "env"};
   }
   return verb == "run" ? std::optional(VerbFlags{{"--wait", "--summary"}, {"--wait", "-q", "--quiet", "--force"}})
                        : std::nullopt;
@@ -251,7 +210,7 @@ void describe_simulation(CLI::App &verb, RunRequest &request) {
       ->type_name("[Nx]SIZE");
 }
 
-void describe_run(CLI::App &verb, RunRequest &request) {
+void describe_options_of_run(CLI::App &verb, RunRequest &request) {
   describe_flags(verb, request.flags);
   describe_force(verb, request);
   describe_simulation(verb, request);
@@ -267,6 +226,10 @@ void describe_run(CLI::App &verb, RunRequest &request) {
   add_flag(verb, "-q,--quiet", request.quiet, "no summary at the end; errors are still said");
   verb.add_option("--summary", request.summary, "write what is said at the end into FILE, as JSON; json: on stderr")
       ->type_name("FILE|json");
+}
+
+void describe_run(CLI::App &verb, RunRequest &request) {
+  describe_options_of_run(verb, request);
   verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
   verb.footer(kRunFooter);
 }
@@ -303,7 +266,12 @@ void describe_find_faults(CLI::App &verb, FindFaultsRequest &request) {
   request.run.verb = "find-faults";
   verb.add_option("--first", request.first, "refuse only the first N allocations (default 100)")
       ->type_name("N")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}));
+      ->check([](const std::string &given) {
+        std::uint64_t count = 0;
+        return CLI::detail::lexical_cast(given, count) && count >= 1 && count <= 1'000'000
+                   ? ""
+                   : config::shown(given) + ": it must be a number from 1 to 1000000";
+      });
   describe_timeout(verb, request.timeout);
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
   describe_flags(verb, request.run.flags);
@@ -322,12 +290,11 @@ void describe_env(CLI::App &verb, EnvRequest &request) {
   verb.add_flag("--answer-machine", request.answers_machine, "")->group("");  // the same: doctor/machine_facts.h
   verb.add_flag("--answer-monitor", request.answers_monitor, "")->group("");  // the same
   verb.add_flag("--answer-loading", request.answers_loading, "")->group("");  // the same: doctor/loading_probe.h
-  describe_flags(verb, request.run.flags);
-  describe_simulation(verb, request.run);
-  verb.remove_option(verb.get_option("--group-tree"));  // creates a tree; it sets nothing that is shown
+  describe_options_of_run(verb, request.run);
   verb.add_option("COMMAND", request.run.command, "the command that the rules in settings files are matched against");
   verb.formatter(std::make_shared<HelpFormatter>("[[--] COMMAND [ARGUMENTS...]]"));
   verb.footer(
+      "Takes the options of `ration run`; --wait, -q, --summary, --force and --group-tree set nothing that is shown.\n"
       "Variables that a framework reads itself are not applied in a process that has loaded the framework.\n"
       "Below the settings: the driver's devices, and what a pool on each is made of. A first granule is tried when a\n"
       "program allocates; where that fails, slabs serve the device, and one line says why.\n\n"
@@ -368,7 +335,8 @@ void describe_cdi(CLI::App &verb, CdiRequest &request) {
       ->type_name("FOLDER");
   verb.add_option("--enforce", request.enforce, "write files into FOLDER that hold whatever an image sets")
       ->type_name("FOLDER");
-  verb.add_option("-o,--output", request.output, "the file to write (default: standard output)")->type_name("FILE");
+  verb.add_option("-o,--output", request.output, "the file to write (default, and -: standard output)")
+      ->type_name("FILE");
   verb.footer(kCdiFooter);
 }
 
@@ -420,7 +388,8 @@ void describe_check(CLI::App &verb, CheckRequest &request) {
   add_flag(verb, "--no-failures", request.no_failures, "nothing was refused or failed");
   verb.add_option("--max-fragmentation", request.max_fragmentation, "free memory that was in too small pieces: 5%")
       ->type_name("PERCENT");
-  verb.add_option("--junit", request.junit, "write a JUnit report, too")->type_name("FILE");
+  verb.add_option("--junit", request.junit, "write a JUnit report, too; -: on stdout, and what does not hold on stderr")
+      ->type_name("FILE");
   verb.footer(kCheckFooter);
 }
 
@@ -441,7 +410,8 @@ void describe_report(CLI::App &verb, ReportRequest &request) {
 void describe_convert(CLI::App &verb, ConvertRequest &request) {
   verb.add_option("LOG", request.log, "the log of one process")->required()->type_name(kLogFile);
   verb.add_option("--to", request.to, "the format")->required()->type_name("chrome|pprof|collapsed|torch|rmm-csv|csv");
-  verb.add_option("-o,--output", request.output, "the file to write (default: standard output)")->type_name("FILE");
+  verb.add_option("-o,--output", request.output, "the file to write (default, and -: standard output)")
+      ->type_name("FILE");
   verb.add_option("--at", request.at, "pprof: when its inuse_ types are of (default: end)")->type_name("end|peak");
   verb.add_option("--of", request.of, "collapsed: which bytes are counted (default: peak)")
       ->type_name("peak|total|leaked");
@@ -482,7 +452,14 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   const bool help = !words.empty() && words[0] == "help";
   if (help) {  // `help VERB` is `VERB --help`
     words.erase(words.begin());
-    words.resize(std::min(words.size(), std::size_t{1}));
+    if (words.size() > 1) {
+      return usage_error("help: " + config::quoted(words[1]) + " is one argument too many (`ration help help`)",
+                         kUsageError);
+    }
+    if (!words.empty() && (words[0] == "help" || words[0] == "--help" || words[0] == "-h")) {
+      std::cout << kHelpOfHelp;
+      return 0;
+    }
     words.emplace_back("--help");
   }
   const int status = !words.empty() && words[0] == "run" ? kOurError : kUsageError;
@@ -535,7 +512,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
     auto &[options, command] = std::get<SplitLine>(split);
     own = std::move(options);
     own.insert(own.begin(), words[0]);
-    for (RunRequest *each : {&run, &find_min.run, &find_faults.run}) {
+    for (RunRequest *each : {&run, &find_min.run, &find_faults.run, &env.run}) {
       each->command = command;
     }
   }
@@ -562,9 +539,9 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   }
   if (described->count() > 0) {
     const auto begins = [](const std::string &verb) {
-      return verb == "env" || flags_of(verb) ? CommandBegins::kAtFirstWord
-             : verb == "doctor"              ? CommandBegins::kBehindDashes
-                                             : CommandBegins::kNowhere;
+      return flags_of(verb)     ? CommandBegins::kAtFirstWord
+             : verb == "doctor" ? CommandBegins::kBehindDashes
+                                : CommandBegins::kNowhere;
     };
     std::cout << description_of(app, begins) << '\n';
     return 0;

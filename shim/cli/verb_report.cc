@@ -47,7 +47,10 @@ int write_page(const std::vector<std::string> &paths, const std::string &file) {
 int run_verb(const ReportRequest &request) {
   const auto grouping = read_grouping(request.by);
   if (const auto *wrong = std::get_if<std::string>(&grouping)) {
-    return usage_error("report: --by: " + *wrong, kUsageError);
+    return usage_error("report: --by " + *wrong, kUsageError);
+  }
+  if (request.page == "-") {
+    return usage_error("report: -o -: a page goes to a file; write for example run.html", kUsageError);
   }
   const std::vector<std::string> paths = each_log_once("report", request.logs);
   if (request.page) {

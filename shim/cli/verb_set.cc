@@ -46,7 +46,8 @@ std::variant<Wanted, std::string> wanted_of(const std::string &text) {
   }
   const auto parsed = config::parse_size(text);
   if (const std::string *wrong = std::get_if<std::string>(&parsed)) {
-    return *wrong;
+    const bool is_word = text.find_first_of("0123456789") == std::string::npos;
+    return is_word ? "it is neither a size nor `default`; write for example 8GiB or 40%" : *wrong;
   }
   return Wanted{std::get<config::Size>(parsed)};
 }

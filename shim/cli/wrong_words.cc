@@ -56,8 +56,9 @@ std::string unknown_verb(const CLI::App &app, const std::string &word) {
   for (const CLI::App *verb : app.get_subcommands([](const CLI::App *) { return true; })) {
     names.push_back(verb->get_name());
   }
+  names.emplace_back("help");
   const std::string near = near_among(word, names);
-  return "unknown verb '" + config::printable(word) + "'" +
+  return "unknown verb " + config::quoted(word) +
          (near.empty() ? " (`ration help` lists them)" : "; the nearest is " + near);
 }
 
@@ -88,7 +89,14 @@ std::string wrong_words(const CLI::App &app, const std::vector<std::string> &wor
   std::string said = error.what();
   constexpr std::string_view kNotConverted = "Could not convert: ";
   if (said.starts_with(kNotConverted)) {
-    said = said.substr(kNotConverted.size()) + " cannot be read";
+    said = said.substr(kNotConverted.size());
+    const std::size_t equals = said.find(" = ");
+    const std::string option = said.substr(0, equals);
+    said = option + " " + config::shown(said.substr(std::min(equals, said.size() - 3) + 3)) + ": it must be " +
+           (option == "--pid" ? "the number of a process" : "a number of seconds; write for example 5");
+  } else if (dynamic_cast<const CLI::ValidationError *>(&error) != nullptr && said.find(": ") != std::string::npos &&
+             said.ends_with("it must be a number from 1 to 1000000")) {
+    said.replace(said.find(": "), 2, " ");
   }
   if (const std::size_t lacking = said.find(": 1 required "); lacking != std::string::npos) {
     said = said.substr(0, lacking) + " needs a value";

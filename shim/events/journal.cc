@@ -135,12 +135,12 @@ void Journal::count(const Alloc &event) {
     return;
   }
   DeviceTally &tally = tally_->devices[event.device];
+  if (event.source == Source::driver) {  // first: what is used is reserved, to whoever reads in between, too
+    gain_reserved(event.device, event.size);
+  }
   count_alloc(tally, event.size);
   if (event.stitched) {
     bump(tally.stitched);
-  }
-  if (event.source == Source::driver) {
-    gain_reserved(event.device, event.size);
   }
 }
 

@@ -402,11 +402,19 @@ void Account::publish(const Published &published) {
     return;
   }
   published_used_.store(published.used, std::memory_order_relaxed);
-  published_allocations_.store(published.allocations, std::memory_order_relaxed);
   publish_span_.store(std::max(kMinPublishSpan, charged() / 64), std::memory_order_relaxed);
   for (int i = 0; i < count; ++i) {
     shares_[i].membership->publish(shares_[i].device, published);
   }
+}
+
+bool Account::shows(std::uint64_t used, std::uint64_t allocations) const {
+  for (int i = 0; i < shares(); ++i) {
+    if (!shares_[i].membership->shows(shares_[i].device, used, allocations)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 void Account::request_publication() {

@@ -125,11 +125,8 @@ class Account {
     return used > least ? used - least : 0;
   }
   void publish(const Published &published);
-  // Whether that is what was published last. Without shares nothing needs to be.
-  bool has_published(std::uint64_t used, std::uint64_t allocations) const {
-    return shares() == 0 || (published_used_.load(std::memory_order_relaxed) == used &&
-                             published_allocations_.load(std::memory_order_relaxed) == allocations);
-  }
+  // Whether that is what others see. Reads shared memory.
+  bool shows(std::uint64_t used, std::uint64_t allocations) const;
   void request_publication();
 
   // Tells the members of its groups that this process lacks so much of what they hold.
@@ -178,7 +175,6 @@ class Account {
   std::atomic<bool> closed_{false};
   std::atomic<bool> ordered_{false};
   std::atomic<std::uint64_t> published_used_{0};
-  std::atomic<std::uint64_t> published_allocations_{0};
   std::atomic<std::uint64_t> publish_span_{kNeverPublish};
   Share shares_[kMostShares] = {};
   std::atomic<int> share_count_{0};

@@ -386,6 +386,15 @@ std::vector<Holder> Membership::holders(int device, std::size_t most) const {
   return holders;
 }
 
+bool Membership::shows(int device, std::uint64_t used, std::uint64_t allocations) const {
+  if (!is_here(device)) {
+    return true;
+  }
+  const Cell &cell = file_.slot(slot_).cells[device];
+  return cell.used.load(std::memory_order_relaxed) == used &&
+         cell.allocations.load(std::memory_order_relaxed) == allocations;
+}
+
 void Membership::publish(int device, const Published &published) {
   if (!is_here(device)) {
     return;

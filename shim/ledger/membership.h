@@ -135,6 +135,7 @@ class Membership {
   std::vector<Holder> holders(int device, std::size_t most) const;
 
   void publish(int device, const Published &published);
+  bool shows(int device, std::uint64_t used, std::uint64_t allocations) const;
 
   // One place in the queue for all that it waits for, by device; first come, first served. Others see it waiting.
   using Wants = std::vector<std::pair<int, std::uint64_t>>;

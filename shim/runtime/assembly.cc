@@ -44,7 +44,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       shared_blocks(contexts, pools, exports, imports, admission, async_memory),
       context_life(devices, contexts, books, pools, async_pools, stream_pools, imports, pending, mapped_memory,
                    overhead, options.async),
-      sync_and_capture(contexts, captures, pools, async_pools, imports, options.pool || options.async),
+      sync_and_capture(contexts, captures, pools, async_pools, stream_pools, imports, options.pool || options.async),
       device_reach(contexts, fences, pools, async_memory, imports, sync_memops),
       queries(devices, ledger, pools, stream_pools, default_pools, async_pools, pending, imports, admission, room,
               async_memory, sync_memops, overhead, options.show_limit) {}

@@ -160,7 +160,7 @@ def unheard(folder):
 
 def incomplete_log(folder):
     """That a log lacks records is said at the run's end: the log itself cannot say so on a full disk."""
-    done = said([COMMAND, "run", "--sim", "1GiB", "--log", "/dev/full", *STEPS], environment(folder, ""))
+    done = said([COMMAND, "run", "--sim", "1GiB", *STEPS], environment(folder, "", RATION_LOG="/dev/full"))
     expect("status", done.returncode, 0)
     expect_that(f"the summary: {done.stderr}", re.search(r"ration: the log lacks \d+ records? that could not be written", done.stderr))
 

@@ -296,6 +296,7 @@ def files(folder):
     ration("convert", log, "--to", "csv", "-o", pathlib.Path(folder) / "link.csv")
     expect("through a link", there.read_text(), convert(log, "csv"))
     expect("its mode", there.stat().st_mode & 0o777, 0o600)
+    expect("on stdout", convert(log, "csv", "-o", "-"), convert(log, "csv"))
     convert(log, "csv", "-o", "/dev/null")
     expect_that("a device stays one", pathlib.Path("/dev/null").is_char_device())
     expect("files", sorted(os.listdir(folder)), ["cut.jsonl", "link.csv", "made.jsonl", "there.csv"])
@@ -328,7 +329,7 @@ if __name__ == "__main__":
           "two devices, equal handles, lost records": made,
           "files": files,
           "no format": refused(["LOG"], "--to is required"),
-          "a wrong format": refused(["LOG", "--to", "svg"], "'svg' is none of chrome, pprof, collapsed, torch, rmm-csv, csv"),
-          "a wrong amount": refused(["LOG", "--to", "collapsed", "--of", "most"], "'most' is none of peak, total or leaked"),
+          "a wrong format": refused(["LOG", "--to", "svg"], "--to svg: it must be one of chrome, pprof, collapsed, torch, rmm-csv, csv"),
+          "a wrong amount": refused(["LOG", "--to", "collapsed", "--of", "most"], "--of most: it must be one of peak, total, leaked"),
           "an option of another format": refused(["LOG", "--to", "csv", "--at", "peak"], "--at is not for --to csv"),
           "no log": refused(["missing", "--to", "csv"], "No such file or directory")})

@@ -119,6 +119,6 @@ main({"json": documented,
       "programs": programs,
       "one log": refused(["LOG"], 2, "B is required"),
       "a missing log": refused(["LOG", "missing"], 2, "missing: No such file or directory"),
-      "a wrong grouping": refused(["LOG", "LOG", "--by", "line"], 2, "'line' is none of function, library, kind"),
+      "a wrong grouping": refused(["LOG", "LOG", "--by", "line"], 2, "--by line: it must be one of function, library, kind"),
       "a wrong growth": refused(["LOG", "LOG", "--fail-above", "-1%"], 2, "--fail-above"),
       "a wrong share": refused(["LOG", "LOG", "--fail-above", "x%"], 2, "'x%' is no percentage")})

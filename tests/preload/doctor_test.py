@@ -84,7 +84,7 @@ def usage_errors(_):
         expect(f"stdout of {line}", done.stdout, "")
         expect(f"lines on stderr of {line}: {done.stderr}", len(done.stderr.splitlines()), 1)
     expect("both", ration("doctor", "--coverage", "run.jsonl", status=2).stderr,
-           "ration: doctor: takes one of --coverage, --pid, a log, and a command behind --\n")
+           "ration: doctor: --coverage, --pid, a log, and a command behind -- exclude one another\n")
     expect("an empty path", ration("doctor", "", status=2).stderr, "ration: doctor: '': No such file or directory\n")
     for flag in ("--coverage", "--json"):
         for value in ("3", "false"):

@@ -55,6 +55,8 @@ def on_stdout(folder):
     expect("status", done.status, 0)
     expect_that(f"one line: {done.err!r}", done.err.startswith("ration: RATION_LOG=-: a log goes to a file") and done.err.count("\n") == 1)
     expect("files", names(folder), [])
+    for stream in ("/dev/stdout", "/dev/null", "/dev/full"):
+        refused(folder, "--log", stream, says=f"--log {stream}: a log goes to a regular file, and this is none; write for example run.jsonl\n")
     logged(folder, "--log", "./-")
     expect("a file that is called so", allocations(f"{folder}/-"), 10)
 
@@ -71,7 +73,6 @@ def over_a_log(folder):
     path.touch()
     logged(folder, "--log", "run.jsonl")
     expect("over an empty file", allocations(path), 10)
-    logged(folder, "--log", "/dev/null")
     logged(folder, RATION_LOG=str(path), calls=60)
     expect("a variable's log is overwritten as ever", allocations(path), 30)
     link = pathlib.Path(folder) / "link.jsonl"
@@ -157,7 +158,7 @@ def without_a_name(folder):
            (125, "ration: run: no command; write for example: ration run --limit 40% -- ./train; the word behind --log is its file\n"))
     done = ration(folder, "--log=", "--", "true")
     expect("an empty name", (done.returncode, done.stderr),
-           (125, "ration: run: --log has an empty value; leave it out for the default\n"))
+           (125, "ration: run: --log has an empty value; give it one, or leave the option out\n"))
     shown = subprocess.run([RATION, "env", "--log", "--", "true"], cwd=folder, env=command_environment(), capture_output=True, text=True,
                            check=True)
     expect_that("ration env", f"RATION_LOG={os.path.realpath(folder)}/%n-%p.jsonl\n" in shown.stdout)
@@ -170,7 +171,7 @@ def named_at_the_end(folder):
         expect("the last line", logged(folder, "--log", log)[-1], f"ration: log: {says}")
     said = logged(elsewhere, RATION_LOG=f"{folder}/other.jsonl")
     expect("beyond this folder", said[-1], f"ration: log: {os.path.realpath(folder)}/other.jsonl")
-    expect("not of a device", [line for line in logged(folder, "--log", "/dev/null") if "log" in line], [])
+    expect("not of a device", [line for line in logged(folder, RATION_LOG="/dev/null") if "log" in line], [])
     done = ration(folder, "--log", "tree.jsonl", "--", "sh", "-c", "; ".join(f"{COUNTED} c{i} 1 10" for i in range(5)))
     last = done.stderr.splitlines()[-1]
     expect_that(f"of a tree: {last}", last.startswith("ration: logs: tree.jsonl, tree.jsonl.") and last.endswith(" and 2 more"))
@@ -195,8 +196,8 @@ def find_min(folder):
     expect("allocations", allocations(log), 10)
     before = log.read_bytes()
     done = find()
-    expect("a second time", (done.returncode, done.stderr.partition("\n")[0] + "\n"),
-           (125, f"ration: run: --log run.jsonl: {log} is there already{OVERWRITES}"))
+    expect("a second time", (done.returncode, done.stderr),
+           (2, f"ration: find-min: --log run.jsonl: {log} is there already{OVERWRITES}"))
     expect("the log", log.read_bytes(), before)
     expect("with --force", find("--force").returncode, 0)
     expect_that("another log", log.read_bytes() != before)
@@ -238,6 +239,9 @@ def nowhere(folder):
     why = "no file can be created in /proc: No such file or directory" if os.geteuid() == 0 else "this user may not create files in /proc"
     cannot_write(folder, "/proc/run.jsonl", why, path="/proc/run.jsonl")
     cannot_write(folder, f"{here}/100%%/%n.jsonl", f"there is no folder {here}/100%", path=f"{here}/100%/%n.jsonl")
+    done = ration(folder, "--", COUNTED, "counts", 1, 20, RATION_LOG="missing/run.jsonl")
+    expect("told once", sum("log" in line for line in done.stderr.splitlines()), 1)
+    (here / "counts").unlink()
     (here / "circle").symlink_to("circle")
     cannot_write(folder, "circle", "symbolic links lead in a circle")
 

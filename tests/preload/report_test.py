@@ -68,6 +68,9 @@ def checked(folder):
     expect_that(f"the peak's record in {said[0]}", f"({peak} bytes) at record {at}" in said[0])
     expect_that(f"the leaks in {said[1]}", f"{len(left)} blocks" in said[1])
     expect_that(f"the refusal in {said[2]}", "1 refusal of cuMemAlloc_v2, reason limit" in said[2])
+    done = subprocess.run([BUILD / "bin/ration", "check", log, "--max-peak", "1MiB", "--no-leaks", "--no-failures", "--junit", "-"],
+                          capture_output=True, text=True, check=False)
+    expect("on stdout", (done.stdout, done.stderr.splitlines(), done.returncode), (junit.read_text(), said, 1))
     suite = xml.parse(junit).getroot().find("testsuite")
     expect("JUnit", (suite.get("tests"), suite.get("failures"), [case.get("name") for case in suite.iter("testcase")]),
            ("3", "3", ["--max-peak", "--no-leaks", "--no-failures"]))
@@ -159,7 +162,7 @@ main({"endings": reported("endings", "return"),
       "report of no log": refused(["report", "text"], 2, "not a log of Ration"),
       "report of nothing": refused(["report", "missing"], 2, "No such file or directory"),
       "report without a log": refused(["report"], 2, "LOG is required"),
-      "report by a wrong word": refused(["report", "text", "--by", "colour"], 2, "'colour' is none of function, library, kind"),
+      "report by a wrong word": refused(["report", "text", "--by", "colour"], 2, "--by colour: it must be one of function, library, kind"),
       "check of no log": refused(["check", "text", "--no-leaks"], 2, "not a log of Ration"),
       "check without a condition": refused(["check", "text"], 2, "no condition"),
       "check with a wrong size": refused(["check", "text", "--max-peak", "6Gb"], 2, "--max-peak"),

@@ -9,11 +9,11 @@ from harness import BUILD, HANG, command_environment, expect, expect_that, main
 SIMULATED = "write for example 16GiB, 2x8GiB or 8GiB,4GiB"
 LINES = {
     "-x": "-x is not an option (`ration help` lists them)",
-    "reprot": "unknown verb 'reprot'; the nearest is report",
-    "rnu": "unknown verb 'rnu'; the nearest is run",
-    "launch": "unknown verb 'launch' (`ration help` lists them)",
-    "x": "unknown verb 'x' (`ration help` lists them)",
-    "help reprot": "help: unknown verb 'reprot'; the nearest is report",
+    "reprot": "unknown verb \"reprot\"; the nearest is report",
+    "rnu": "unknown verb \"rnu\"; the nearest is run",
+    "launch": "unknown verb \"launch\" (`ration help` lists them)",
+    "x": "unknown verb \"x\" (`ration help` lists them)",
+    "help reprot": "help: unknown verb \"reprot\"; the nearest is report",
     "ps --jsn": "ps: --jsn is not an option; the nearest is --json",
     "ps --colour": "ps: --colour is not an option (`ration help ps` lists them)",
     "ps --fail": "ps: --fail is not an option (`ration help ps` lists them)",
@@ -22,12 +22,26 @@ LINES = {
     "set lab --lmit 3GiB": "set: --lmit is not an option; the nearest is --limit",
     "set": "set: TARGET is required",
     "set lab --limit": "set: --limit needs a value",
-    "top --interval x": "top: --interval = x cannot be read",
+    "top --interval x": "top: --interval x: it must be a number of seconds; write for example 5",
+    "ps --watch=1s": "ps: --watch 1s: it must be a number of seconds; write for example 5",
+    "doctor --pid x": "doctor: --pid x: it must be the number of a process",
+    "find-faults --first 0 ls": "find-faults: --first 0: it must be a number from 1 to 1000000",
+    "find-faults --first x ls": "find-faults: --first x: it must be a number from 1 to 1000000",
+    "find-min --timeout 5 ls": "find-min: --timeout 5: it must be a whole number above 0 with a unit, ms s m h; write for example 30s",
+    "report a --js": "report: --js is not an option; the nearest is --json",
+    "report a --by siz": "report: --by siz: it must be one of function, library, kind, stream, thread, size; likely meant: size",
+    "report a -o -": "report: -o -: a page goes to a file; write for example run.html",
+    "ps --textfile -": "ps: --textfile -: it replaces a file; --prometheus prints the same",
+    "convert a --to csvv": "convert: --to csvv: it must be one of chrome, pprof, collapsed, torch, rmm-csv, csv; likely meant: csv",
+    "replay a --mode poll": "replay: --mode poll: it must be one of pool, direct, async; likely meant: pool",
+    "hlep": "unknown verb \"hlep\"; the nearest is help",
+    "help run extra": "help: \"extra\" is one argument too many (`ration help help`)",
+    "set lab --limit none": "set: --limit none: it is neither a size nor `default`; write for example 8GiB or 40%; `default` takes a change back",
     "check a.jsonl --max-peek=3GiB": "check: --max-peek is not an option; the nearest is --max-peak",
     "convert a.jsonl": "convert: --to is required",
     "doctor missing.jsonl": "doctor: missing.jsonl: No such file or directory",
-    "doctor --pid 1 --coverage": "doctor: takes one of --coverage, --pid, a log, and a command behind --",
-    "env --wait=3s": "env: --wait is not an option (`ration help env` lists them)",
+    "doctor --pid 1 --coverage": "doctor: --coverage, --pid, a log, and a command behind -- exclude one another",
+    "env --wait=abc": "env: --wait=abc: it must be 0 or a whole number with a unit, ms s m h; write for example 30s",
     "find-min --toleranse 3 ls": "find-min: --toleranse is not an option; the nearest is --tolerance",
     "find-min --everything ls": "find-min: --everything is not an option (`ration help find-min` lists them)",
     "find-min --wait ls": "find-min: --wait is an option of `ration run` alone",
@@ -37,6 +51,15 @@ LINES = {
     "find-min --mode fast ls": "find-min: --mode fast: it must be one of pool, async, direct",
     "run --lmit 3GiB ls": "run: --lmit is not an option; the nearest is --limit",
     "run -limit 3GiB ls": "run: -limit is not an option; the nearest is --limit",
+    "run --lim 3GiB ls": "run: --lim is not an option; the nearest is --limit",
+    "run --wait=abc ls": "run: --wait=abc: it must be 0 or a whole number with a unit, ms s m h; write for example 30s",
+    "run --limit 0:4GiB ls": "run: --limit 0:4GiB: a device and its size are joined by =; likely meant: 0=4GiB",
+    "run --log-size 5 ls": "run: --log-size 5: that is 5 bytes, below the smallest size, 1MiB; likely meant: 5MiB or 5GiB",
+    "run --limit 4x ls": "run: --limit 4x: \"x\" is not a unit; the units are B, k m g t, Ki Mi Gi Ti, KiB MiB GiB TiB, KB MB GB TB and %",
+    "run --sim 8GiB --reserve 20GiB ls": "run: --reserve 20GiB: it leaves nothing of device 0, which has 8.00GiB",
+    "run --fail nth ls": "run: --fail nth: nth needs a number from 1 on; write for example nth=3",
+    "run --summary - ls": "run: --summary -: a summary goes to a file, and stdout is the program's; write for example run.json, or json for stderr",
+    "run --summary /nosuch/s.json ls": "run: --summary /nosuch/s.json: cannot write /nosuch/s.json: there is no folder /nosuch",
     "run -Z ls": "run: -Z is not an option (`ration help run` lists them)",
     "run --everything ls": "run: --everything is not an option (`ration help run` lists them)",
     "run --limit 1g --limit 2g ls": "run: --limit: given more than once",
@@ -48,10 +71,11 @@ LINES = {
     "run --sim 100TiB ls": f"run: --sim 100TiB: a simulated machine has at most 16TiB, all devices together; {SIMULATED}",
     "env --sim nonsense": f"env: --sim nonsense: it does not begin with a number; {SIMULATED}",
     "find-min --sim 50% ls": f"find-min: --sim 50%: a share has no meaning here: a simulated device needs a size in bytes; {SIMULATED}",
-    "find-faults --sim 2X8GiB ls": "find-faults: --sim 2X8GiB: it is no list of devices; likely meant: 2x8GiB",
+    "find-faults --sim 2*8GiB ls": "find-faults: --sim 2*8GiB: it is no list of devices; likely meant: 2x8GiB",
 }
 # Lines of which the command is missing, with their status: that of the shell.
 COMMANDS = {
+    "run --group-tree 4GiB -- ls": ("run: 4GiB: not found in PATH; for that limit write --group-tree=4GiB", 127),
     "find-min missing": ("find-min: missing: not found in PATH", 127),
     "find-faults ./missing": ("find-faults: ./missing: No such file or directory", 127),
     "run missing": ("run: missing: not found in PATH", 127),
@@ -111,6 +135,18 @@ def each_mistake(verb):
     return case
 
 
+def taken(_):
+    """`ration env` takes every option of `ration run`; blanks around the parts of a value are no part of it."""
+    run = {name for option in VERBS["run"]["options"] for name in option["names"]}
+    expect("options", run - {name for option in VERBS["env"]["options"] for name in option["names"]}, set())
+    for words in (["env", "--wait", "-q", "--log", "a-%p", "--force", "--summary", "x.json", "--group-tree=4GiB", "ls"],
+                  ["env", "--limit", "0=4GiB, 1=2GiB"], ["env", "--sim", "8GiB, 2X4GiB"], ["help", "help"]):
+        done = ration(*words)
+        expect(f"{words}", (done.stderr, done.returncode), ("", 0))
+    done = ration("run", "--sim", "8GiB", "--group-limit", "50%", "--", BUILD / "tests/preload/programs/linked_lazy")
+    expect_that(done.stderr, "--group-limit 50%: no group is given (--group)" in done.stderr)
+
+
 def version(_):
     expect("-V", ration("-V").stdout, ration("--version").stdout)
 
@@ -118,7 +154,7 @@ def version(_):
 def values(_):
     """An option with a wrong value is a wrong line; a variable is not."""
     for verb in ("run", "env", "find-min", "find-faults"):
-        for option in ("--sim 2x", "--group x/y", "--mode fast", *(["--group-tree=x"] if verb != "env" else [])):
+        for option in ("--sim 2x", "--group x/y", "--mode fast", "--group-tree=x"):
             done = ration(verb, *option.split(), "--", "true")
             expect_that(done.stderr, done.stderr.startswith(f"ration: {verb}: {option}: ") and done.stderr.count("\n") == 1)
             expect("status", done.returncode, 125 if verb == "run" else 2)
@@ -132,4 +168,4 @@ def values(_):
 
 main({line: said(line, sentence) for line, sentence in LINES.items()}
      | {line: said(line, *sentence_and_status) for line, sentence_and_status in COMMANDS.items()}
-     | {f"mistakes of {verb}": each_mistake(verb) for verb in VERBS} | {"version": version, "values of variables": values})
+     | {f"mistakes of {verb}": each_mistake(verb) for verb in VERBS} | {"version": version, "taken": taken, "values of variables": values})

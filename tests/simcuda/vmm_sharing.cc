@@ -63,6 +63,7 @@ std::shared_ptr<PhysicalMemory> still_known(const MemoryFile &file, std::uint64_
 
 // Both sides note first that they leave, and look then: the one that is last discards the bytes.
 void leave_exportable(PhysicalMemory &memory) {
+  if (memory.file == nullptr) return;  // it could not be made
   const bool ours = memory.file == own_memory_file();
   Label label = {};
   bool released = ours;

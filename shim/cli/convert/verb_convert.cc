@@ -15,6 +15,7 @@
 #include "cli/text_table.h"
 #include "cli/verb_options.h"
 #include "cli/verbs.h"
+#include "config/values/option_parsers.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli {
@@ -34,8 +35,8 @@ std::unique_ptr<Converter> without_choice(std::ostream &out, Amount) {
 }
 
 constexpr std::array<LogFormat, 6> kFormats = {{{"chrome", true, "", "", &without_choice<&chrome_trace>},
-                                                {"pprof", false, "--at", "end or peak", &pprof_profile},
-                                                {"collapsed", true, "--of", "peak, total or leaked", &collapsed_stacks},
+                                                {"pprof", false, "--at", "end peak", &pprof_profile},
+                                                {"collapsed", true, "--of", "peak total leaked", &collapsed_stacks},
                                                 {"torch", false, "", "", &without_choice<&torch_snapshot>},
                                                 {"rmm-csv", true, "", "", &without_choice<&rmm_csv>},
                                                 {"csv", true, "", "", &without_choice<&csv_table>}}};
@@ -52,6 +53,15 @@ std::optional<Amount> amount_named(const std::string &option, const std::string 
                             : std::nullopt;
 }
 
+int wrong_choice(const std::string &option, const std::string &given, std::string_view choices) {
+  return usage_error("convert: " + option + " " + config::shown(given) + ": " + config::error_in_choice(given, choices),
+                     kUsageError);
+}
+
+int unwritable(const std::string &path, const OutputFile &file) {
+  return usage_error("convert: cannot write " + config::quoted(path) + ": " + file.problem(), kOurError);
+}
+
 }  // namespace
 
 int run_verb(const ConvertRequest &request) {
@@ -59,11 +69,11 @@ int run_verb(const ConvertRequest &request) {
   std::string names;
   for (const LogFormat &each : kFormats) {
     format = request.to == each.name ? &each : format;
-    names += names.empty() ? "" : ", ";
+    names += names.empty() ? "" : " ";
     names += each.name;
   }
   if (format == nullptr) {
-    return usage_error("convert: --to: '" + request.to + "' is none of " + names, kUsageError);
+    return wrong_choice("--to", request.to, names);
   }
   const std::string choice = format->choice;
   for (const auto &[option, given] : {std::pair("--at", &request.at), std::pair("--of", &request.of)}) {
@@ -74,14 +84,15 @@ int run_verb(const ConvertRequest &request) {
   const std::string chosen = choice == "--at" ? request.at.value_or("end") : request.of.value_or("peak");
   const std::optional<Amount> amount = amount_named(choice, chosen);
   if (!amount) {
-    return usage_error("convert: " + choice + ": '" + chosen + "' is none of " + format->choices, kUsageError);
+    return wrong_choice(choice, chosen, format->choices);
   }
-  if (!format->is_text && !request.output && isatty(STDOUT_FILENO) != 0) {
+  const std::optional<std::string> output = request.output == "-" ? std::nullopt : request.output;
+  if (!format->is_text && !output && isatty(STDOUT_FILENO) != 0) {
     return usage_error("convert: --to " + request.to + " is not for a terminal: name a file with -o", kUsageError);
   }
-  OutputFile out(request.output);
+  OutputFile out(output);
   if (!out.problem().empty()) {
-    return usage_error("convert: " + *request.output + ": " + out.problem(), kOurError);
+    return unwritable(*output, out);
   }
   const std::unique_ptr<Converter> converter = format->make(out.stream(), *amount);
   std::uint64_t missing = 0;
@@ -93,8 +104,8 @@ int run_verb(const ConvertRequest &request) {
     return kUnreadable;
   }
   converter->finish();
-  if (!request.output ? !flush_stdout() : !out.commit()) {
-    return !request.output ? kOurError : usage_error("convert: " + *request.output + ": " + out.problem(), kOurError);
+  if (!output ? !flush_stdout() : !out.commit()) {
+    return !output ? kOurError : unwritable(*output, out);
   }
   if (missing != 0) {
     log_line("convert: " + config::printable(request.log) + " lacks " + counted(missing, "record", "records") +

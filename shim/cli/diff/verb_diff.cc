@@ -27,7 +27,7 @@ constexpr std::size_t kCallers = 20;  // of each device
 int run_verb(const DiffRequest &request) {
   const auto grouping = read_grouping(request.by);
   if (const auto *wrong = std::get_if<std::string>(&grouping)) {
-    return usage_error("diff: --by: " + *wrong, kUsageError);
+    return usage_error("diff: --by " + *wrong, kUsageError);
   }
   std::optional<Growth> most;
   if (request.fail_above) {

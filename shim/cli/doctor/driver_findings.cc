@@ -154,9 +154,11 @@ Findings check_driver(const Checkup &checkup) {
   const DriverFacts &driver = checkup.machine.driver;
   const std::vector<std::string> all = found_drivers(checkup);
   if (driver.path.empty()) {
+    constexpr std::string_view kItself = "libcuda.so.1: ";  // dlerror begins with the name
+    const std::string why = driver.error.substr(driver.error.starts_with(kItself) ? kItself.size() : 0);
     const bool has_foreign = std::any_of(all.begin(), all.end(), is_foreign);
     found.push_back({Check::driver_missing,
-                     "libcuda.so.1 cannot be loaded" + (driver.error.empty() ? "" : ": " + driver.error) +
+                     "libcuda.so.1 cannot be loaded" + (why.empty() ? "" : ": " + why) +
                          (has_foreign ? "; there is " + joined(with_foreign_marked(all)) : ""),
                      {}});
     return found;

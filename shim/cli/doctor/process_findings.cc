@@ -30,6 +30,12 @@ constexpr std::string_view kCoreFile = "libration-core.so";
 constexpr std::string_view kLibraryFile = "libration.so";
 constexpr int kMostAncestors = 64;
 
+// Empty: that of the table, which is to become root.
+std::string remedy_of_root() {
+  return geteuid() != 0 ? ""
+                        : "this root lacks a right here, as in a container: give it CAP_SYS_PTRACE, or ask outside";
+}
+
 class ProcessCheck {
  public:
   ProcessCheck(const Checkup &checkup, const ProcessFacts &process)
@@ -50,7 +56,8 @@ class ProcessCheck {
     check_owner_and_namespaces();
     if (!process_.is_readable) {
       add(Check::process_unchecked,
-          "what is in " + name_ + ": this user may not read /proc/" + std::to_string(process_.pid) + "/maps");
+          "what is in " + name_ + ": this user may not read /proc/" + std::to_string(process_.pid) + "/maps",
+          remedy_of_root());
     } else {
       check_start();
       check_library();
@@ -324,7 +331,8 @@ Findings check_process(const Checkup &checkup) {
     return ProcessCheck(checkup, process).findings();
   }
   if (kill(process.pid, 0) != 0 && errno == EPERM) {  // /proc may be mounted with hidepid
-    return {{Check::process_unchecked, "what process " + shown + " is: this user may not see it in /proc", {}}};
+    return {{Check::process_unchecked, "what process " + shown + " is: this user may not see it in /proc",
+             remedy_of_root()}};
   }
   return {{Check::process_gone, "there is no process " + shown + " here", {}}};
 }

@@ -30,6 +30,9 @@ std::string explanation(const FaultRun &run) {
 }
 
 std::string counts(const FaultSearch &search) {
+  if (search.runs.empty() && !search.is_cut) {
+    return "no device memory was requested, so nothing could be refused";
+  }
   std::string line = counted(search.runs.size(), "allocation", "allocations") + " refused, each in a run of its own";
   for (const SurvivalName &each : kNames) {
     const auto is_it = [&](const FaultRun &run) { return run.survival == each.survival; };

@@ -23,11 +23,11 @@ std::string read_both(const RunRequest &run, const std::optional<std::string> &t
     return "";
   }
   std::chrono::milliseconds read{0};
-  if (std::string wrong = config::read_milliseconds(*timeout, read); !wrong.empty()) {
-    return "--timeout: " + wrong;
-  }
+  const bool is_read = config::read_milliseconds(*timeout, read).empty() && read.count() > 0;
   options.timeout = read;
-  return read.count() > 0 ? "" : "--timeout: no run takes no time";
+  return is_read ? ""
+                 : "--timeout " + config::shown(*timeout) +
+                       ": it must be a whole number above 0 with a unit, ms s m h; write for example 30s";
 }
 
 std::string read_tolerance(const std::string &text, Tolerance &tolerance) {

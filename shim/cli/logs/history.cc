@@ -6,6 +6,8 @@
 #include <charconv>
 #include <iterator>
 
+#include "config/values/option_parsers.h"
+#include "config/values/quotes.h"
 #include "config/values/size.h"
 
 namespace ration::cli {
@@ -53,10 +55,10 @@ std::variant<By, std::string> read_grouping(const std::string &name) {
     if (name == known) {
       return by;
     }
-    names += names.empty() ? "" : ", ";
+    names += names.empty() ? "" : " ";
     names += known;
   }
-  return "'" + name + "' is none of " + names;
+  return config::shown(name) + ": " + config::error_in_choice(name, names);
 }
 
 std::vector<History::NamedGroup> History::largest_first(const Groups &groups) {

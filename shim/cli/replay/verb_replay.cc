@@ -12,6 +12,8 @@
 #include "cli/text_table.h"
 #include "cli/verb_options.h"
 #include "cli/verbs.h"
+#include "config/values/option_parsers.h"
+#include "config/values/quotes.h"
 #include "config/values/size.h"
 #include "pool/replay/figures.h"
 
@@ -261,10 +263,14 @@ std::optional<ReplayMode> mode_named(const std::string &name) {
 int run_verb(const ReplayRequest &request) {
   const std::optional<ReplayMode> mode = mode_named(request.mode);
   if (!mode) {
-    return usage_error("replay: --mode: '" + request.mode + "' is none of pool, direct, async", kUsageError);
+    return usage_error("replay: --mode " + config::shown(request.mode) + ": " +
+                           config::error_in_choice(request.mode, "pool direct async"),
+                       kUsageError);
   }
   if (!request.backing.empty() && request.backing != "slab" && request.backing != "vmm") {
-    return usage_error("replay: --backing: '" + request.backing + "' is none of slab, vmm", kUsageError);
+    return usage_error("replay: --backing " + config::shown(request.backing) + ": " +
+                           config::error_in_choice(request.backing, "slab vmm"),
+                       kUsageError);
   }
   std::optional<config::Size> limit;
   if (request.limit) {

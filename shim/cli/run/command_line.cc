@@ -89,7 +89,7 @@ std::variant<SplitLine, std::string> split_line(const std::vector<std::string> &
     }
     const std::string value = equals == std::string::npos ? *++at : at->substr(equals + 1);
     if (value.empty()) {
-      return flag + " has an empty value; leave it out for the default";
+      return flag + " has an empty value; give it one, or leave the option out";
     }
     line.own.push_back(flag + "=" + value);
   }

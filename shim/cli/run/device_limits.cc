@@ -9,12 +9,28 @@
 #include "cli/run/run_preparation.h"
 #include "config/values/limit_map.h"
 #include "config/values/quotes.h"
+#include "config/values/size.h"
 
 namespace ration::cli {
 
 namespace {
 
 constexpr std::string_view kOfEachDevice[] = {"limit", "group_limit", "container_limit", "group_tree"};
+
+constexpr std::string_view kReserve = "reserve";
+
+// A reserve that leaves nothing of a device; it was parsed before.
+std::string error_in_reserve(const std::string &value, const std::vector<config::DeviceIdentity> &devices) {
+  const auto amount = config::parse_amount(value, {});
+  const auto *size = std::get_if<config::Size>(&amount);
+  for (const config::DeviceIdentity &device : devices) {
+    if (size != nullptr && device.total_bytes != 0 && size->bytes_of(device.total_bytes) >= device.total_bytes) {
+      return "it leaves nothing of device " + std::to_string(device.ordinal) + ", which has " +
+             config::show_bytes(device.total_bytes);
+    }
+  }
+  return {};
+}
 
 // The items of an option that name a device; it was parsed before.
 config::LimitMap named_devices(const config::Option &option, const std::string &value) {
@@ -39,8 +55,9 @@ std::string said_of_ordinals(const EnvironmentBlock &environment) {
 }  // namespace
 
 bool names_devices(const RunRequest &request) {
-  return std::any_of(request.flags.begin(), request.flags.end(),
-                     [](const auto &flag) { return !named_devices(*flag.first, flag.second).empty(); });
+  return std::any_of(request.flags.begin(), request.flags.end(), [](const auto &flag) {
+    return flag.first->key == kReserve || !named_devices(*flag.first, flag.second).empty();
+  });
 }
 
 std::vector<config::Problem> errors_in_device_limits(const RunRequest &request,
@@ -48,6 +65,10 @@ std::vector<config::Problem> errors_in_device_limits(const RunRequest &request,
                                                      const EnvironmentBlock &environment) {
   std::vector<config::Problem> problems;
   for (const auto &[option, value] : request.flags) {
+    if (std::string wrong = option->key == kReserve ? error_in_reserve(value, devices) : ""; !wrong.empty()) {
+      problems.push_back(
+          config::problem_at(option->key, std::string(option->flag) + " " + config::shown(value), wrong, {}, true));
+    }
     for (const config::DeviceError &error : config::errors_in_devices(named_devices(*option, value), devices)) {
       if (error.kind != config::DeviceError::Kind::kNoUuids) {
         const bool is_absent = error.kind == config::DeviceError::Kind::kAbsent;

@@ -104,7 +104,7 @@ bool may_be_replaced(int file) {
   return got >= 0 && events::kLogBegins.starts_with({head.data(), static_cast<std::size_t>(got)});
 }
 
-// Why a file that is there takes no log; empty: it does, or that is LogFile's to say, of a device or a FIFO.
+// Why a file that is there takes no log; empty: it does, or that is LogFile's to say, of a FIFO.
 std::string obstacle_in_file(const std::string &path, const struct stat &status) {
   if (S_ISDIR(status.st_mode)) {
     return "it is a folder, and a log is a file";
@@ -174,6 +174,33 @@ std::string obstacle_to(const LogTarget &target) {
   return target.has_known_folder ? obstacle_in_folder(folder_of_log(target.path)) : "";
 }
 
+// A device, a pipe, or what the program prints to, wherever that goes.
+bool is_stream(const std::string &path) {
+  struct stat status {};
+  return path.starts_with("/dev/std") || path.starts_with("/dev/fd/") ||
+         (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
+}
+
+// As replace_file() decides it, and in its words.
+std::string obstacle_to_summary(const std::string &path) {
+  struct stat status {};
+  struct stat ignored {};
+  if (lstat(temporary_beside(path).c_str(), &ignored) != 0 && errno == ENAMETOOLONG) {
+    return "its name is too long";
+  }
+  const bool is_there = lstat(path.c_str(), &status) == 0;
+  if (is_there && S_ISDIR(status.st_mode)) {
+    return "it is a folder, and a summary is a file";
+  }
+  if (is_there && !S_ISREG(status.st_mode)) {
+    return "it is not a regular file";
+  }
+  if (is_there && is_log(path)) {
+    return "it is a log, and stays as it is";
+  }
+  return obstacle_in_folder(folder_of_log(path));
+}
+
 bool holds_something(const std::string &path) {
   struct stat status {};
   return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size != 0;
@@ -215,32 +242,53 @@ std::string obstacle_to_log(const std::string &pattern, const std::string &progr
   return obstacle.empty() ? "" : "cannot write " + target->shown + ": " + obstacle;
 }
 
-void check_log_target(const RunRequest &request, const config::Settings &settings, const Program &program) {
+void refuse_summary_target(const RunRequest &request) {
+  if (!request.summary || *request.summary == "json") {
+    return;
+  }
+  const std::string &file = *request.summary;
+  const auto refuse = [&](const std::string &why) {
+    throw Refusal{kOurError, "--summary " + config::shown(file) + ": " + why};
+  };
+  if (file == "-") {
+    refuse("a summary goes to a file, and stdout is the program's; write for example run.json, or json for stderr");
+  }
+  const std::string path = (std::filesystem::current_path() / file).string();
+  if (const std::string obstacle = obstacle_to_summary(path); !obstacle.empty()) {
+    refuse("cannot write " + path + ": " + obstacle);
+  }
+}
+
+bool check_log_target(const RunRequest &request, const config::Settings &settings, const Program &program) {
   const config::Origin *origin = settings.origin_of("log");
   if (settings.log.empty() || settings.disabled || origin == nullptr) {
-    return;
+    return true;
   }
   const auto flag = std::find_if(request.flags.begin(), request.flags.end(),
                                  [](const auto &each) { return each.first->key == "log"; });
   const bool by_flag = flag != request.flags.end() && origin->source == config::Source::kFlag;
   const bool is_within_another = !settings.summary_directory.empty();
   if (!by_flag && is_within_another) {
-    return;  // that run has said it
+    return true;  // that run has said it
   }
   const std::string name = name_of_process(program, request.command.front());
   const std::optional<LogTarget> target = target_of(settings.log, name);
   std::string problem = obstacle_to_log(settings.log, name);
+  if (by_flag && target && is_stream(target->path)) {
+    problem = "a log goes to a regular file, and this is none; write for example run.jsonl";
+  }
   if (problem.empty() && by_flag && target->is_known) {
     const bool is_compressed = config::plain_log(settings.log) != settings.log;
     problem = in_the_way_of(*target, is_compressed, settings.log_size.has_value(), request.force);
   }
   if (problem.empty()) {
-    return;
+    return true;
   }
   if (by_flag) {
-    throw Refusal{kOurError, "--log " + config::shown(flag->second) + ": " + problem};
+    throw Refusal{usage_status(request), "--log " + config::shown(flag->second) + ": " + problem};
   }
   log_line("run: " + origin->written() + ": " + problem + "; the command is started without a log");
+  return settings.log.find("%n") != std::string::npos;  // then another program's log may be written
 }
 
 }  // namespace ration::cli

@@ -11,8 +11,12 @@ namespace ration::cli {
 
 // Throws Refusal where --log names a file that cannot be written, or holds something already. Where another source
 // names one that cannot be written, logs one line: the log fails open. Placeholders are those of the command's first
-// process; what only another process knows is not judged.
-void check_log_target(const RunRequest &request, const config::Settings &settings, const Program &program);
+// process; what only another process knows is not judged. False: there will be no log, and that was said.
+[[nodiscard]] bool check_log_target(const RunRequest &request, const config::Settings &settings,
+                                    const Program &program);
+
+// Throws Refusal where the file of --summary could not be written at the end.
+void refuse_summary_target(const RunRequest &request);
 
 // Why a process of this name could not write the log of this pattern; empty: nothing is seen.
 std::string obstacle_to_log(const std::string &pattern, const std::string &program);

@@ -13,12 +13,14 @@
 #include "cli/log.h"
 #include "cli/run/c_library.h"
 #include "cli/run/group_tree.h"
+#include "cli/run/log_target.h"
 #include "cli/run/preload_order.h"
 #include "cli/run/simulated_machine.h"
 #include "cli/run/simulation_notes.h"
 #include "config/flag_marks.h"
 #include "config/options.h"
 #include "config/settings_context.h"
+#include "config/values/limit_map.h"
 #include "config/values/option_parsers.h"
 #include "config/values/quotes.h"
 
@@ -107,7 +109,12 @@ void refuse_program(const Program &program, const RunRequest &request) {
   const std::string &name = request.command.front();
   std::chrono::milliseconds ignored{};
   const bool is_duration = request.wait && request.wait->empty() && config::read_milliseconds(name, ignored).empty();
-  throw Refusal{program.exit_status, program.reason + (is_duration ? "; to wait so long write --wait=" + name : "")};
+  const std::string *tree = flag_value(request, kTreeKey);
+  config::LimitMap read;
+  const bool is_limit = tree != nullptr && tree->empty() && config::parse_limit(name, read).empty();
+  throw Refusal{program.exit_status, program.reason + (is_duration ? "; to wait so long write --wait=" + name
+                                                       : is_limit  ? "; for that limit write --group-tree=" + name
+                                                                   : "")};
 }
 
 }  // namespace
@@ -126,6 +133,25 @@ int status_of(const RunRequest &request, const std::vector<config::Problem> &pro
 
 int usage_status(const RunRequest &request) {
   return request.verb == "run" ? kOurError : kUsageError;
+}
+
+void refuse_wrong_wait(const RunRequest &request) {
+  std::chrono::milliseconds ignored{};
+  if (request.wait && !request.wait->empty()) {
+    if (const std::string wrong = config::read_milliseconds(*request.wait, ignored); !wrong.empty()) {
+      throw Refusal{usage_status(request), "--wait=" + config::shown(*request.wait) + ": " + wrong};
+    }
+  }
+}
+
+void refuse_wrong_tree(const RunRequest &request) {
+  const std::string *tree = flag_value(request, kTreeKey);
+  config::LimitMap ignored;
+  if (tree != nullptr && !tree->empty()) {
+    if (const std::string wrong = config::parse_limit(*tree, ignored); !wrong.empty()) {
+      throw Refusal{usage_status(request), "--group-tree=" + config::shown(*tree) + ": " + wrong};
+    }
+  }
 }
 
 Library expected_library() {
@@ -278,8 +304,12 @@ void simulate(const RunRequest &request, const Library &library, const std::stri
 }
 
 void refuse_wrong_line(const RunRequest &request, EnvironmentBlock environment) {
-  (void)apply_flags(request, environment);
-  refuse_program(inspect_program(request.command.front(), environment.value("PATH")), request);
+  const config::Settings settings = apply_flags(request, environment);
+  const Program program = inspect_program(request.command.front(), environment.value("PATH"));
+  refuse_program(program, request);
+  if (flag_value(request, "log") != nullptr) {
+    (void)check_log_target(request, settings, program);  // a variable's is told by the runs
+  }
 }
 
 }  // namespace ration::cli

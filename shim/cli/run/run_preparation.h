@@ -32,6 +32,10 @@ bool can_be_preloaded(const std::string &path);
 Library find_library();
 
 // Puts the options into the environment and marks them as options. A relative path means the current folder.
+// Throws Refusal: no duration in --wait, no limit in --group-tree.
+void refuse_wrong_wait(const RunRequest &request);
+void refuse_wrong_tree(const RunRequest &request);
+
 void set_flags(const RunRequest &request, EnvironmentBlock &environment);
 // The settings that the command will have, from every source.
 config::Settings settings_of(const RunRequest &request, const EnvironmentBlock &environment,

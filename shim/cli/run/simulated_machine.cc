@@ -28,7 +28,7 @@ std::size_t end_of_count(std::string_view item) {
   if (const std::size_t times = item.find(kTimes); times != std::string_view::npos) {
     return times + kTimes.size();
   }
-  return item.find('x') + 1;
+  return item.find_first_of("xX") + 1;
 }
 
 struct EqualDevices {
@@ -57,11 +57,11 @@ std::string error_in_small_device(std::string_view before, std::string_view size
 std::variant<EqualDevices, std::string> read_item(std::string_view item) {
   const std::size_t begin = end_of_count(item);
   const std::string_view before = item.substr(0, begin);
-  const std::string_view size = item.substr(begin);
+  const std::string_view size = begin == 0 ? item : config::trimmed(item.substr(begin));
   EqualDevices devices{1, 0};
   if (begin != 0) {
     const std::optional<unsigned> count =
-        count_in(before.substr(0, before.size() - (before.ends_with(kTimes) ? kTimes.size() : 1)));
+        count_in(config::trimmed(before.substr(0, before.size() - (before.ends_with(kTimes) ? kTimes.size() : 1))));
     if (!count) {
       return with_example("it does not begin with a number of devices");
     }
@@ -93,7 +93,8 @@ std::variant<SimulatedDevices, std::string> read_list(std::string_view text) {
   std::uint64_t bytes = 0;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string_view item = text.substr(begin, end - begin);
+    const std::string_view part = text.substr(begin, end - begin);
+    const std::string_view item = part.size() == text.size() ? part : config::trimmed(part);
     begin = end + 1;
     if (item.empty()) {
       return with_example(text.empty() ? "it is empty" : "a size is missing in the list");
@@ -120,7 +121,7 @@ std::variant<SimulatedDevices, std::string> read_list(std::string_view text) {
 std::string likely_list(std::string_view text) {
   std::string likely;
   for (const char c : text) {
-    const char meant = c == 'X' || c == '*' ? 'x' : c == ';' ? ',' : c;
+    const char meant = c == '*' ? 'x' : c == ';' ? ',' : c;
     if (c != ' ' && (meant != ',' || (!likely.empty() && likely.back() != ','))) {
       likely += meant;
     }

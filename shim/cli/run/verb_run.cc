@@ -117,6 +117,7 @@ int start(const RunRequest &request) {
     throw Refusal{kOurError, std::string("no command; write for example: ration run --limit 40% -- ./train") +
                                  (has_log ? "; the word behind --log is its file" : "")};
   }
+  refuse_wrong_wait(request);
   EnvironmentBlock environment(config::process_environment());
   const config::Settings settings = apply_flags(request, environment);
   const Library library = find_library();
@@ -135,7 +136,10 @@ int start(const RunRequest &request) {
     refuse_absent_devices(request, environment);
   }
   const Program program = inspect(request, library, environment, settings);
-  check_log_target(request, settings, program);
+  if (!check_log_target(request, settings, program)) {
+    environment.unset("RATION_LOG");  // the library would say the same of each process
+  }
+  refuse_summary_target(request);
   Reservation reservation = reserve(request, settings, environment);
   preload(library, program, environment);
   if (pages.path().empty()) {

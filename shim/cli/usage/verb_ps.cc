@@ -113,6 +113,10 @@ int run_verb(const PsRequest &request) {
     log_line("ps: --watch takes seconds from 0.1 to 86400");
     return kUsageError;
   }
+  if (request.textfile == "-") {
+    log_line("ps: --textfile -: it replaces a file; --prometheus prints the same");
+    return kUsageError;
+  }
   const StateFolders folders = state_folders(request.all);
   if (folders.own.empty()) {
     return kOurError;

@@ -326,18 +326,24 @@ void BlockPools::publish(int device) noexcept {
 void BlockPools::publish_exactly(int device) noexcept {
   constexpr int kMostTries = 100;
   const events::DeviceTally &tally = journal_.tally().devices[device];
-  for (int i = 0; i < kMostTries &&
-                  !ledger_.account(device).has_published(used(device), tally.allocs.load(std::memory_order_relaxed));
-       ++i) {
+  for (int i = 0; i < kMostTries; ++i) {
+    const std::uint64_t use = used(device);
+    const std::uint64_t allocations = tally.allocs.load(std::memory_order_relaxed);
     publish(device);
     // Another thread may have published newer figures first: what this one wrote must be seen before it looks again.
     std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (use == used(device) && allocations == tally.allocs.load(std::memory_order_relaxed)) {
+      return;
+    }
   }
 }
 
 void BlockPools::publish_all_exactly() noexcept {
   for (int device = 0; device < ledger::kMaxDevices; ++device) {
-    publish_exactly(device);
+    const std::uint64_t allocations = journal_.tally().devices[device].allocs.load(std::memory_order_relaxed);
+    if (!ledger_.account(device).shows(used(device), allocations)) {
+      publish_exactly(device);
+    }
   }
 }
 

@@ -126,8 +126,8 @@ class BlockPools {
   void explain(events::Oom &oom, const Context *of);
   // A context of `peer` may access the memory of a device's contexts from now on: access was enabled, or it copies.
   void peer_may_access(int device, int peer) noexcept;
-  // Publishes a device's figures in the ledger. publish_changes(): only where they have changed enough
-  // (ledger::Account). publish_exactly(): those that hold when it returns, unless they change all the time.
+  // Publishes a device's figures in the ledger. publish_exactly(): those that hold when it returns, unless they change
+  // all the time; for calls that the driver has served. publish_all_exactly(): where others see anything else.
   void publish(int device) noexcept;
   void publish_exactly(int device) noexcept;
   void publish_all_exactly() noexcept;
@@ -153,11 +153,6 @@ class BlockPools {
   // After a refusal: the granule of the check, where the context's pool has no other and no block, may be what others
   // lack.
   void release_unused(const char *api, const ContextRef &context) noexcept;
-  void publish_changes(int device) noexcept {
-    if (ledger_.account(device).is_worth_publishing(used(device))) {
-      publish(device);
-    }
-  }
   std::uint64_t used(int device) const {
     return journal_.tally().devices[device].live_bytes.load(std::memory_order_relaxed);
   }

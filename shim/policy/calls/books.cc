@@ -40,7 +40,7 @@ CUresult Books::enter(AddressBook &book, const Request &request, const Block &bl
   event.charged = block.charged;
   event.stream = reinterpret_cast<std::uintptr_t>(request.stream);
   journal_.record(event);
-  publish(block);
+  pools_.publish_exactly(block.device);
   if (!book.announce(key)) {
     end_block(block.context->ended_by.load(std::memory_order_acquire), {key, block});
     book.finish_end(key);
@@ -86,11 +86,6 @@ void Books::record_end(const char *api, CUdeviceptr address, const Block &block,
   journal_.record(event);
 }
 
-// The driver's own block has cost a call of it already, and where all are such, nothing else publishes.
-void Books::publish(const Block &block) noexcept {
-  block.pool != nullptr ? pools_.publish_changes(block.device) : pools_.publish_exactly(block.device);
-}
-
 void Books::discharge(const Block &block) {
   if (block.charged && block.pool == nullptr) {
     ledger_.account(block.device).release(block.size);
@@ -100,11 +95,11 @@ void Books::discharge(const Block &block) {
 void Books::end_block(const char *api, const AddressedBlock &block) {
   const auto &[address, held] = block;
   record_end(api, address, held, nullptr);
+  pools_.publish_exactly(held.device);  // before less is reserved
   discharge(held);
   if (held.pool != nullptr) {
     stream_pools_.block_ended(*held.pool, held.size);
   }
-  publish(held);
 }
 
 void Books::keep(AddressBook &book, const AddressedBlock &block) {

@@ -34,7 +34,6 @@ class Books {
   void end_block(const char *api, const AddressedBlock &block);
   void record_end(const char *api, CUdeviceptr address, const Block &block, CUstream stream);
   // Releases what was charged for this block alone.
-  void publish(const Block &block) noexcept;
   void discharge(const Block &block);
   // The driver refused to end a block that was begun.
   void keep(AddressBook &book, const AddressedBlock &block);

@@ -18,8 +18,8 @@ void MappedMemory::end_piece(const char *api, const PhysicalMemory::PieceRef &pi
   event.charged = piece->charged;
   journal_.record(event);
   if (piece->charged) {
-    ledger_.account(piece->device).release(piece->bytes);
     pools_.publish_exactly(piece->device);
+    ledger_.account(piece->device).release(piece->bytes);
   }
 }
 
@@ -153,7 +153,7 @@ CUresult MappedMemory::map_arrays(const CUarrayMapInfo *entries, std::size_t cou
   if (!lost.empty()) {
     const ContextRef context = contexts_.of_stream(stream);
     pending_.add(context != nullptr ? context : books_.no_context, std::move(lost), stream);
-    pools_.publish_changes(context != nullptr ? context->device : 0);
+    pools_.publish_exactly(context != nullptr ? context->device : 0);
   }
   return result;
 }

@@ -113,6 +113,9 @@ CUresult StreamMemory::allocate_from(const StreamPools::PoolRef &pool, Request r
   std::optional<ledger::Transit> settling;
   const std::optional<CUresult> to_cap = allocate_to_cap(*pool, request, act, obtained);
   const CUresult result = to_cap ? *to_cap : admission_.admit(request, where, counted, undo, obtained, &settling);
+  if (result == CUDA_SUCCESS) {
+    pools_.start_giving(pool->device);
+  }
   // The pool holds its memory, and no context takes that along.
   return result == CUDA_SUCCESS
              ? admission_.enter_pooled(pool, request, where, books_.no_context, bytes, undo, obtained.address, address)
@@ -143,6 +146,7 @@ CUresult StreamMemory::free(const char *api, CUdeviceptr address, CUstream strea
   }
   if (found == AddressBook::Found::begun) {
     books_.record_end(api, address, block, stream);
+    pools_.publish_exactly(block.device);
     books_.blocks.finish_end(address);
     if (block.pool != nullptr) {
       stream_pools_.freed_in_order(block.device, block.size);

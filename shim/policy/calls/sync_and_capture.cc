@@ -43,23 +43,28 @@ CUresult SyncAndCapture::destroy_stream(CUstream stream, DriverCall call) {
 }
 
 CUresult SyncAndCapture::synchronise(CUcontext handle, DriverCall call) {
-  if (!defers_) {
-    return call();
-  }
   CUcontext meant = handle;
   if (meant == nullptr && (!real.cuCtxGetCurrent.present() || real.cuCtxGetCurrent(&meant) != CUDA_SUCCESS)) {
     return call();
   }
   // A green context's covers only itself, and what it does not cover it does not clean.
   const ContextRef context = meant != nullptr && !contexts_.is_green(meant) ? contexts_.find(meant) : nullptr;
-  async_.before_synchronise();
-  const std::uint64_t began = pools_.before_synchronise();
+  std::uint64_t began = 0;
+  if (defers_) {
+    async_.before_synchronise();
+    began = pools_.before_synchronise();
+  }
   const CUresult result = call();
   if (result == CUDA_SUCCESS && context != nullptr) {
-    FenceTracker::passed(*context, began);
-    pools_.after_synchronise(context->device);
+    stream_pools_.reconcile_all("cuCtxSynchronize", context->device);  // the driver's pools shrink here
+    if (defers_) {
+      FenceTracker::passed(*context, began);
+      pools_.after_synchronise(context->device);
+    }
   }
-  imports_.poll();
+  if (defers_) {
+    imports_.poll();
+  }
   return result;
 }
 

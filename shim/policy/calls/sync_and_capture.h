@@ -5,6 +5,7 @@
 #include "policy/block_pool/block_pools.h"
 #include "policy/devices/request.h"
 #include "policy/driver_pools/async_pools.h"
+#include "policy/driver_pools/stream_pools.h"
 #include "policy/imports/ipc_importer.h"
 
 namespace ration::policy {
@@ -12,9 +13,15 @@ namespace ration::policy {
 class SyncAndCapture {
  public:
   // `defers`: mode pool or async; else nothing waits for a synchronise.
-  SyncAndCapture(Contexts &contexts, Captures &captures, BlockPools &pools, AsyncPools &async, IpcImporter &imports,
-                 bool defers)
-      : contexts_(contexts), captures_(captures), pools_(pools), async_(async), imports_(imports), defers_(defers) {}
+  SyncAndCapture(Contexts &contexts, Captures &captures, BlockPools &pools, AsyncPools &async,
+                 StreamPools &stream_pools, IpcImporter &imports, bool defers)
+      : contexts_(contexts),
+        captures_(captures),
+        pools_(pools),
+        async_(async),
+        stream_pools_(stream_pools),
+        imports_(imports),
+        defers_(defers) {}
 
   CUresult begin_capture(CUstream stream, DriverCall call);
   CUresult end_capture(CUstream stream, DriverCall call);
@@ -29,6 +36,7 @@ class SyncAndCapture {
   Captures &captures_;
   BlockPools &pools_;
   AsyncPools &async_;
+  StreamPools &stream_pools_;
   IpcImporter &imports_;
   const bool defers_;
 };

@@ -11,10 +11,15 @@ namespace ration::policy {
 
 class ReturningMemory {
  public:
-  explicit ReturningMemory(ledger::Account &account) : account_(account) {}
+  // For a request of so many bytes on a device of `total`; 0: that is not known.
+  ReturningMemory(ledger::Account &account, std::uint64_t bytes, std::uint64_t total)
+      : account_(account), can_fit_(total == 0 || bytes <= total) {}
 
   // Whether a process that held memory of the device died lately, so that another try is worth it.
   bool expected() {
+    if (!can_fit_) {
+      return false;
+    }
     if (start_ns_ == 0) {
       start_ns_ = now_ns();
     }
@@ -29,6 +34,7 @@ class ReturningMemory {
   static constexpr std::uint64_t kPatienceNs = 500'000'000;
 
   ledger::Account &account_;
+  const bool can_fit_;
   std::uint64_t start_ns_ = 0;
   Backoff backoff_;
 };

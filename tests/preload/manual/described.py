@@ -25,7 +25,8 @@ def part_of_help(text, heading):
 
 
 def verbs():
-    return [line.split()[0] for line in part_of_help(printed("--help"), "Subcommands") if re.match(r"  \S", line)]
+    """But help, which has no options and no page."""
+    return [line.split()[0] for line in part_of_help(printed("--help"), "Verbs") if re.match(r"  (?!help )\S", line)]
 
 
 def options(*verb):

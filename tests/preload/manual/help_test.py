@@ -54,7 +54,7 @@ def texts(*verb):
 
     def case(_):
         text = printed(*verb, "--help")
-        parts = [part_of_help(text, heading) for heading in ("Options", "Positionals", "Subcommands")]
+        parts = [part_of_help(text, heading) for heading in ("Options", "Positionals", "Verbs")]
         for part in parts:
             found = of(part)
             expect("terms without a text", [term for term, said, _ in found if not said], [])

@@ -143,43 +143,62 @@ def stitching(folder, backing, stitches):
     expect("the summary", f"; stitched: 1 block; held at most {end['granules_peak'][0]} granules" in err, bool(stitches))
 
 
-# Takes blocks of so many MiB, frees as many of them, and sleeps.
+# Takes so many blocks of so many bytes, frees as many of them, and sleeps. In stream order, if asked to.
 IDLE = """
 import ctypes, sys
 cuda, context, blocks = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), []
 for result in (cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)): assert result == 0
 for _ in range(int(sys.argv[1])):
     blocks.append(ctypes.c_uint64())
-    assert cuda.cuMemAlloc_v2(ctypes.byref(blocks[-1]), ctypes.c_size_t(int(sys.argv[2]) << 20)) == 0
-for block in blocks[:int(sys.argv[3])]: assert cuda.cuMemFree_v2(block) == 0
+    take, *stream = (cuda.cuMemAllocAsync, None) if sys.argv[4] == "stream" else (cuda.cuMemAlloc_v2,)
+    assert take(ctypes.byref(blocks[-1]), ctypes.c_size_t(int(sys.argv[2])), *stream) == 0
+give, *stream = (cuda.cuMemFreeAsync, None) if sys.argv[4] == "stream" else (cuda.cuMemFree_v2,)
+for block in blocks[:int(sys.argv[3])]: assert give(block, *stream) == 0
+if sys.argv[4] == "stream": assert cuda.cuCtxSynchronize() == 0
 print("ready", flush=True)
 sys.stdin.read()
 """
 
 
-def idle(folder, mode, count, size, freed):
-    """What ps says of a program that makes no call any more, once that is exact, or at last."""
+def idler(folder, count, size, freed, way="plain", **variables):
     (pathlib.Path(folder) / "machine").mkdir(exist_ok=True)
-    settings = settings_of(folder) | {"LD_PRELOAD": LIBRARIES, "RATION_MODE": mode}
-    with Background([sys.executable, "-c", IDLE, str(count), str(size), str(freed)], settings):
+    return Background([sys.executable, "-c", IDLE, str(count), str(size), str(freed), way],
+                      settings_of(folder) | {"LD_PRELOAD": LIBRARIES} | variables)
+
+
+def idle(folder, mode, count, size, freed, way):
+    """What ps says of a program that makes no call any more, once that is exact, or at last."""
+    with idler(folder, count, size, freed, way, RATION_MODE=mode):
         deadline = time.monotonic() + HANG
         while True:
             (row,) = seen_in(folder)["processes"]
-            exact = row["used"] == (count - freed) * size * MIB and row["allocations"] == count
-            if exact or mode == "direct" or time.monotonic() > deadline:
+            exact = row["used"] == (count - freed) * size and row["allocations"] == count
+            if exact or mode == "direct" or way == "stream" or time.monotonic() > deadline:
                 return row
             os.sched_yield()
 
 
 def exact_in_the_end(folder):
     """Hits are not published at once, but within a second; what the driver serves is."""
-    for mode, *sizes in (("pool", 12, 100, 0), ("pool", 20, 100, 20), ("pool", 40, 60, 40), ("pool", 300, 32, 1), ("async", 20, 100, 3),
-                         ("direct", 3, 1, 0), ("direct", 3, 1, 2), ("direct", 40, 60, 40)):
-        count, size, freed = sizes
-        row = idle(folder, mode, *sizes)
-        expect(f"{mode} {sizes}", (row["used"], row["peak_used"], row["allocations"]), ((count - freed) * size * MIB, count * size * MIB, count))
-        expect_that(f"{mode} {sizes}: {row['used']} used of {row['reserved']} bytes", row["used"] <= row["reserved"])
+    for mode, count, size, freed in (("pool", 12, 100 * MIB, 0), ("pool", 20, 100 * MIB, 20), ("pool", 40, 60 * MIB, 40),
+                                     ("pool", 300, 32 * MIB, 1), ("async", 20, 100 * MIB, 3), ("direct", 3, MIB, 0), ("direct", 3, MIB, 2),
+                                     ("direct", 40, 60 * MIB, 40), ("stream", 4, 1024, 0), ("stream", 4, GIB, 4), ("stream", 2, MIB, 1)):
+        modes = ("pool", "direct", "async") if mode == "stream" else (mode,)
+        for each in modes:
+            row = idle(folder, each, count, size, freed, "stream" if mode == "stream" else "plain")
+            name = f"{mode} in {each}: {count} blocks of {size}, {freed} freed"
+            expect(name, (row["used"], row["peak_used"], row["allocations"]), ((count - freed) * size, count * size, count))
+            expect_that(f"{name}: {row['used']} used of {row['reserved']} bytes", row["used"] <= row["reserved"])
 
 
-main({"exact_in_the_end": exact_in_the_end, "shared": shared, "guarantees": guarantees, "a tree in a group": a_tree_in_a_group, "a pool": a_pool,
+def stream_order_for_others(folder):
+    """What a member has freed in stream order, and the driver has back, is another member's."""
+    group = {"RATION_GROUP": "nightly", "RATION_GROUP_LIMIT": "5GiB"}
+    for mode in ("pool", "direct", "async"):
+        with idler(folder, 1, 4 * GIB, 1, "stream", RATION_MODE=mode, **group):
+            with idler(folder, 1, 4 * GIB, 0, RATION_MODE=mode, **group):
+                pass
+
+
+main({"exact_in_the_end": exact_in_the_end, "stream_order_for_others": stream_order_for_others, "shared": shared, "guarantees": guarantees, "a tree in a group": a_tree_in_a_group, "a pool": a_pool,
       "a pool of granules": lambda folder: stitching(folder, "vmm", 1), "a pool of slabs": lambda folder: stitching(folder, "slab", 0)})

@@ -103,7 +103,7 @@ TEST_CASE("settings of the log without a log are said to have no effect, once an
        {"RATION_STACKS=native"},
        "ration: run: RATION_STACKS=native has no effect without --log\n"},
       {{"--stacks", "none"}, {}, ""},
-      {{"--log", "/dev/null", "--stacks", "native"}, {}, ""},
+      {{"--log", "/tmp/%n-%p.jsonl", "--stacks", "native"}, {}, ""},
       {{"--stacks", "native"}, {"RATION_LOG=/dev/null"}, ""},
       {{}, {"RATION_STACKS=native", "RATION_DISABLE=1"}, ""},
   };
@@ -182,8 +182,8 @@ TEST_CASE("an unknown RATION_ variable does not stop the command") {
 TEST_CASE("a relative log path is resolved in the folder of the call") {
   const auto from_tmp = [] { REQUIRE(chdir("/tmp") == 0); };
   CHECK(ration_run({"--log", "%n.jsonl", "printenv", "RATION_LOG"}, {}, from_tmp).out == "/tmp/%n.jsonl\n");
-  CHECK(ration_run({"--log", "/dev/null", "printenv", "RATION_LOG"}, {}, from_tmp).out == "/dev/null\n");
-  CHECK(ration_run({"printenv", "RATION_LOG"}, {"RATION_LOG=x"}, from_tmp).out == "x\n");
+  CHECK(ration_run({"--log", "/tmp/%p.jsonl", "printenv", "RATION_LOG"}, {}, from_tmp).out == "/tmp/%p.jsonl\n");
+  CHECK(ration_run({"printenv", "RATION_LOG"}, {"RATION_LOG=x-%p"}, from_tmp).out == "x-%p\n");
 }
 
 TEST_CASE("simulated devices get a machine of their own unless one is named") {

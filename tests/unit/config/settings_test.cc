@@ -298,7 +298,7 @@ TEST_CASE("an unknown variable gets a line with the name that is near and is not
 }
 
 TEST_CASE("an unknown variable that is near none is named without one") {
-  for (const char *name : {"RATION_FOO", "RATION_", "RATION_THREADS", "RATION_LI", "RATION_X_Y_Z"}) {
+  for (const char *name : {"RATION_FOO", "RATION_", "RATION_THREADS", "RATION_L", "RATION_X_Y_Z"}) {
     INFO(name);
     const Reading reading = read({std::string(name) + "=1"});
     CHECK(reading.lines() == std::string(name) + "=1: there is no such setting (`ration env` lists them)\n");

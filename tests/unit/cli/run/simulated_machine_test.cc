@@ -8,6 +8,7 @@ using ration::cli::SimulatedDevices;
 TEST_CASE("simulated devices are a count and a size") {
   const std::pair<const char *, const char *> rows[] = {
       {"8GiB", "1x8GiB"},      {"2x8GiB", "2x8GiB"},           {"2\u00d78GiB", "2x8GiB"},
+      {"2X8GiB", "2x8GiB"},    {"2 x 8GiB", "2x8GiB"},         {"8GiB, 4GiB", "1x8GiB,1x4GiB"},
       {"16x1g", "16x1GiB"},    {"8GiB,4GiB", "1x8GiB,1x4GiB"}, {"2x8GB,1x1500000000", "2x7812500KiB,1x1500000000"},
       {"1.5GiB", "1x1536MiB"}, {"2x8gib", "2x8GiB"},           {"2x8 GB", "2x7812500KiB"},
       {"16x1TiB", "16x1TiB"},
@@ -52,11 +53,8 @@ TEST_CASE("an invalid machine is refused with the reason") {
       {",", "a size is missing in the list; write"},
       {"8GiB,x", "\"x\": it does not begin with a number of devices"},
       {"2x2x8GiB", "not a unit"},
-      {"2X8GiB", "likely meant: 2x8GiB"},
       {"2*8GiB", "likely meant: 2x8GiB"},
-      {"2 x 8GiB", "likely meant: 2x8GiB"},
       {"8GiB;4GiB", "likely meant: 8GiB,4GiB"},
-      {"8GiB, 4GiB", "likely meant: 8GiB,4GiB"},
   };
   for (const auto &[text, says] : rows) {
     INFO(text);

@@ -90,7 +90,7 @@ struct Refused {
 const Refused kRefused[] = {
     {"", "empty"},
     {"1", "bare 1"},
-    {"0", "leave it unset"},
+    {"0", "the smallest is 1MiB"},
     {"0.0", "above 0"},
     {"0%", "above 0"},
     {"101%", "at most 100%"},
