@@ -118,7 +118,7 @@ void check_refused(const std::string &name, const Program &program, Findings &fo
              ": chmod a+x it, or run ration doctor as the user who starts the program";
   } else if (name == "ration") {
     remedy = "PATH does not have it there; write " + own_command();
-  } else if (program.reason.find("\r") != std::string::npos) {
+  } else if (program.reason.find('\r') != std::string::npos) {
     remedy = "its lines end as on Windows (CR LF); convert it: sed -i 's/\\r$//' " + config::printable(name);
   }
   found.push_back({check, config::printable(program.reason), remedy});
