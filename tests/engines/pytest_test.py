@@ -275,7 +275,7 @@ def leaks(folder):
         expect_that(f"two lines: {section}", len(section) == 2)
         says(section[0], rf"^test_\d.py::test_leaks: 69MiB \({69 * MIB} bytes\) in 2 blocks on device 0 "
                          r"from \S*gpu_job.py:\d+ in take, called at test_\d.py:\d+ in test_leaks")
-        says(section[1], r"::test_gives_back_later: 1,\d\d\d bytes in 1 block")
+        says(section[1], r"::test_gives_back_later: 1KiB \(1024 bytes\) in 1 block")
     out = run(folder, "def test_clean(): gpu_job.give_back(gpu_job.take(1 << 20)[1])\n", "--ration-leaks")
     expect_that("no section", "left behind" not in out)
 

@@ -61,8 +61,9 @@ def _run(*words: str, environment: typing.Mapping[str, str] | None = None) -> su
 
 
 def _without_fallback(lines: str) -> str:
-    """The command's words without the limit that would hold in a process that starts nevertheless: here nothing starts."""
-    return re.sub(r"; until it is corrected,[^\n]*", "", lines)
+    """The command's words without the limit that would hold in a process that starts nevertheless: here nothing starts. The
+    verb is ours, not the caller's."""
+    return re.sub(r"(?m)^ration: env: ", "ration: ", re.sub(r"; until it is corrected,[^\n]*", "", lines))
 
 
 def _text(value: object) -> str:
