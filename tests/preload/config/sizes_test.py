@@ -10,7 +10,7 @@ from fractions import Fraction
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
-from harness import BUILD, GIB, HANG, LIBRARY, PROGRAMS, Failure, clean_environment, driver_folder, expect, main  # noqa: E402
+from harness import BUILD, GIB, HANG, LIBRARY, PROGRAMS, SANITIZED, Failure, clean_environment, driver_folder, expect, main  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
 DEVICE = 16 * GIB
@@ -111,4 +111,6 @@ def taken_alike(name, place):
     return case
 
 
-main({name: taken_alike(name, place) for name, place in PLACES.items() if "Slurm" not in name or PLUGIN.exists()})
+# Built with a sanitizer, `ration env` gets no answer of the simulated driver.
+main({name: taken_alike(name, place) for name, place in PLACES.items()
+      if ("Slurm" not in name or PLUGIN.exists()) and not (SANITIZED and place.seen is first_device)})
