@@ -149,4 +149,8 @@ bool takes_devices(const Option &option) {
   return option.values.find("DEVICE=SIZE") != std::string_view::npos && option.scope == Scope::kAnywhere;
 }
 
+std::string near_or_list(std::string_view near, std::string_view help) {
+  return near.empty() ? " (`" + std::string(help) + "` lists them)" : "; the nearest is " + std::string(near);
+}
+
 }  // namespace ration::config

@@ -40,6 +40,8 @@ std::string_view near_key(std::string_view key);  // of a file
 // The one notion of what is near, for settings, options and verbs: the nearest word, where few edits lead to it or one
 // has the other as its part; in either case. Empty: none is near.
 std::string_view near_word(std::string_view word, std::span<const std::string_view> words);
+// What follows an unknown name in a message: "; the nearest is NEAR", or where none is near " (`HELP` lists them)".
+std::string near_or_list(std::string_view near, std::string_view help);
 
 // Whether `value`, which the option accepts, changes nothing because its feature is not built yet.
 bool has_no_effect(const Option &option, std::string_view value);

@@ -215,9 +215,7 @@ class SettingsReader {
       if (name.substr(0, kPrefix.size()) != kPrefix || option_of_variable(name) != nullptr) {
         continue;
       }
-      const std::string_view near = near_variable(name);
-      std::string sentence = "there is no such setting";
-      sentence += near.empty() ? " (`ration env` lists them)" : "; the nearest is " + std::string(near);
+      std::string sentence = "there is no such setting" + near_or_list(near_variable(name), "ration env");
       if (name.substr(0, 13) == "RATION_LIMIT_") {
         sentence += " (per device: RATION_LIMIT=0=8GiB,GPU-1f2e=50%)";
       }

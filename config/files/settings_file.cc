@@ -23,9 +23,8 @@ const JsonNode *child_of(const JsonNode &node, std::string_view key) {
   return found == node.children.end() ? nullptr : &*found;
 }
 
-std::string near_or_list(std::string_view key) {
-  const std::string_view near = near_key(key);
-  return near.empty() ? " (`ration env` lists them)" : "; the nearest is " + std::string(near);
+std::string near_key_or_list(std::string_view key) {
+  return near_or_list(near_key(key), "ration env");
 }
 
 class FileReader {
@@ -161,7 +160,7 @@ class FileReader {
            "it is no key of " + std::string(where) + "; set the variable " + std::string(option->variable));
       return;
     }
-    note(member.key, member.place, "there is no such key" + near_or_list(member.key));
+    note(member.key, member.place, "there is no such key" + near_key_or_list(member.key));
   }
 
   void read_member(const Option &option, const JsonNode &member, std::size_t first, bool in_rule) {
@@ -201,9 +200,9 @@ class FileReader {
       reading_.in_doubt = true;
       if (!has_enough_problems()) {
         const bool known = option_of_key(each.text) != nullptr;
-        refuse(locked.place,
-               "locked names " + quoted(each.text) +
-                   (known ? ", but this file sets no value for it" : ", which is not a key" + near_or_list(each.text)));
+        refuse(locked.place, "locked names " + quoted(each.text) +
+                                 (known ? ", but this file sets no value for it"
+                                        : ", which is not a key" + near_key_or_list(each.text)));
       }
     }
   }

@@ -3,6 +3,122 @@
 
 namespace ration::cli {
 
+inline constexpr const char *kExamples =
+    "Examples:\n"
+    "  ration run --limit 40% --log run.jsonl -- ./train     limit a program to 40% of each GPU\n"
+    "  ration run --sim 2x8GiB -- ./train                    without a GPU: on two simulated ones\n"
+    "  ration ps                                             memory of each process (ration top: live)\n"
+    "  ration report run.jsonl                               who held the memory of a run with --log run.jsonl\n"
+    "  ration check run.jsonl --max-peak 6GiB --no-leaks     hold a log to conditions, for scripts\n"
+    "  ration diff before.jsonl after.jsonl                  what a change did to a program's memory\n"
+    "  ration convert run.jsonl --to pprof -o run.pb.gz      a log for pprof, Perfetto, flame graphs, PyTorch's "
+    "viewer\n"
+    "  ration replay run.jsonl --find-min                    the smallest limit for a log, without running anything\n"
+    "  ration find-min -- ./train                            the smallest limit with which a program succeeds\n"
+    "  ration find-faults -- ./train                         which refused allocations it does not survive\n"
+    "  ration run --help                                     all options of a verb\n"
+    "  ration env                                            the settings in force and their sources\n"
+    "  ration config --check ration.json                     the mistakes in a settings file\n"
+    "  ration cdi 25% 50% -o /etc/cdi/ration.json            shares of a GPU for Podman, Docker and Kubernetes\n"
+    "  ration doctor -- ./train                              why a limit would not hold for a command";
+
+inline constexpr const char *kRunFooter =
+    "--wait=DURATION waits at most so long: 90s, 5m or 2h. What is waited for is then guaranteed to the command.\n"
+    "The variable RATION_WAIT is another wait: of one allocation for memory of the group that others hold.\n"
+    "Simulated GPUs are those of one `ration run --sim`: what shares them runs within it. No kernels run on them.\n\n"
+    "Options after the command belong to the command. Every setting without an option here has a variable (ration env\n"
+    "lists them); an option overrides its variable.\n\n"
+    "Examples:\n"
+    "  ration run --limit 40% -- ./train --epochs 3         at most 40% of each GPU\n"
+    "  ration run --limit 0=8GiB,GPU-1f2e=50% -- ./train    a limit for each GPU\n"
+    "  ration run --reserve 2GiB -- ./render                leave 2 GiB to the desktop\n"
+    "  ration run --group lab --group-limit 50% -- ./train  half of each GPU for all members of the group together\n"
+    "  ration run --group-tree=50% -- ./train.sh            half of each GPU for all that the script starts together\n"
+    "  ration run --log %n-%p.jsonl -- python3 train.py     one JSON line for every allocation\n"
+    "  ration run --log run.jsonl.zst -- ./train            the same, compressed when the command has ended\n"
+    "  ration run --wait --limit 8GiB -- ./train            start when 8 GiB are free, after those that wait already\n"
+    "  ration run --sim 2x8GiB --limit 25% -- ./train       on two simulated GPUs\n\n"
+    "A command cannot be intercepted if it is statically linked, setuid, setgid, has file capabilities, or was built\n"
+    "for musl, another machine, or a glibc of its own that is too old. Ration reports that, and does not start it if "
+    "a\n"
+    "limit or a group was set.\n\n"
+    "Exit status: the command's; 128+N when signal N ended it; 125 a bad option or setting, or a limit that cannot be\n"
+    "enforced (nothing was started); 126 not executable; 127 not found.";
+
+inline constexpr const char *kSetFooter =
+    "Changes limits while programs run, until they end; `default` takes a change back. A higher limit is in force at\n"
+    "once. Under one that is lower than what is held nothing more is granted, but what is guaranteed, and what is "
+    "held\n"
+    "and not used goes back. A percentage is one of the device. Only the owner of a process can change it.\n"
+    "What programs ask about their memory follows.\n\n"
+    "Examples:\n"
+    "  ration set lab --limit 12GiB\n"
+    "  ration set 4711 --limit 25% --guarantee 2GiB\n"
+    "  ration set lab --limit default\n\n"
+    "Exit status: 0; 1 the guarantee was refused, or is not known yet; 2 a bad option, or no such process or group;\n"
+    "125 the output could not be written.";
+
+inline constexpr const char *kPsFooter =
+    "RESERVED is what the device holds for the process and what counts against limits, USED what the program holds\n"
+    "of that, PEAKRES and PEAKUSED the most that either was; LIMIT is the process's own; FAILS counts refused\n"
+    "allocations. GPU is the index of nvidia-smi, within `ration run --sim` of its machine, or the first digits of\n"
+    "the UUID where there is none. PID, USER and\n"
+    "COMMAND are as this machine has them, also of a process in a CONTAINER. GUARANTEE is what its group always\n"
+    "leaves to it, or to all of its run together (group tree:NUMBER); WAITS is what it waits for. GRANULES are\n"
+    "pieces of physical memory in its pools, STITCHED its blocks in several of them. A narrow terminal omits columns.\n"
+    "Groups follow: CLAIMED is what their members hold or are guaranteed, FREE what the limit leaves beyond that;\n"
+    "(queue) are those that wait for a device. All processes with the same state folder (RATION_STATE_DIR) are shown,\n"
+    "inside and outside of containers. No process is disturbed.\n\n"
+    "Examples:\n"
+    "  ration ps --watch=5\n"
+    "  ration ps --json | jq '.processes[] | {pid, reserved}'\n"
+    "  ration ps --textfile /var/lib/node_exporter/ration.prom     for node_exporter's textfile collector\n\n"
+    "Exit status: 0; 1 if something could not be read (the rest is shown); 2 a bad option; 125 the output could not\n"
+    "be written. With --watch a signal ends it.";
+
+inline constexpr const char *kTopFooter =
+    "Devices, groups and processes with bars: what is used, then what is reserved, of the limit or the device; the\n"
+    "columns are those of `ration ps --help`. Keys: r u l k K f a p n d g c sort by reserved, used, limit, peak, peak\n"
+    "used, fails, age, PID, user (name), GPU (device), group, command, the same key again reverses; / filters; arrows\n"
+    "scroll, Tab chooses what; space pauses; ? helps; q quits. NO_COLOR turns colours off.\n"
+    "If stdout is no terminal, or one of an unknown type, the tables are printed once, as with --once.\n\n"
+    "Examples:\n"
+    "  ration top\n"
+    "  ration top --json --interval 5 >>usage.jsonl\n\n"
+    "Exit status: 0; 1 if something could not be read; 2 a bad option. A signal ends it after the terminal is\n"
+    "restored.";
+
+inline constexpr const char *kCheckFooter =
+    "Holds a log, written with --log, to the conditions that are given; each that does not hold is a line on stdout.\n"
+    "--max-peak: of the blocks that the program held at once, on each device; a share is one of the device.\n"
+    "--no-leaks: every block of device memory was freed before the program ended. --no-failures: nothing was refused,\n"
+    "no call failed in the driver, and no record was lost. --max-fragmentation: the percentage of the free memory "
+    "that\n"
+    "was in pieces too small for a request that all of it would have served, at the refusal where that was most; 0%\n"
+    "without such a refusal.\n\n"
+    "Examples:\n"
+    "  ration run --log run.jsonl -- ./train\n"
+    "  ration check run.jsonl --max-peak 6GiB --no-failures\n"
+    "  ration check run.jsonl --no-leaks --max-fragmentation 5% --junit ration.xml\n\n"
+    "Exit status: 0 all hold; 1 one does not; 2 a bad option, or no whole log; 125 the output could not be written.";
+
+inline constexpr const char *kReportFooter =
+    "What was held when it was most, who asked for most, what was never freed, and what was refused and would have\n"
+    "helped. --by: what blocks are put together by. function: the program's that asked for them, in a log with\n"
+    "--stacks; else the driver function that it called. library: who made the call, such as cuDNN or the program "
+    "itself.\n"
+    "Then the kind of memory, the stream that a stream-ordered call named, the thread, or the size. -o: one file that\n"
+    "needs no network, with memory over time, a map of the pool, a flame graph and a table of callers; it is replaced\n"
+    "as a whole, or not at all.\n\n"
+    "Examples:\n"
+    "  ration run --stacks native --log run.jsonl -- ./train\n"
+    "  ration report run.jsonl\n"
+    "  ration report run.jsonl --leaks\n"
+    "  ration report run.jsonl --by size\n"
+    "  ration report run.jsonl* -o run.html      the logs of several processes on one axis of time\n"
+    "  ration report *.jsonl --json | jq '.logs[].devices[0].peak_bytes'\n\n"
+    "Exit status: 0; 2 a bad option, or no whole log; 125 the output could not be written.";
+
 inline constexpr const char *kReplayFooter =
     "Serves the requests of a log, written with --log, by the pool's own code, without a GPU: whether they fit under "
     "a\n"

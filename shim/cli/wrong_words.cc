@@ -33,9 +33,8 @@ std::string near_among(const std::string &word, const std::vector<std::string> &
 }
 
 std::string unknown_option(const CLI::App &app, const std::string &help, const std::string &option) {
-  const std::string near = near_among(option, names_of_options(app));
   return config::shown(option) + " is not an option" +
-         (near.empty() ? " (`" + help + "` lists them)" : "; the nearest is " + near);
+         config::near_or_list(near_among(option, names_of_options(app)), help);
 }
 
 // The first word that names no option. Empty: there is none.
@@ -57,9 +56,7 @@ std::string unknown_verb(const CLI::App &app, const std::string &word) {
     names.push_back(verb->get_name());
   }
   names.emplace_back("help");
-  const std::string near = near_among(word, names);
-  return "unknown verb " + config::quoted(word) +
-         (near.empty() ? " (`ration help` lists them)" : "; the nearest is " + near);
+  return "unknown verb " + config::quoted(word) + config::near_or_list(near_among(word, names), "ration help");
 }
 
 std::string wrong_words(const CLI::App &app, const std::vector<std::string> &words, const CLI::ParseError &error) {

@@ -52,10 +52,8 @@ std::string unknown_flag(const std::string &flag, const VerbFlags &more) {
   }
   flags.insert(flags.end(), more.with_value.begin(), more.with_value.end());
   flags.insert(flags.end(), more.alone.begin(), more.alone.end());
-  const std::string_view near = config::near_word(flag, flags);
   return shown + " is not an option" +
-         (near.empty() ? " (`ration help " + std::string(more.verb) + "` lists them)"
-                       : "; the nearest is " + std::string(near));
+         config::near_or_list(config::near_word(flag, flags), "ration help " + std::string(more.verb));
 }
 
 }  // namespace
