@@ -3,15 +3,10 @@
 #include <cstring>
 
 #include "base/asked_names.h"
+#include "base/raise_to.h"
 
 namespace ration::events {
 namespace {
-
-void raise(std::atomic<std::uint64_t> &value, std::uint64_t to) {
-  for (std::uint64_t before = value.load(std::memory_order_relaxed);
-       before < to && !value.compare_exchange_weak(before, to, std::memory_order_relaxed);) {
-  }
-}
 
 std::uint64_t of_memory(const RationNames &names) {
   return __atomic_load_n(&names.of_memory, __ATOMIC_RELAXED);
@@ -24,7 +19,7 @@ bool is_full(const RationNames &names) {
 }  // namespace
 
 void AskedNames::publish(const RationCoverage &asked, SummaryPage &page) noexcept {
-  raise(page.unknown_of_memory, of_memory(asked.unknown_names) + of_memory(asked.newer));
+  raise_to(page.unknown_of_memory, of_memory(asked.unknown_names) + of_memory(asked.newer));
   if (is_full(asked.unknown_names) || is_full(asked.newer)) {
     page.unknown_is_cut.store(1, std::memory_order_relaxed);
   }

@@ -135,7 +135,7 @@ void Journal::count(const Alloc &event) {
     return;
   }
   DeviceTally &tally = tally_->devices[event.device];
-  if (event.source == Source::driver) {  // first: what is used is reserved, to whoever reads in between, too
+  if (event.source == Source::driver) {  // first, so that a reader in between sees no more used than reserved
     gain_reserved(event.device, event.size);
   }
   count_alloc(tally, event.size);

@@ -13,6 +13,7 @@
 
 #include "base/address_space.h"
 #include "base/lock.h"
+#include "base/raise_to.h"
 #include "core_abi.h"
 #include "events/asked_names.h"
 #include "events/call_stacks.h"
@@ -100,11 +101,6 @@ class Journal {
   static void bump(std::atomic<std::uint64_t> &counter) { counter.fetch_add(1, std::memory_order_relaxed); }
   static void gain(std::atomic<std::uint64_t> &bytes, std::atomic<std::uint64_t> &peak, std::uint64_t more) {
     raise_to(peak, bytes.fetch_add(more, std::memory_order_relaxed) + more);
-  }
-  static void raise_to(std::atomic<std::uint64_t> &peak, std::uint64_t value) {
-    std::uint64_t before = peak.load(std::memory_order_relaxed);
-    while (before < value && !peak.compare_exchange_weak(before, value, std::memory_order_relaxed)) {
-    }
   }
   void gain_reserved(int device, std::uint64_t more) {
     gain(tally_->devices[device].reserved_bytes, tally_->devices[device].reserved_peak_bytes, more);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/raise_to.h"
+
 namespace ration::ledger {
 
 void Account::set_limit(std::uint64_t bytes) {
@@ -58,10 +60,7 @@ void Account::leave_figures_of(const Share &share) {
   }
   const std::uint64_t limit = share.membership->limit(share.device);
   figures->limit.store(limit == kNoLimit ? 0 : limit, std::memory_order_relaxed);
-  const std::uint64_t claimed = share.membership->total(share.device);
-  std::uint64_t most = figures->most_claimed.load(std::memory_order_relaxed);
-  while (most < claimed && !figures->most_claimed.compare_exchange_weak(most, claimed, std::memory_order_relaxed)) {
-  }
+  raise_to(figures->most_claimed, share.membership->total(share.device));
 }
 
 bool Account::reserve_own(std::uint64_t bytes) {

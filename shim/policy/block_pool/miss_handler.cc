@@ -248,8 +248,7 @@ std::optional<pool::Slab> MissHandler::grow_now(std::uint64_t minimum_bytes) noe
   if (!slab && changed && grow_error_ == CUDA_SUCCESS && reason_ != events::Reason::device) {
     slab = take(minimum_bytes, minimum_bytes);
   }
-  const Device *device = pools_.devices_.find(where_.device);
-  ReturningMemory returning(account_, minimum_bytes, device != nullptr ? device->total.load() : 0);
+  ReturningMemory returning(pools_.devices_, where_.device, account_, minimum_bytes);
   if (!slab && reason_ == events::Reason::device && returning.expected()) {
     account_.want(minimum_bytes);  // others may give it sooner
   }

@@ -256,8 +256,7 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
   }
   // A pool at its own cap refuses while the device has enough.
   const auto device_is_full = [&] { return really_free().value_or(0) < request.upper_bound; };
-  const Device *device = devices_.find(where.device);
-  for (ReturningMemory returning(account, request.upper_bound, device != nullptr ? device->total.load() : 0);
+  for (ReturningMemory returning(devices_, where.device, account, request.upper_bound);
        result == CUDA_ERROR_OUT_OF_MEMORY && device_is_full() && returning.expected();) {
     account.release(request.upper_bound);
     returning.sleep();

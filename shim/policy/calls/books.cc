@@ -40,7 +40,7 @@ CUresult Books::enter(AddressBook &book, const Request &request, const Block &bl
   event.charged = block.charged;
   event.stream = reinterpret_cast<std::uintptr_t>(request.stream);
   journal_.record(event);
-  pools_.publish_exactly(block.device);
+  publish(block);
   if (!book.announce(key)) {
     end_block(block.context->ended_by.load(std::memory_order_acquire), {key, block});
     book.finish_end(key);
@@ -95,7 +95,7 @@ void Books::discharge(const Block &block) {
 void Books::end_block(const char *api, const AddressedBlock &block) {
   const auto &[address, held] = block;
   record_end(api, address, held, nullptr);
-  pools_.publish_exactly(held.device);  // before less is reserved
+  publish(held);  // before less is reserved
   discharge(held);
   if (held.pool != nullptr) {
     stream_pools_.block_ended(*held.pool, held.size);

@@ -35,6 +35,12 @@ class Books {
   void record_end(const char *api, CUdeviceptr address, const Block &block, CUstream stream);
   // Releases what was charged for this block alone.
   void discharge(const Block &block);
+  // After its record, where the block is one that figures of its device count.
+  void publish(const Block &block) noexcept {
+    if (block.charged) {
+      pools_.publish_exactly(block.device);
+    }
+  }
   // The driver refused to end a block that was begun.
   void keep(AddressBook &book, const AddressedBlock &block);
 

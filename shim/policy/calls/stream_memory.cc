@@ -146,7 +146,7 @@ CUresult StreamMemory::free(const char *api, CUdeviceptr address, CUstream strea
   }
   if (found == AddressBook::Found::begun) {
     books_.record_end(api, address, block, stream);
-    pools_.publish_exactly(block.device);
+    books_.publish(block);
     books_.blocks.finish_end(address);
     if (block.pool != nullptr) {
       stream_pools_.freed_in_order(block.device, block.size);

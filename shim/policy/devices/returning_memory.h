@@ -6,35 +6,42 @@
 #include "base/clock.h"
 #include "base/wait.h"
 #include "ledger/ledger.h"
+#include "policy/devices/devices.h"
 
 namespace ration::policy {
 
 class ReturningMemory {
  public:
-  // For a request of so many bytes on a device of `total`; 0: that is not known.
-  ReturningMemory(ledger::Account &account, std::uint64_t bytes, std::uint64_t total)
-      : account_(account), can_fit_(total == 0 || bytes <= total) {}
+  // For a request of so many bytes.
+  ReturningMemory(Devices &devices, int device, ledger::Account &account, std::uint64_t bytes)
+      : devices_(devices), account_(account), bytes_(bytes), device_(device) {}
 
   // Whether a process that held memory of the device died lately, so that another try is worth it.
   bool expected() {
-    if (!can_fit_) {
-      return false;
-    }
     if (start_ns_ == 0) {
       start_ns_ = now_ns();
     }
-    return now_ns() - start_ns_ < kPatienceNs && account_.member_died_within(kLatelySeconds);
+    return can_fit() && now_ns() - start_ns_ < kPatienceNs && account_.member_died_within(kLatelySeconds);
   }
   // REQUIRES: the caller holds no reservation meanwhile; others could be refused because of it.
   void sleep() { backoff_.sleep(); }
 
  private:
+  // On the device at all. A total that is not known is 0.
+  bool can_fit() {
+    const Device *device = devices_.find(device_);
+    const std::uint64_t total = device != nullptr ? device->total.load(std::memory_order_relaxed) : 0;
+    return total == 0 || bytes_ <= total;
+  }
+
   static constexpr std::uint64_t kLatelySeconds = 2;
   // On an H200 the memory is back after 71 to 222 ms (tests/gpu/results).
   static constexpr std::uint64_t kPatienceNs = 500'000'000;
 
+  Devices &devices_;
   ledger::Account &account_;
-  const bool can_fit_;
+  const std::uint64_t bytes_;
+  const int device_;
   std::uint64_t start_ns_ = 0;
   Backoff backoff_;
 };
