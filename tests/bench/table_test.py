@@ -82,7 +82,7 @@ QUIET = {
 QUIET_ARENAS = {"train": 1.0075, "train-7": 1.0085, "steady1k-7": 1.15, "shape_without_a_bound": 9}
 
 ROW = re.compile(r"  (?P<figure>\S.*?) +(?P<value>-?[\d,]+\.\d+) (?P<unit>ns|us|bytes|%|)"
-                 r"( +(?P<ratio>[\d.]+ x) (?P<yardstick>\S.*?))?( +(?P<bound>[\d.]+( (x|ns|bytes))?))? +(?P<verdict>ok|over|disturbed|n/a|-)")
+                 r"( +(?P<ratio>-?[\d.]+ x) (?P<yardstick>\S.*?))?( +(?P<bound>[\d.]+( (x|ns|bytes))?))? +(?P<verdict>ok|over|disturbed|n/a|-)")
 
 
 def rows_of(text):
@@ -178,6 +178,13 @@ def load_of_other_processes_exceeds_no_bound(folder):
     expect("verdict", rows_of(done.stdout)["two threads, a pair of one thread"]["verdict"], "disturbed")
 
 
+def a_difference_below_zero_is_a_row(folder):
+    done = table(folder, *with_figure("log.pair_stacks", 2000), "--strict")
+    expect(f"status; {done.stdout}", done.returncode, 0)
+    row = rows_of(done.stdout)["a stack of 16 calls that was seen before"]
+    expect("value, ratio, verdict", (row["value"], row["ratio"][0], row["verdict"]), ("-100.0", "-", "ok"))
+
+
 def a_missing_figure_is_an_error(folder):
     figures, arenas = with_figure("alone.mutex", 10)
     del figures["pool"]["lifo_1000_alone"]
@@ -197,6 +204,6 @@ main({
     **{f"can be over: {wanted}": can_be_over(wanted, *bound[1:]) for wanted, bound in WANTED.items() if bound},
     **{name.__name__.replace("_", " "): name for name in
        (a_figure_at_its_bound_is_ok, thread_rows_are_not_judged_on_one_processor,
-        load_of_other_processes_exceeds_no_bound, a_missing_figure_is_an_error,
+        load_of_other_processes_exceeds_no_bound, a_difference_below_zero_is_a_row, a_missing_figure_is_an_error,
         file_and_text_agree)},
 })

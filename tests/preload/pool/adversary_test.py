@@ -4,6 +4,7 @@ import collections
 import os
 import pathlib
 import random
+import signal
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
@@ -12,7 +13,7 @@ from harness import BUILD, LIBRARIES, LIBRARY, MIB, Failure, expect, expect_that
 
 VARIANT, ROUNDS = sys.argv[1], sys.argv[2]
 SEED = sys.argv[3] if len(sys.argv) > 3 else str(random.randrange(1 << 32))
-RIGHT, WRONG_BYTES = 0, 3  # verdict.h
+RIGHT, WRONG_CODE, WRONG_BYTES = 0, 1, 3  # verdict.h
 LIMIT = 12 * MIB  # tight: what six threads hold, and little besides, so that blocks come back soon
 LAGGING = {"SIMCUDA_DEVICES": "2x16GiB", "SIMCUDA_LATENCY_US": "100-300"}
 EVERYTHING = ("contexts", "peer", "green", "across", "async")
@@ -71,16 +72,28 @@ def in_mode_direct(_):
     expect("status", adversary(*ITS_OWN, RATION_MODE="direct", RATION_LIMIT=LIMIT).status, RIGHT)
 
 
+def over_granules(settings):
+    return settings.get("RATION_BACKING", "vmm") == "vmm" and settings.get("RATION_MODE") != "async"
+
+
 def broken(_):
-    """A core whose blocks are reused at once must be caught, by the bytes and by nothing else."""
+    """A core whose blocks are reused at once must be caught: by the bytes, or as work whose pages are gone.
+
+    Granules of a block that was freed at once may be unmapped, too, before its work has run: then the driver answers 700,
+    or the test's kernel, which writes through the address as code of the host, dies of it.
+    """
     front = str(BUILD / "lib/ration/broken/libration.so")
     expect_that("the broken core's preload library exists", os.path.exists(front))
     preload = LIBRARIES.replace(str(LIBRARY), front)
+    by_bytes = 0
     for sim, settings in VARIANTS.values():
         if settings.get("RATION_FREE") != "synchronous":
             done = adversary(*EVERYTHING, preload=preload, sim=sim, **POOL | settings)
-            expect("status", done.status, WRONG_BYTES)
-            expect_that("it says which bytes", "wrong bytes in " in done.out)
+            pages_gone = (done.status == WRONG_CODE and "answered 700\n" in done.out) or done.status == -signal.SIGSEGV
+            caught = done.status == WRONG_BYTES and "wrong bytes in " in done.out
+            expect_that(f"status {done.status} of {settings}", caught or (pages_gone and over_granules(settings)))
+            by_bytes += caught
+    expect_that("the bytes of at least one run tell", by_bytes > 0)
 
 
 if VARIANT == "broken":
