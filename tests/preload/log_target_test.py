@@ -13,7 +13,8 @@ from harness import BUILD, HANG, PROGRAMS, command_environment, expect, expect_t
 RATION = BUILD / "bin/ration"
 COUNTED = PROGRAMS / "counted"
 STARTED = "started"
-OVERWRITES = "; --force overwrites it, and a name with %p is new for each process\n"
+NEW = "a name with %p is new for each process"
+OVERWRITES = f"; --force overwrites it, and {NEW}\n"
 
 
 def ration(folder, *words, before=(), **more):
@@ -73,8 +74,11 @@ def over_a_log(folder):
     path.touch()
     logged(folder, "--log", "run.jsonl")
     expect("over an empty file", allocations(path), 10)
-    logged(folder, RATION_LOG=str(path), calls=60)
-    expect("a variable's log is overwritten as ever", allocations(path), 30)
+    said = logged(folder, RATION_LOG=str(path), calls=60)
+    expect("a variable's log is overwritten, and that is said", (said[0], allocations(path)),
+           (f"ration: run: RATION_LOG={path}: {path} is there already and is overwritten; {NEW}", 30))
+    path.unlink()
+    expect_that("nothing is said of a new one", "is overwritten" not in "".join(logged(folder, RATION_LOG=str(path))))
     link = pathlib.Path(folder) / "link.jsonl"
     link.symlink_to("run.jsonl")
     refused(folder, "--log", "link.jsonl", says=f"--log link.jsonl: {link} is there already{OVERWRITES}")

@@ -26,6 +26,7 @@ namespace ration::cli {
 namespace {
 
 constexpr const char *kAnother = "is not a log, and stays as it is; choose another name";
+constexpr const char *kIsNew = "a name with %p is new for each process";
 
 // The file that the command's first process would open.
 struct LogTarget {
@@ -206,29 +207,29 @@ bool holds_something(const std::string &path) {
   return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size != 0;
 }
 
-// What the log would take the place of, or could not; empty: nothing. REQUIRES: obstacle_to() has seen none.
-std::string in_the_way_of(const LogTarget &target, bool is_compressed, bool is_in_parts, bool is_forced) {
-  const std::string previous = target.path + ".previous";
+// Why the compressed log cannot take its place; empty: nothing is seen.
+std::string obstacle_of_compression(const LogTarget &target, bool is_compressed) {
   const std::string compressed = target.path + config::kCompressedLog;
   struct stat status {};
   if (is_compressed && stat(compressed.c_str(), &status) != 0 && errno == ENAMETOOLONG) {
     return "cannot write " + compressed + ": its name is too long";
   }
-  if (is_compressed && holds_something(compressed) && !is_log(compressed)) {
-    return compressed + " " + kAnother;
-  }
+  return is_compressed && holds_something(compressed) && !is_log(compressed) ? compressed + " " + kAnother : "";
+}
+
+// The file that the log would take the place of; empty: none. REQUIRES: the obstacles above have not been seen.
+std::string lost_to(const LogTarget &target, bool is_compressed, bool is_in_parts) {
+  const std::string previous = target.path + ".previous";
   std::vector<std::string> lost = {target.path};
   if (is_compressed) {
-    lost.push_back(compressed);
+    lost.push_back(target.path + config::kCompressedLog);
   }
   if (is_in_parts) {
     lost.push_back(is_log(previous) ? previous : "");
     lost.push_back(is_compressed ? previous + config::kCompressedLog : "");
   }
   const auto first = std::find_if(lost.begin(), lost.end(), holds_something);
-  return is_forced || first == lost.end()
-             ? ""
-             : *first + " is there already; --force overwrites it, and a name with %p is new for each process";
+  return first == lost.end() ? "" : *first;
 }
 
 }  // namespace
@@ -277,9 +278,16 @@ bool check_log_target(const RunRequest &request, const config::Settings &setting
   if (by_flag && target && is_stream(target->path)) {
     problem = "a log goes to a regular file, and this is none; write for example run.jsonl";
   }
-  if (problem.empty() && by_flag && target->is_known) {
+  if (problem.empty() && target->is_known) {
     const bool is_compressed = config::plain_log(settings.log) != settings.log;
-    problem = in_the_way_of(*target, is_compressed, settings.log_size.has_value(), request.force);
+    const bool is_in_parts = settings.log_size.has_value();
+    problem = by_flag ? obstacle_of_compression(*target, is_compressed) : "";
+    const std::string lost = problem.empty() && !request.force ? lost_to(*target, is_compressed, is_in_parts) : "";
+    if (!lost.empty() && by_flag) {
+      problem = lost + " is there already; --force overwrites it, and " + kIsNew;
+    } else if (!lost.empty()) {
+      log_line("run: " + origin->written() + ": " + lost + " is there already and is overwritten; " + kIsNew);
+    }
   }
   if (problem.empty()) {
     return true;

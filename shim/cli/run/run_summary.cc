@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "cli/logs/log_names.h"
 #include "cli/text_table.h"
@@ -24,10 +25,12 @@ struct Row {
   const events::Summary::Device *device;
 };
 
+std::uint64_t refused(const events::Summary::Device &device) {
+  return std::accumulate(device.denied, device.denied + events::kReasonCount, std::uint64_t{0});
+}
+
 bool was_used(const events::Summary::Device &device) {
-  const auto *end = device.denied + events::kReasonCount;
-  return device.allocs != 0 || device.reserved_peak_bytes != 0 ||
-         std::any_of(device.denied, end, [](auto count) { return count != 0; });
+  return device.allocs != 0 || device.reserved_peak_bytes != 0 || refused(device) != 0;
 }
 
 std::string name_of(const events::Summary &process) {
@@ -84,16 +87,15 @@ std::string peak_line(const Row &row, const std::vector<events::Summary> &proces
   return name_of(*row.process) + " device " + std::to_string(row.ordinal) + ": used at most " +
          config::show_bytes(row.device->peak_bytes) + " and reserved at most " +
          config::show_bytes(row.device->reserved_peak_bytes) +
-         (row.device->allocs == 0 && row.device->reserved_peak_bytes != 0 ? " (by graphs)" : "") +
+         (row.device->allocs == 0 && row.device->reserved_peak_bytes != 0 ? " (by graphs or in reserve)" : "") +
          limits(row, processes);
 }
 
 std::string refusals(const events::Summary::Device &device) {
   std::string reasons;
-  std::uint64_t total = 0;
+  const std::uint64_t total = refused(device);
   for (int i = 0; i < events::kReasonCount; ++i) {
     if (device.denied[i] != 0) {
-      total += device.denied[i];
       reasons += std::string(reasons.empty() ? "" : ", ") + events::name_of(static_cast<events::Reason>(i)) + " " +
                  std::to_string(device.denied[i]);
     }
@@ -126,6 +128,18 @@ std::string count_line(const Row &row) {
   return line;
 }
 
+// What is not shown of `rows`, which are more than are.
+std::string remainder(const std::vector<Row> &rows) {
+  std::uint64_t total = 0;
+  for (std::size_t i = kMostShown; i < rows.size(); ++i) {
+    total += refused(*rows[i].device);
+  }
+  return "and " + std::to_string(rows.size() - kMostShown) + " more that used less" +
+         (total == 0
+              ? ""
+              : ", of whose allocations " + std::to_string(total) + (total == 1 ? " was" : " were") + " refused");
+}
+
 // Empty where no log lost anything.
 std::string lost_line(const std::vector<events::Summary> &processes) {
   std::uint64_t lost = 0;
@@ -140,18 +154,35 @@ std::string lost_line(const std::vector<events::Summary> &processes) {
                          " that could not be written: is the disk full, or a file size limit reached?";
 }
 
-// Failures that belong to no device; empty where there are none.
-std::string failure_line(const events::Summary &process) {
+bool has_failures(const events::Summary &process) {
+  return process.failed_allocs != 0 || process.failed_frees != 0 || process.refused_shares != 0;
+}
+
+// Failures that belong to no device, of all processes; empty where there are none.
+std::string failure_line(const std::vector<events::Summary> &processes) {
+  events::Summary all;
+  const events::Summary *one = nullptr;
+  std::size_t failed = 0;
+  for (const events::Summary &process : processes) {
+    one = has_failures(process) ? &process : one;
+    failed += has_failures(process) ? 1 : 0;
+    all.failed_allocs += process.failed_allocs;
+    all.failed_frees += process.failed_frees;
+    all.refused_shares += process.refused_shares;
+  }
   std::string line;
-  const auto add = [&line](std::uint64_t count, const std::string &one, const std::string &many, const char *what) {
+  const auto add = [&line](std::uint64_t count, const std::string &single, const std::string &many, const char *what) {
     if (count != 0) {
-      line += (line.empty() ? "  " : ", ") + counted(count, one, many) + what;
+      line += (line.empty() ? "" : ", ") + counted(count, single, many) + what;
     }
   };
-  add(process.failed_allocs, "allocation", "allocations", " failed in the driver");
-  add(process.failed_frees, "free", "frees", " refused");
-  add(process.refused_shares, "handle", "handles", " to share memory refused (the pool holds it)");
-  return line;
+  add(all.failed_allocs, "allocation", "allocations", " failed in the driver");
+  add(all.failed_frees, "free", "frees", " refused");
+  add(all.refused_shares, "handle", "handles", " to share memory refused (the pool holds it)");
+  if (line.empty() || processes.size() == 1) {
+    return line.empty() ? "" : "  " + line;
+  }
+  return (failed == 1 ? name_of(*one) : std::to_string(failed) + " processes") + ": " + line;
 }
 
 // The process that pinned most host memory, which has no limit; empty where none did.
@@ -311,11 +342,10 @@ std::vector<std::string> summary_lines(std::vector<events::Summary> summaries, b
     lines.push_back(count_line(rows[i]));
   }
   if (rows.size() > kMostShown) {
-    lines.push_back("and " + std::to_string(rows.size() - kMostShown) + " more that used less");
-  } else if (summaries.size() == 1) {
-    if (std::string failures = failure_line(summaries.front()); !failures.empty()) {
-      lines.push_back(std::move(failures));
-    }
+    lines.push_back(remainder(rows));
+  }
+  if (std::string failures = failure_line(summaries); !failures.empty()) {
+    lines.push_back(std::move(failures));
   }
   if (std::string pinned = host_line(summaries); !pinned.empty()) {
     lines.push_back(std::move(pinned));

@@ -75,11 +75,12 @@ TEST_CASE("one process on one device: peak, limit and counts") {
               "  3 allocations, 3 frees, 0 refused"});
 }
 
-TEST_CASE("memory that graphs alone took is reported") {
+TEST_CASE("memory that no allocation took is reported") {
   events::Summary::Device graphs = device(0, 0);
   graphs.reserved_peak_bytes = 1 << 20;
   CHECK(summary_lines({process(42, {graphs})}).at(0) ==
-        "train (pid 42) device 0: used at most 0B and reserved at most 1MiB (by graphs) of the limit of 8.00GiB");
+        "train (pid 42) device 0: used at most 0B and reserved at most 1MiB (by graphs or in reserve) of the limit of "
+        "8.00GiB");
 }
 
 TEST_CASE("the driver's own memory is told with what could not be measured of it") {
@@ -179,6 +180,24 @@ TEST_CASE("calls that failed for another reason are reported") {
   failing.failed_allocs = 1;
   failing.failed_frees = 2;
   CHECK(summary_lines({failing}).back() == "  1 allocation failed in the driver, 2 frees refused");
+}
+
+TEST_CASE("of several processes the failures are one line") {
+  std::vector<events::Summary> all = {process(1, {device(1 << 20, 1)}), process(2, {}), process(3, {})};
+  all[1].failed_frees = 1;
+  CHECK(summary_lines(all).back() == "train (pid 2): 1 free refused");
+  all[2].failed_allocs = all[2].failed_frees = 2;
+  CHECK(summary_lines(all).back() == "2 processes: 2 allocations failed in the driver, 3 frees refused");
+}
+
+TEST_CASE("the remainder tells what was refused to it") {
+  std::vector<events::Summary> all(4, process(1, {device(1 << 20, 1)}));
+  events::Summary::Device refused = device(0, 0);
+  refused.denied[0] = 1;
+  all.push_back(process(5, {refused}));
+  CHECK(summary_lines(all).back() == "and 2 more that used less, of whose allocations 1 was refused");
+  all.back().devices[0].denied[1] = 2;
+  CHECK(summary_lines(all).back() == "and 2 more that used less, of whose allocations 3 were refused");
 }
 
 TEST_CASE("the most that was used stands beside the most that was reserved") {
