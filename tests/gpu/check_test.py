@@ -18,6 +18,7 @@ import items  # noqa: E402
 import questions  # noqa: E402
 import results  # noqa: E402
 import runs  # noqa: E402
+import tree as trees  # noqa: E402
 
 GOOD = """echo '{"name": "one", "status": "ok", "figures": {"n": 1}, "note": ""}'"""
 
@@ -119,6 +120,17 @@ def few_figures_are_printed(*_):
         expect(f"nothing of {figures}", results.short(figures) == "")
 
 
+def figures_come_from_the_summary(build, folder):
+    tree = trees.Tree(build, True, folder, folder / "state")
+    line, more = tree.under("vmm", [tree.path("tests/gpu/programs/first")], "1GiB", trees.SUMMARY)
+    done = subprocess.run(line, env=tree.environment(**more), capture_output=True, text=True, timeout=60, check=False)
+    figures = trees.summary_figures(done.stderr)
+    mib = 1 << 20
+    expect(f"{figures}", figures == {"peak": 2 * mib, "refused": 0, "reserved_peak": figures["reserved_peak"]})
+    expect("within its limit", 2 * mib <= figures["reserved_peak"] <= 1024 * mib)
+    expect("nothing", trees.summary_figures("ration: no device memory was requested\n") == {})
+
+
 def mistakes_end_before_a_build(_, folder):
     """In a copy of the tree whose setup.sh fails, so that every build does."""
     root = folder / "root"
@@ -142,7 +154,7 @@ def mistakes_end_before_a_build(_, folder):
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     for case in (differing_output_fails, failed_assertions_are_read, what_differs_is_not_judged, few_figures_are_printed,
-                 mistakes_end_before_a_build, all_held_is_success, a_failure_is_reported,
+                 figures_come_from_the_summary, mistakes_end_before_a_build, all_held_is_success, a_failure_is_reported,
                  a_killed_check_leaves_its_results):
         folder = pathlib.Path(tempfile.mkdtemp())
         try:

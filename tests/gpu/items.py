@@ -48,7 +48,7 @@ class Check:
     def run_variant(self, name, variant, command, limit=None, seconds=SECONDS, **settings):
         """(how it ended, figures of the run). A log is read and checked, then removed."""
         log = self.tree.scratch / f"{name}.jsonl" if variant == "logged" else None
-        line, more = self.tree.under(variant, command, limit, log=log)
+        line, more = self.tree.under(variant, command, limit, trees.SUMMARY, log)
         ended = self.run(name, line, seconds, **(more | settings))
         figures = {"seconds": round(ended.seconds, 2)} | trees.summary_figures(ended.err)
         if log and log.exists():

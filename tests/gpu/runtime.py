@@ -127,7 +127,7 @@ def run_pair(check, references):
     """Two processes of one group at the same time. Neither preallocates, which would take all that the group may have."""
     command, settings = command_of(check, "churn"), environment_of(check, "churn")
     native = references.get("churn", lambda: check.run("runtime.churn.native", command, **settings))
-    options = ("--group", "check-pair", "--group-limit", GROUP_LIMIT)
+    options = (*trees.SUMMARY, "--group", "check-pair", "--group-limit", GROUP_LIMIT)
     line, more = check.tree.under("vmm", command, options=options)
     more["RATION_PREALLOCATE"] = "false"
     with concurrent.futures.ThreadPoolExecutor(2) as workers:

@@ -2,9 +2,9 @@
 
 A tree is a build folder, or what pack.py copied of one: the same places in both.
 """
+import json
 import os
 import pathlib
-import re
 import shutil
 from dataclasses import dataclass
 
@@ -25,9 +25,7 @@ VARIANTS = {
 }
 FOREIGN = ("RATION_", "SIMCUDA_", "LD_PRELOAD", "CUDA_VISIBLE", "CUDA_DEVICE_MEMORY", "CUDA_MPS", "XLA_", "TF_", "GPU_",
            "CUPY_GPU_MEMORY", "PYTORCH_")
-PEAK = re.compile(r"device \d+: peak [^(]*\((\d+) bytes\)")
-RESERVED = re.compile(r"reserved at most [^(]*\((\d+) bytes\)")
-REFUSED = re.compile(r"(\d+) refused")
+SUMMARY = ("--summary", "json")  # for summary_figures()
 
 
 @dataclass
@@ -79,10 +77,11 @@ def toolkit():
 
 
 def summary_figures(err):
-    """What the summary of `ration run` says, over all processes: the largest peak, and refusals."""
-    found = {}
-    peaks = [int(number) for number in PEAK.findall(err)]
-    if peaks:
-        found = {"peak": max(peaks), "refused": sum(map(int, REFUSED.findall(err)))}
-    reserved = [int(number) for number in RESERVED.findall(err)]
-    return found | ({"reserved_peak": max(reserved)} if reserved else {})
+    """What `ration run --summary json` says, over all processes: the largest peaks, and refusals."""
+    documents = [json.loads(line) for line in err.splitlines() if line.startswith('{"schema":"ration.summary/')]
+    devices = [device for document in documents for process in document["processes"] for device in process["devices"]]
+    if not devices:
+        return {}
+    return {"peak": max(device["peak_bytes"] for device in devices),
+            "refused": sum(sum(device["refused"].values()) for device in devices),
+            "reserved_peak": max(device["peak_reserved_bytes"] for device in devices)}
