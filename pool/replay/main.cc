@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "config/values/size.h"
 #include "pool/granule.h"
@@ -18,6 +19,8 @@ namespace {
 
 constexpr int kDoesNotFit = 1;
 constexpr int kWrongUsage = 2;
+constexpr std::size_t kHelpWidth = 80;
+constexpr std::size_t kOptionWidth = 24;  // of it, for the names of options
 
 struct Arguments {
   std::string trace;
@@ -29,6 +32,20 @@ struct Arguments {
   bool find_min = false;  // the default without --arena; lets a command line be explicit
   bool json = false;
 };
+
+// Lines of at most `width` columns, of a text in ASCII.
+std::string filled(const std::string &text, std::size_t width) {
+  std::istringstream words(text);
+  std::string lines;
+  std::size_t column = 0;
+  for (std::string word; words >> word; column += word.size()) {
+    const bool fits = column + 1 + word.size() <= width;
+    lines += lines.empty() ? "" : fits ? " " : "\n";
+    column = fits && !lines.empty() ? column + 1 : 0;
+    lines += word;
+  }
+  return lines;
+}
 
 // Throws CLI::ValidationError.
 std::uint64_t arena_of(const std::string &text) {
@@ -83,18 +100,24 @@ void declare(CLI::App &app, Arguments &arguments) {
          "block's bytes, `G:OFFSET` for a part of one. One thread only")
       ->type_name("OUT");
   app.add_flag("--json", arguments.json, "Print one JSON object, sizes in bytes, instead of a table");
-  app.footer(
-      "Times are per call of the pool with its lock, without the clock's own cost; pair_ns_mean is the time of two\n"
+  const std::string times =
+      "Times are per call of the pool with its lock, without the clock's own cost; pair_ns_mean is the time of two "
       "operations of one thread without a clock between them, in the fastest of five passes. The exit status is 1 if "
-      "the trace does not fit.\n\n"
+      "the trace does not fit.";
+  const std::string logs =
       "Each context of each device has its own pool: of a log, the pool with the highest peak of live bytes is "
-      "replayed,\nor "
-      "the highest of those that match --device, --context and --process; --json names it. Where the log "
-      "is\nincomplete "
-      "and the replay may not be exact, stderr says why and `exact` is false.\n\n"
-      "  pool_replay --trace train.trace.xz --find-min\n"
-      "  pool_replay --trace serve.trace.xz --arena 17GiB --placements serve.placements --json\n"
-      "  pool_replay --trace run.jsonl --device 1");
+      "replayed, or the highest of those that match --device, --context and --process; --json names it. Where the log "
+      "is incomplete and the replay may not be exact, stderr says why and `exact` is false.";
+  app.footer(filled(times, kHelpWidth) + "\n\n" + filled(logs, kHelpWidth) +
+             "\n\n"
+             "  pool_replay --trace train.trace.xz --find-min\n"
+             "  pool_replay --trace serve.trace.xz --arena 17GiB --placements serve.txt\n"
+             "  pool_replay --trace run.jsonl --device 1 --json");
+  app.description(filled(app.get_description(), kHelpWidth));
+  app.get_formatter()->column_width(kOptionWidth);
+  for (CLI::Option *option : app.get_options()) {
+    option->description(filled(option->get_description(), kHelpWidth - kOptionWidth));
+  }
 }
 
 void print(const nlohmann::ordered_json &result, bool as_json) {
