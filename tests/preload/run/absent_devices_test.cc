@@ -23,16 +23,18 @@ void check_refused(const Ended &ended, const std::string &option, const std::str
 }  // namespace
 
 TEST_CASE("an option that limits an absent device starts nothing and names the devices") {
-  const std::vector<std::string> options[] = {
-      {"--limit", "3=8GiB"},       {"--limit", "0=1GiB,1=2GiB"},
-      {"--limit", "GPU-0=1GiB"},   {"--group", "lab", "--group-limit", "3=8GiB"},
-      {"--group-limit", "3=8GiB"}, {"--container-limit", "3=8GiB"}};
+  const std::vector<std::string> options[] = {{"--limit", "3=8GiB"},
+                                              {"--limit", "0=1GiB,1=2GiB"},
+                                              {"--limit", "GPU-00000000=1GiB"},
+                                              {"--group", "lab", "--group-limit", "3=8GiB"},
+                                              {"--group-limit", "3=8GiB"},
+                                              {"--container-limit", "3=8GiB"}};
   for (const auto &each : options) {
     std::vector<std::string> line = {"--sim", "8GiB"};
     line.insert(line.end(), each.begin(), each.end());
     line.insert(line.end(), {"echo", "started"});
     const std::string &value = each.back();
-    const std::string absent = value[0] == 'G' ? "\"GPU-0\"" : value[0] == '3' ? "\"3\"" : "\"1\"";
+    const std::string absent = value[0] == 'G' ? "\"GPU-00000000\"" : value[0] == '3' ? "\"3\"" : "\"1\"";
     check_refused(ration_run(line), each[each.size() - 2] + " " + value, absent);
   }
   check_refused(ration_run({"--sim", "8GiB", "--group-tree=3=8GiB", "echo", "started"}), "--group-tree=3=8GiB",
