@@ -10,8 +10,9 @@
 namespace ration::cli {
 
 // Throws Refusal where --log names a file that cannot be written, or holds something already. Where another source
-// names one that cannot be written, or one that is lost, logs one line: the log fails open. Placeholders are those of the command's first
-// process; what only another process knows is not judged. False: there will be no log, and that was said.
+// names one that cannot be written, or one that is lost, logs one line: the log fails open. Placeholders are those of
+// the command's first process; what only another process knows is not judged. False: there will be no log, and that was
+// said.
 [[nodiscard]] bool check_log_target(const RunRequest &request, const config::Settings &settings,
                                     const Program &program);
 
