@@ -58,6 +58,11 @@ struct GroupRow {
   std::string user;              // whose state folder it is in, where those of all users were read
   int gpu = kNoIndex;
 
+  // Tables leave it out: of processes that are in no group, or a tree without a limit that holds nothing.
+  [[nodiscard]] bool tells_nothing() const {
+    return kind == ledger::GroupKind::kNone ||
+           (kind == ledger::GroupKind::kTree && limit == ledger::kNoLimit && claimed == 0 && waiting == 0);
+  }
   [[nodiscard]] bool is_idle() const { return claimed == 0 && processes == 0 && waiting == 0; }
   [[nodiscard]] std::uint64_t free() const;  // what nobody has a right to; kNoLimit where there is no limit
 };

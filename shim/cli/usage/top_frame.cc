@@ -49,12 +49,12 @@ bool is_shown(const GroupRow &group, const Usage &shown, std::string_view filter
   return matches(named, filter) || std::any_of(shown.processes.begin(), shown.processes.end(), has_it);
 }
 
-// Without those of processes that are in no group, which the devices' lines have, and without a group's idle devices:
+// Without those that tell nothing beside the devices' lines, and without a group's idle devices:
 // of a group that is idle on all of them the first one stays.
 std::vector<GroupRow> groups_to_show(const Usage &usage, const std::string &filter) {
   std::vector<GroupRow> groups;
   for (const GroupRow &row : usage.groups) {
-    if (row.kind == ledger::GroupKind::kNone || (!filter.empty() && !is_shown(row, usage, filter))) {
+    if (row.tells_nothing() || (!filter.empty() && !is_shown(row, usage, filter))) {
       continue;
     }
     const bool continues_group = !groups.empty() && is_same_group(groups.back(), row);
@@ -115,6 +115,7 @@ class FrameParts {
 ShownRows FrameParts::place(TopPart part, std::size_t all, std::size_t room) {
   const ShownRows rows = rows_shown(all, room, state_.first_of(part));
   draft_.frame().last_first_rows[static_cast<std::size_t>(part)] = rows.last_first();
+  draft_.frame().shown_rows[static_cast<std::size_t>(part)] = rows.count;
   return rows;
 }
 
@@ -214,6 +215,7 @@ std::string add_help(FrameDraft &draft, const TopState &state, std::size_t heigh
   const Lines help = help_lines(state.is_unicode);
   const ShownRows rows = rows_shown(help.size(), height, state.first_of(TopPart::kHelp));
   draft.frame().last_first_rows[static_cast<std::size_t>(TopPart::kHelp)] = rows.last_first();
+  draft.frame().shown_rows[static_cast<std::size_t>(TopPart::kHelp)] = rows.count;
   for (std::size_t i = rows.first; i < rows.first + rows.count; ++i) {
     draft.add(help[i]);
   }
@@ -257,6 +259,7 @@ Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size
 void keep_on_screen(const Frame &frame, TopState &state) {
   for (std::size_t part = 0; part < state.first_rows.size(); ++part) {
     state.first_rows[part] = std::min(state.first_rows[part], frame.last_first_rows[part]);
+    state.page_rows[part] = std::max<std::size_t>(1, frame.shown_rows[part]);
   }
 }
 

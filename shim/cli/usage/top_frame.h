@@ -22,6 +22,7 @@ struct Frame {
   std::vector<std::string> lines;  // one for each line of the screen, none wider
   std::vector<Span> spans;         // later ones lie over earlier ones
   RowOfPart last_first_rows{};     // the first rows with which the last ones are shown
+  RowOfPart shown_rows{};          // how many of each part are
 };
 
 // Totals, devices, groups where they fit, processes, and the keys in the last line. The smallest screen is 1 x 1.
@@ -29,7 +30,7 @@ struct Frame {
 // this part for the arrow keys.
 Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size_t width);
 
-// So that a key which scrolls back acts at once, however often the one before was pressed.
+// So that a key which scrolls back acts at once, however often the one before was pressed, and a page is what is shown.
 void keep_on_screen(const Frame &frame, TopState &state);
 
 }  // namespace ration::cli

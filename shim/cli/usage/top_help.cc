@@ -24,7 +24,11 @@ std::vector<std::string> help_lines(bool is_unicode) {
           "RESERVED  held on the device, counted against limits",
           "USED      held by the program, of that",
           "PEAKRES   most that was RESERVED; PEAKUSED: most USED",
-          "FAILS     refused allocations"};
+          "FAILS     refused allocations; GRANULES: pieces of memory",
+          "GUARANTEE what its group always leaves to it",
+          "CLAIMED   held or guaranteed; FREE: what the limit leaves",
+          is_unicode ? "WAITS     what it waits for; \u2582\u2585\u2583: what a GPU held lately"
+                     : "WAITS     what it waits for"};
 }
 
 }  // namespace ration::cli

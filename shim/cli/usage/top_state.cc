@@ -7,7 +7,6 @@ namespace ration::cli {
 namespace {
 
 constexpr std::size_t kMostRemembered = 512;  // snapshots
-constexpr std::size_t kRowsOfPage = 10;
 
 bool type_into(std::string &text, int key) {
   if (key == kEraseKey) {
@@ -46,7 +45,7 @@ bool scroll(int key, TopPart part, TopState &state) {
     return false;
   }
   std::size_t &first = state.first_rows[static_cast<std::size_t>(part)];
-  const std::size_t by = key == kUpKey || key == kDownKey ? 1 : kRowsOfPage;
+  const std::size_t by = key == kUpKey || key == kDownKey ? 1 : state.page_rows[static_cast<std::size_t>(part)];
   first = key == kDownKey || key == kPageDownKey ? first + by : first - std::min(first, by);
   return true;
 }

@@ -37,6 +37,7 @@ struct TopState {
   std::string filter;
   TopPart scrolled = TopPart::kProcesses;  // by the arrow keys; never kHelp, which scrolls while it is shown
   RowOfPart first_rows{};                  // that are shown of each part
+  RowOfPart page_rows{1, 1, 1, 1};         // by which Page Up and Page Down scroll it
   bool is_unicode = false;                 // the terminal shows UTF-8; else frames are printable ASCII
   std::string looked_in;                   // where processes were looked for; empty: not said
   UsageHistory history;

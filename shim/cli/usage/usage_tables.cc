@@ -229,7 +229,7 @@ std::vector<std::string> both_tables(const Usage &usage, std::size_t width) {
     lines = process_table(usage, {width}).lines;
   }
   Usage groups = usage;
-  std::erase_if(groups.groups, [](const GroupRow &row) { return row.kind == ledger::GroupKind::kNone; });
+  std::erase_if(groups.groups, [](const GroupRow &row) { return row.tells_nothing(); });
   if (!groups.groups.empty()) {
     if (!lines.empty()) {
       lines.emplace_back();

@@ -108,12 +108,15 @@ TEST_CASE("the titles tell which rows are shown, and the arrow keys reach the ot
   CHECK(shows(frame, " *83-100/100"));
   keep_on_screen(frame, state);
   CHECK(state.first_rows[0] == 82);
+  handle_key(kPageUpKey, state);
+  CHECK(state.first_rows[0] == 64);
   state.first_rows[0] = 5;
   handle_key(kPageUpKey, state);
   CHECK(state.first_rows[0] == 0);
   handle_key(kPageDownKey, state);
+  CHECK(shows(frame_of(many(100), state, 24, 80), " *19-36/100"));
   handle_key(kUpKey, state);
-  CHECK(state.first_rows[0] == 9);
+  CHECK(state.first_rows[0] == 17);
   CHECK_FALSE(shows(frame_of(many(3), {}, 24, 80), "/3"));
 }
 
@@ -372,7 +375,7 @@ TEST_CASE("Ctrl-U empties what is typed for a filter") {
 TEST_CASE("a short screen scrolls the help") {
   TopState state;
   handle_key('?', state);
-  CHECK(frame_of(many(3), state, 10, 60).lines.back() == "q quit  up, down: lines 1-8/19  other keys: back");
+  CHECK(frame_of(many(3), state, 10, 60).lines.back() == "q quit  up, down: lines 1-8/22  other keys: back");
   CHECK_FALSE(shows(frame_of(many(3), state, 10, 60), "refused allocations"));
   for (int i = 0; i < 3; ++i) {
     handle_key(kPageDownKey, state);
