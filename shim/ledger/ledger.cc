@@ -407,6 +407,12 @@ void Account::publish(const Published &published) {
   }
 }
 
+void Account::publish_peak() {
+  for (int i = 0; i < shares(); ++i) {
+    shares_[i].membership->publish_peak(shares_[i].device);
+  }
+}
+
 bool Account::shows(std::uint64_t used, std::uint64_t allocations) const {
   for (int i = 0; i < shares(); ++i) {
     if (!shares_[i].membership->shows(shares_[i].device, used, allocations)) {

@@ -125,6 +125,8 @@ class Account {
     return used > least ? used - least : 0;
   }
   void publish(const Published &published);
+  // What is held now, as the most so far: after the driver served memory whose use is not published.
+  void publish_peak();
   // Whether that is what others see. Reads shared memory.
   bool shows(std::uint64_t used, std::uint64_t allocations) const;
   void request_publication();

@@ -395,21 +395,27 @@ bool Membership::shows(int device, std::uint64_t used, std::uint64_t allocations
          cell.allocations.load(std::memory_order_relaxed) == allocations;
 }
 
+// Not at each reservation: the driver may still refuse one.
+void Membership::publish_peak(int device) {
+  if (!is_here(device)) {
+    return;
+  }
+  Cell &cell = file_.slot(slot_).cells[device];
+  Guard guard(mutex_);
+  Own &own = own_[device];
+  if (const std::uint64_t held = own.held(); held > own.peak) {
+    at(KillPoint::kPeak);
+    own.peak = held;
+    cell.peak.store(own.peak, std::memory_order_relaxed);
+  }
+}
+
 void Membership::publish(int device, const Published &published) {
   if (!is_here(device)) {
     return;
   }
   Cell &cell = file_.slot(slot_).cells[device];
-  {
-    // Not at each reservation: the driver may still refuse one.
-    Guard guard(mutex_);
-    Own &own = own_[device];
-    if (const std::uint64_t held = own.held(); held > own.peak) {
-      at(KillPoint::kPeak);
-      own.peak = held;
-      cell.peak.store(own.peak, std::memory_order_relaxed);
-    }
-  }
+  publish_peak(device);
   at(KillPoint::kPublish);
   cell.used.store(published.used, std::memory_order_relaxed);
   cell.peak_used.store(published.peak_used, std::memory_order_relaxed);

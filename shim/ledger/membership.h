@@ -135,6 +135,8 @@ class Membership {
   std::vector<Holder> holders(int device, std::size_t most) const;
 
   void publish(int device, const Published &published);
+  // Others see that at least so much was held as is now: before it is given back without a publication.
+  void publish_peak(int device);
   bool shows(int device, std::uint64_t used, std::uint64_t allocations) const;
 
   // One place in the queue for all that it waits for, by device; first come, first served. Others see it waiting.

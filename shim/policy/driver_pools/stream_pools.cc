@@ -510,6 +510,9 @@ void StreamPools::record(const char *api, int device, std::uint64_t falling) noe
     event.pool_reserved = kept;
   }
   journal_.record(event);
+  if (event.pool_reserved > event.before) {
+    ledger_.account(device).publish_peak();  // a graph's memory may be trimmed with nothing published
+  }
 }
 
 }  // namespace ration::policy

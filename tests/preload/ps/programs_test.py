@@ -191,6 +191,32 @@ def exact_in_the_end(folder):
             expect_that(f"{name}: {row['used']} used of {row['reserved']} bytes", row["used"] <= row["reserved"])
 
 
+# Launches a graph that allocates and frees, gives its memory back, and makes no call any more.
+TRIMMED = """
+import ctypes, struct, sys
+cuda, context, graph, node, free, run = ctypes.CDLL("libcuda.so.1"), *(ctypes.c_void_p() for _ in range(5))
+parameters = ctypes.create_string_buffer(struct.pack("4i2QH54sQ3Q", 1, 0, 1, 0, 0, 0, 0, bytes(54), 0, 0, int(sys.argv[1]), 0))
+by = ctypes.byref
+for result in (cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(by(context), 0), cuda.cuCtxSetCurrent(context), cuda.cuGraphCreate(by(graph), 0),
+               cuda.cuGraphAddMemAllocNode(by(node), graph, None, ctypes.c_size_t(0), parameters)): assert result == 0, result
+block = ctypes.c_uint64.from_buffer(parameters, 112)
+for result in (cuda.cuGraphAddMemFreeNode(by(free), graph, by(node), ctypes.c_size_t(1), block),
+               cuda.cuGraphInstantiateWithFlags(by(run), graph, ctypes.c_uint64(0)), cuda.cuGraphLaunch(run, None),
+               cuda.cuCtxSynchronize(), cuda.cuDeviceGraphMemTrim(0)): assert result == 0, result
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def a_peak_does_not_fall(folder):
+    (pathlib.Path(folder) / "machine").mkdir()
+    for mode in ("pool", "direct", "async"):
+        settings = settings_of(folder) | {"LD_PRELOAD": LIBRARIES, "RATION_MODE": mode}
+        with Background([sys.executable, "-c", TRIMMED, str(256 * MIB)], settings):
+            (row,) = seen_in(folder)["processes"]
+            expect_that(f"{mode}: peak {row['peak']}, now {row['reserved']}", row["peak"] >= 256 * MIB > row["reserved"])
+
+
 def stream_order_for_others(folder):
     """What a member has freed in stream order, and the driver has back, is another member's."""
     group = {"RATION_GROUP": "nightly", "RATION_GROUP_LIMIT": "5GiB"}
@@ -200,5 +226,5 @@ def stream_order_for_others(folder):
                 pass
 
 
-main({"exact_in_the_end": exact_in_the_end, "stream_order_for_others": stream_order_for_others, "shared": shared, "guarantees": guarantees, "a tree in a group": a_tree_in_a_group, "a pool": a_pool,
+main({"exact_in_the_end": exact_in_the_end, "a peak does not fall": a_peak_does_not_fall, "stream_order_for_others": stream_order_for_others, "shared": shared, "guarantees": guarantees, "a tree in a group": a_tree_in_a_group, "a pool": a_pool,
       "a pool of granules": lambda folder: stitching(folder, "vmm", 1), "a pool of slabs": lambda folder: stitching(folder, "slab", 0)})
