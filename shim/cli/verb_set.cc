@@ -128,7 +128,7 @@ const Member *holder_of_guarantee(const std::vector<Group> &groups, const Member
 Target target_of(const std::vector<Group> &groups, const std::string &text) {
   std::int64_t pid = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
-  if (error == std::errc() && end == text.data() + text.size()) {
+  if (error == std::errc() && end == text.data() + text.size() && pid > 0) {
     const std::vector<const Member *> members = members_with(groups, pid);
     std::size_t groups_called_so = 0;
     if (members.size() == 1 && group_called(groups, text, groups_called_so) != nullptr) {

@@ -77,6 +77,13 @@ bool Journal::write_stack(const std::vector<std::string> &records) {
   return true;
 }
 
+void Journal::note_limit(int device, bool asked, std::uint64_t bytes) noexcept {
+  DeviceTally &tally = tally_->devices[device];
+  tally.limit.store(bytes, std::memory_order_relaxed);
+  tally.limit_asked.store(asked ? 1 : 0, std::memory_order_relaxed);
+  tally_->limit_is_later[device].store(1, std::memory_order_relaxed);
+}
+
 void Journal::describe(std::vector<DeviceFacts> devices, int driver_version) noexcept try {
   for (const DeviceFacts &device : devices) {
     DeviceTally &tally = tally_->devices[device.ordinal];

@@ -69,6 +69,8 @@ class Journal {
 
   // The driver's own memory on a device, by kind. REQUIRES: one thread at a time for each device.
   void count_overhead(int device, const std::array<std::uint64_t, kOverheadKinds> &bytes) noexcept;
+  // The limit of a device was set while the process runs.
+  void note_limit(int device, bool asked, std::uint64_t bytes) noexcept;
   // A context whose memory could not be measured, and is not among it.
   void count_unmeasured(int device) noexcept {
     tally_->devices[device].overhead_unmeasured.fetch_add(1, std::memory_order_relaxed);

@@ -176,6 +176,7 @@ bool read_summary(const std::string &file, Summary &summary) {
                              tally.overhead_unmeasured.load(std::memory_order_relaxed),
                              load(page->refused[i].largest),
                              load(page->refused[i].lacking),
+                             page->limit_is_later[i].load(std::memory_order_relaxed) != 0,
                              std::string(page->uuids[i], strnlen(page->uuids[i], sizeof(page->uuids[i]))),
                              groups_in(*page, i)};
       for (int reason = 0; reason < kReasonCount; ++reason) {

@@ -42,7 +42,7 @@ struct DeviceTally {
 
 struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
-  static constexpr std::uint32_t kVersion = 11;
+  static constexpr std::uint32_t kVersion = 12;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is incomplete
   std::uint32_t version;
@@ -80,6 +80,7 @@ struct SummaryPage {
     char name[72];
   } groups[kMostGroups];
   GroupFigures group_figures[kMaxTalliedDevices][kMostGroups];
+  std::atomic<std::uint32_t> limit_is_later[kMaxTalliedDevices];  // 1: it was set while the process ran
   char uuids[kMaxTalliedDevices][48];  // of the devices, as the driver prints them; written before device_count
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
@@ -107,6 +108,7 @@ struct Summary {
     std::uint64_t overhead[kOverheadKinds];
     std::uint32_t overhead_unmeasured;
     std::uint64_t largest_refused, most_lacking;
+    bool limit_is_later;  // than the process's start
     std::string uuid;
     std::vector<Group> groups;
   };

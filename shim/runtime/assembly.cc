@@ -72,6 +72,7 @@ void Assembly::describe() {
   }
   name_groups(facts);
   journal.describe(std::move(facts), version);
+  devices.note_limits_in(&journal);
 }
 
 void Assembly::name_groups(const std::vector<events::DeviceFacts> &facts) {

@@ -68,11 +68,15 @@ std::string spoken(const events::Summary::Group &group) {
 
 // A tree without a limit is there for a guarantee; only a named group without one is what somebody asked for.
 std::string limits(const Row &row, const std::vector<events::Summary> &processes) {
-  std::string text = row.device->limit_asked ? " of the limit of " + config::show_bytes(row.device->limit) : "";
+  std::string text;
+  if (row.device->limit_asked) {
+    text = " of the limit of " + config::show_bytes(row.device->limit) +
+           (row.device->limit_is_later ? " (set while it ran)" : "");
+  }
   std::string without;
   for (const events::Summary::Group &group : row.device->groups) {
     const std::string all =
-        " (all members: at most " + config::show_bytes(most_claimed(group, row.device->uuid, processes)) + ")";
+        " (all members: up to " + config::show_bytes(most_claimed(group, row.device->uuid, processes)) + " seen)";
     if (group.limit != 0) {
       text += std::string(text.empty() ? "" : " and") + " of " + spoken(group) + "'s limit of " +
               config::show_bytes(group.limit) + all;
@@ -134,7 +138,8 @@ std::string remainder(const std::vector<Row> &rows) {
   for (std::size_t i = kMostShown; i < rows.size(); ++i) {
     total += refused(*rows[i].device);
   }
-  return "and " + std::to_string(rows.size() - kMostShown) + " more that used less" +
+  return "and " + std::to_string(rows.size() - kMostShown) + " more that used at most " +
+         config::show_bytes(rows[kMostShown].device->peak_bytes) + " each" +
          (total == 0
               ? ""
               : ", of whose allocations " + std::to_string(total) + (total == 1 ? " was" : " were") + " refused");
@@ -224,7 +229,8 @@ Json limit_json(bool asked, std::uint64_t limit) {
   return asked ? Json(limit) : Json(nullptr);
 }
 
-Json device_json(const events::Summary::Device &device, std::size_t ordinal) {
+Json device_json(const events::Summary::Device &device, std::size_t ordinal,
+                 const std::vector<events::Summary> &processes) {
   Json refused = Json::object();
   for (int i = 0; i < events::kReasonCount; ++i) {
     refused[events::name_of(static_cast<events::Reason>(i))] = device.denied[i];
@@ -236,11 +242,12 @@ Json device_json(const events::Summary::Device &device, std::size_t ordinal) {
                       {"name", group.name},
                       {"kind", kind_name(kind)},
                       {"limit", limit_json(group.limit != 0, group.limit)},
-                      {"peak_claimed_bytes", group.most_claimed}});
+                      {"peak_claimed_bytes", most_claimed(group, device.uuid, processes)}});
   }
   return {{"dev", ordinal},
           {"uuid", device.uuid},
           {"limit", limit_json(device.limit_asked, device.limit)},
+          {"limit_set_later", device.limit_is_later},
           {"group_limit", limit_json(device.group_limit != 0, device.group_limit)},
           {"peak_bytes", device.peak_bytes},
           {"peak_reserved_bytes", device.reserved_peak_bytes},
@@ -270,7 +277,7 @@ std::string summary_json(const std::vector<events::Summary> &summaries) {
                 {"devices", Json::array()}};
     for (std::size_t i = 0; i < process.devices.size(); ++i) {
       if (was_used(process.devices[i])) {
-        row["devices"].push_back(device_json(process.devices[i], i));
+        row["devices"].push_back(device_json(process.devices[i], i, summaries));
       }
     }
     document["processes"].push_back(std::move(row));
@@ -314,7 +321,7 @@ std::string log_names(const std::vector<events::Summary> &summaries) {
   return names.empty() ? "" : line;
 }
 
-std::vector<std::string> summary_lines(std::vector<events::Summary> summaries, bool is_logged) {
+std::vector<std::string> summary_lines(const std::vector<events::Summary> &summaries, bool is_logged) {
   if (summaries.empty()) {
     return {};
   }
@@ -332,7 +339,12 @@ std::vector<std::string> summary_lines(std::vector<events::Summary> summaries, b
   });
   std::vector<std::string> lines;
   if (summaries.size() > 1) {
-    lines.push_back(std::to_string(summaries.size()) + " processes used CUDA");
+    const auto idle = std::count_if(summaries.begin(), summaries.end(), [](const events::Summary &process) {
+      return std::none_of(process.devices.begin(), process.devices.end(), was_used);
+    });
+    lines.push_back(
+        std::to_string(summaries.size()) + " processes used CUDA" +
+        (idle == 0 || rows.empty() ? "" : ", " + std::to_string(idle) + " of them without any device memory"));
   }
   if (rows.empty()) {
     lines.push_back("no device memory was requested");

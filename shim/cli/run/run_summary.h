@@ -13,7 +13,7 @@ std::vector<events::Summary> read_summaries(const std::string &folder);
 
 // At most nine lines, the largest peaks first; none without a process. `is_logged`: a log was asked for, which can be
 // named for more.
-std::vector<std::string> summary_lines(std::vector<events::Summary> summaries, bool is_logged = false);
+std::vector<std::string> summary_lines(const std::vector<events::Summary> &summaries, bool is_logged = false);
 
 // The same for programs: one JSON document, with every process and each device that it used. Sizes in bytes.
 std::string summary_json(const std::vector<events::Summary> &summaries);

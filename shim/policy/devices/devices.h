@@ -12,6 +12,7 @@
 #include "base/lock.h"
 #include "driver/functions.h"
 #include "events/event.h"
+#include "events/journal.h"
 #include "ledger/ledger.h"
 
 namespace ration::policy {
@@ -119,6 +120,8 @@ class Devices {
                        }) &&
            heed_now();
   }
+  // From now on limits that are set while the process runs are in its totals.
+  void note_limits_in(events::Journal *journal) { journal_.store(journal, std::memory_order_release); }
   // A limit was asked for, and the driver does not say for which devices.
   bool limit_unknown() { return all() == nullptr && limits_.asked_for(); }
 
@@ -151,6 +154,7 @@ class Devices {
   RankedMutex mutex_{Rank::kDevices};
   std::atomic<std::vector<Device> *> devices_{nullptr};
   std::atomic<bool> heeding_{false};
+  std::atomic<events::Journal *> journal_{nullptr};
 };
 
 }  // namespace ration::policy

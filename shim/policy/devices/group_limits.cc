@@ -151,6 +151,9 @@ void Devices::heed_all(std::vector<Device> &devices) {
       device.limit.store(limit.asked ? limit.bytes : UINT64_MAX, std::memory_order_relaxed);
       device.limit_asked.store(limit.asked, std::memory_order_relaxed);
       account.set_limit(limit.asked ? limit.bytes : UINT64_MAX);
+      if (events::Journal *const journal = journal_.load(std::memory_order_acquire)) {
+        journal->note_limit(device.ordinal, limit.asked, limit.bytes);
+      }
     }
     before.push_back(account.own_guarantee());
     granted = account.heed_guarantee(limits_.guarantee_on(facts)) && granted;

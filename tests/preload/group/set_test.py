@@ -165,14 +165,29 @@ def of_a_run(folder):
         ended_clean(machine)
 
 
+def summary_of_a_run(folder):
+    """It names the limit that holds at the end, and that it is another one."""
+    with Machine(folder, **MODES["direct"]) as machine:
+        for first, then, shown in (("1GiB", "512MiB", "512MiB"), ("512MiB", "1GiB", "1.00GiB"), ("1GiB", "1GiB", "1.00GiB")):
+            job = machine.ration_run("--limit", first)
+            job.do("init context=0 alloc=10m")
+            pid, = [row["pid"] for row in machine.ps()["processes"] if row["reserved"] == 10 * MIB]
+            ration_set(machine, pid, "--limit", then)
+            job.do("alloc=20m")
+            job.ends()
+            expect_that(f"the summary after {first}, {then}: {job.err()}", f" of the limit of {shown} (set while it ran)\n" in job.err())
+        ended_clean(machine)
+
+
 def mistakes(folder):
     with Machine(folder, **MODES["direct"], **GROUP) as machine:
-        one = machine.member()
+        one, two = machine.member(), machine.member()
         one.do("alloc=1m")
+        two.do("alloc=1m")
         for target, flags, words in (("nobody", ["--limit", "1GiB"], 'no process or group "nobody"'),
                                      ("999999999", ["--limit", "1GiB"], "no process or group"), ("g", [], "nothing to set"),
                                      ("g", ["--limit", "1"], "--limit 1"), ("g", ["--guarantee", "1GiB"], "a process's, not a group's"),
-                                     ("-", ["--limit", "1GiB"], "no process or group")):
+                                     ("-", ["--limit", "1GiB"], "no process or group"), ("0", ["--limit", "1GiB"], 'no process or group "0"')):
             said = ration_set(machine, target, *flags, status=2)
             expect_that(f"{target} {flags}: {said}", words in said and said.count("\n") == 1)
         said = ration_set(machine, "g", "--limit", "1GiB", status=2, state=machine.folder / "another")
@@ -184,4 +199,4 @@ def mistakes(folder):
 main({f"{mode}: of a group": of_a_group(mode) for mode in POOLS} | {f"{mode}: of a process": of_a_process(mode) for mode in POOLS} |
      {f"{backing}: what is idle": what_is_idle(backing) for backing in ("vmm", "slab", "async")} |
      {f"{backing}: freed later": freed_later(backing) for backing in ("vmm", "slab", "async")} |
-     {"below what is guaranteed": below_what_is_guaranteed, "all devices or none": all_devices_or_none, "guarantees": guarantees, "of a run": of_a_run, "mistakes": mistakes})
+     {"below what is guaranteed": below_what_is_guaranteed, "all devices or none": all_devices_or_none, "guarantees": guarantees, "of a run": of_a_run, "summary of a run": summary_of_a_run, "mistakes": mistakes})

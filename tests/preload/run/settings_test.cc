@@ -225,7 +225,7 @@ TEST_CASE("the summary names the group, the tree or the container whose limit it
     const Ended ended = ration_run(line);
     INFO(ended.err);
     CHECK(says(ended.err, part));
-    CHECK(says(ended.err, "'s limit of 1.00GiB (all members: at most 1000MiB)\n"));
+    CHECK(says(ended.err, "'s limit of 1.00GiB (all members: up to 1000MiB seen)\n"));
     killed.insert(killed.end(), {"--summary", "json", TAKE, "3", kMiB100, "3", std::to_string(SIGKILL)});
     const Ended json = ration_run(killed);
     INFO(json.err);

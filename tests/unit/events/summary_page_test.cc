@@ -70,6 +70,7 @@ TEST_CASE("the totals of a process outlive SIGKILL") {
     journal.record(pinned(0x4000, 100));
     journal.record(unpinned(0x4000, 100));
     journal.count_null_free();
+    journal.note_limit(1, true, 700);
     return kill(getpid(), SIGKILL);
   });
   REQUIRE(WIFSIGNALED(status));
@@ -98,7 +99,10 @@ TEST_CASE("the totals of a process outlive SIGKILL") {
   CHECK(summary.devices[0].stitched == 1);
   CHECK(summary.devices[1].granules_peak == 0);
   CHECK(summary.devices[1].stitched == 0);
-  CHECK_FALSE(summary.devices[1].limit_asked);
+  CHECK(summary.devices[1].limit_asked);
+  CHECK(summary.devices[1].limit == 700);
+  CHECK(summary.devices[1].limit_is_later);
+  CHECK_FALSE(summary.devices[0].limit_is_later);
 }
 
 TEST_CASE("a page has the groups of a process and what it saw of them, by device") {

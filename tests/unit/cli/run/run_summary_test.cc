@@ -108,16 +108,17 @@ TEST_CASE("each group is named with its limit, and what all members held at most
   CHECK(summary_lines({process(42, {member})})[0] ==
         "train (pid 42) device 0: used at most 1MiB and reserved at most 1MiB of the limit of 8.00GiB and of the group "
         "lab's limit of 12.0GiB (all "
-        "members: at most 11.0GiB)");
+        "members: up to 11.0GiB seen)");
   member.limit_asked = false;
   CHECK(summary_lines({process(42, {member})})[0] ==
         "train (pid 42) device 0: used at most 1MiB and reserved at most 1MiB of the group lab's limit of 12.0GiB (all "
-        "members: at most 11.0GiB)");
+        "members: up to 11.0GiB seen)");
   member.groups.push_back({static_cast<std::uint32_t>(ledger::GroupKind::kTree), "0123456789abcdef", 4ull << 30, 1});
   member.groups.push_back({static_cast<std::uint32_t>(ledger::GroupKind::kContainer), "7-x", 2ull << 30, 0});
   CHECK(summary_lines({process(42, {member})})[0].ends_with(
-      "of the group lab's limit of 12.0GiB (all members: at most 11.0GiB) and of tree:01234567's limit of 4.00GiB (all "
-      "members: at most 1B) and of the container's limit of 2.00GiB (all members: at most 0B)"));
+      "of the group lab's limit of 12.0GiB (all members: up to 11.0GiB seen) and of tree:01234567's limit of 4.00GiB "
+      "(all "
+      "members: up to 1B seen) and of the container's limit of 2.00GiB (all members: up to 0B seen)"));
 }
 
 TEST_CASE("a named group without a limit is named, a tree without one is there for a guarantee") {
@@ -127,7 +128,7 @@ TEST_CASE("a named group without a limit is named, a tree without one is there f
                    {static_cast<std::uint32_t>(ledger::GroupKind::kTree), "0123456789abcdef", 0, 1 << 20}};
   CHECK(summary_lines({process(42, {member})})[0] ==
         "train (pid 42) device 0: used at most 1MiB and reserved at most 1MiB, no limit, in the group lab (all "
-        "members: at most 1MiB)");
+        "members: up to 1MiB seen)");
 }
 
 TEST_CASE("what the members of a group held at most is the most that any of them saw, on that device") {
@@ -141,9 +142,9 @@ TEST_CASE("what the members of a group held at most is the most that any of them
   const Lines lines =
       summary_lines({process(1, {member("GPU-a", 2ull << 30)}), process(2, {member("GPU-a", 5ull << 30)}),
                      process(3, {member("GPU-b", 7ull << 30)})});
-  CHECK(lines[1].ends_with("(all members: at most 5.00GiB)"));
-  CHECK(lines[3].ends_with("(all members: at most 5.00GiB)"));
-  CHECK(lines[5].ends_with("(all members: at most 7.00GiB)"));
+  CHECK(lines[1].ends_with("(all members: up to 5.00GiB seen)"));
+  CHECK(lines[3].ends_with("(all members: up to 5.00GiB seen)"));
+  CHECK(lines[5].ends_with("(all members: up to 7.00GiB seen)"));
 }
 
 TEST_CASE("the JSON of a group has exact bytes, and its name as ration ps has it") {
@@ -195,9 +196,9 @@ TEST_CASE("the remainder tells what was refused to it") {
   events::Summary::Device refused = device(0, 0);
   refused.denied[0] = 1;
   all.push_back(process(5, {refused}));
-  CHECK(summary_lines(all).back() == "and 2 more that used less, of whose allocations 1 was refused");
+  CHECK(summary_lines(all).back() == "and 2 more that used at most 1MiB each, of whose allocations 1 was refused");
   all.back().devices[0].denied[1] = 2;
-  CHECK(summary_lines(all).back() == "and 2 more that used less, of whose allocations 3 were refused");
+  CHECK(summary_lines(all).back() == "and 2 more that used at most 1MiB each, of whose allocations 3 were refused");
 }
 
 TEST_CASE("the most that was used stands beside the most that was reserved") {
@@ -261,7 +262,7 @@ TEST_CASE("of many processes the largest peaks are reported, in at most nine lin
   CHECK(lines[0] == "50 processes used CUDA");
   CHECK(lines[1].find("train (pid 50) device 0: used at most 50MiB and reserved at most 50MiB") == 0);
   CHECK(lines[5].find("train (pid 48) device 0: used at most 48MiB and reserved at most 48MiB") == 0);
-  CHECK(lines[7] == "and 97 more that used less");
+  CHECK(lines[7] == "and 97 more that used at most 47MiB each");
   CHECK(lines[8].find("train (pid 50) pinned host memory: peak 1MiB") == 0);
 }
 
