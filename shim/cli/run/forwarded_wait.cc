@@ -106,6 +106,7 @@ bool was_alone(pid_t child, const std::string &path) {
 
 struct Waited {
   int status = 0;
+  int signal = 0;
   bool was_alone = false;
 };
 
@@ -117,7 +118,8 @@ Waited wait_for(pid_t child, const std::string &path, const BlockedSignals &sign
       const bool alone = was_alone(child, path);
       int status = 0;
       waitpid(child, &status, 0);
-      return {WIFSIGNALED(status) ? kKilled + WTERMSIG(status) : WEXITSTATUS(status), alone};
+      const int ended_by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+      return {ended_by != 0 ? kKilled + ended_by : WEXITSTATUS(status), ended_by, alone};
     }
     const siginfo_t signal = signals.wait(meanwhile);
     if (signal.si_signo != SIGCHLD && !command_got(signal)) {
@@ -181,6 +183,7 @@ Started start_and_wait(const std::string &path, const std::vector<std::string> &
   started.exec_error = read_exec_error(ends[0]);
   const Waited waited = wait_for(child, path, signals, meanwhile);
   started.exit_status = waited.status;
+  started.signal = waited.signal;
   started.was_alone = waited.was_alone;
   return started;
 }

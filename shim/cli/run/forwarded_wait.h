@@ -12,6 +12,7 @@ struct Started {
   int our_error = 0;    // errno of a call of our own: nothing runs
   int exec_error = 0;   // errno of execve: nothing runs
   int exit_status = 0;  // the command's own, or 128 + the signal that ended it
+  int signal = 0;       // that one; 0: none did
   // It executed no other program and waited for no child, so that no process of it can have lost LD_PRELOAD.
   bool was_alone = false;
 };

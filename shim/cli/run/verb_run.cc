@@ -1,5 +1,6 @@
 // `ration run`: checks everything, starts the command under the library, prints a summary. Layer: cli.
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <functional>
 #include <iostream>
@@ -58,6 +59,17 @@ bool states_limit(const RunRequest &request) {
   });
 }
 
+// A shell says it of what it starts; of us it sees an exit status alone.
+void say_what_ended(const RunRequest &request, int signal) {
+  constexpr int kOfUsers[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2};
+  const bool is_usual =
+      signal == 0 || std::find(std::begin(kOfUsers), std::end(kOfUsers), signal) != std::end(kOfUsers);
+  if (!is_usual && !request.quiet && request.summary != "json") {
+    log_line(config::shown(request.command.front()) + " was ended by signal " + std::to_string(signal) + " (" +
+             strsignal(signal) + ")");
+  }
+}
+
 void print_summary(const RunRequest &request, const TemporaryFolder &pages, std::vector<events::Summary> summaries,
                    const Program &program, const config::Settings &settings, bool was_alone) {
   if (request.summary && *request.summary == "json") {
@@ -71,7 +83,7 @@ void print_summary(const RunRequest &request, const TemporaryFolder &pages, std:
     }
   }
   if (settings.disabled) {
-    if (!request.quiet || states_limit(request)) {
+    if (!request.quiet && !states_limit(request)) {  // else it was said before the start
       log_line("nothing was limited or counted: RATION_DISABLE=1");
     }
     return;
@@ -134,6 +146,8 @@ int start(const RunRequest &request) {
   }
   if (!settings.disabled) {
     refuse_absent_devices(request, environment);
+  } else if (states_limit(request)) {
+    log_line("run: RATION_DISABLE=1: nothing is limited or counted");
   }
   const Program program = inspect(request, library, environment, settings);
   if (!check_log_target(request, settings, program)) {
@@ -167,6 +181,7 @@ int start(const RunRequest &request) {
       !line.empty()) {
     log_line("run: " + line);
   }
+  say_what_ended(request, started.signal);
   print_summary(request, pages, summaries, program, settings, started.was_alone);
   for (const std::string &line : compress_logs(summaries, pages.path())) {
     log_line(line);

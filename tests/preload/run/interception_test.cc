@@ -117,5 +117,7 @@ TEST_CASE("a command with a limit is refused exactly where the kernel sets AT_SE
 TEST_CASE("with RATION_DISABLE=1 no command is refused") {
   const Ended inert = ration_run({"--limit", "1g", STATIC_PROBE, "preload"}, {"RATION_DISABLE=1"});
   CHECK(inert.status == 0);
-  CHECK(inert.err == "ration: nothing was limited or counted: RATION_DISABLE=1\n");
+  CHECK(ration_run({STATIC_PROBE, "preload"}, {"RATION_DISABLE=1"}).err ==
+        "ration: nothing was limited or counted: RATION_DISABLE=1\n");
+  CHECK(inert.err == "ration: run: RATION_DISABLE=1: nothing is limited or counted\n");
 }

@@ -32,6 +32,14 @@ TEST_CASE("the exit status is the command's") {
   CHECK(ration_run({"--", "sh", "-c", "ulimit -c 0; kill -SEGV $$"}).status == 128 + SIGSEGV);
 }
 
+TEST_CASE("a crash is said, and a signal that a user sends is not") {
+  const Ended crashed = ration_run({"--", "sh", "-c", "ulimit -c 0; kill -SEGV $$"});
+  CHECK(crashed.err == "ration: sh was ended by signal 11 (Segmentation fault)\n");
+  CHECK(ration_run({"--", "sh", "-c", "kill -KILL $$"}).err == "ration: sh was ended by signal 9 (Killed)\n");
+  CHECK(ration_run({"--", "sh", "-c", "kill -TERM $$"}).err.empty());
+  CHECK(ration_run({"-q", "--", "sh", "-c", "kill -KILL $$"}).err.empty());
+}
+
 TEST_CASE("each reason that a command cannot start has its exit status and one line") {
   const Folder folder;
   std::ofstream(folder.path + "/plain") << "exit 3\n";

@@ -244,7 +244,7 @@ TEST_CASE("the summary says that a limit is larger than the device") {
 TEST_CASE("-q leaves out the summary, not that a limit did not hold") {
   const std::vector<std::string> line = {"-q", "--sim", "8GiB", "--limit", "1GiB", TAKE, "1", kMiB100, "0"};
   CHECK(ration_run(line).err.empty());
-  CHECK(ration_run(line, {"RATION_DISABLE=1"}).err == "ration: nothing was limited or counted: RATION_DISABLE=1\n");
+  CHECK(ration_run(line, {"RATION_DISABLE=1"}).err == "ration: run: RATION_DISABLE=1: nothing is limited or counted\n");
 }
 
 TEST_CASE("ration env says that a variable limits a device which is not there, and which state folder is in force") {
