@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the commands of an example's README.md: run_readme.py EXAMPLE_FOLDER BUILD_FOLDER. A line
 `$ COMMAND` of a console block is run by the shell, and its output must be the lines that follow; pids are replaced by
-one number, and times of pytest. A block of another kind with a line `FILE:` above it is written to that file first. The example's programs
-are in the folder, and python3 is that of the tests, which has the pinned packages, or README_PYTHON."""
+one number, and times of pytest and of records. A block of another kind with a line `FILE:` above it is written to that file first. The example's programs
+are in the folder, the build folder is build, and python3 is that of the tests, which has the pinned packages, or README_PYTHON."""
 import os
 import pathlib
 import re
@@ -36,6 +36,7 @@ def run(command, folder, build):
     done = subprocess.run(["sh", "-c", command], cwd=folder, env=environment_in(folder, build), stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=100, check=False)
     said = re.sub(r" in \d+\.\d\ds\b", " in 0.50s", re.sub(r"\(pid \d+\b", "(pid 4711", done.stdout))
+    said = re.sub(r'"ts":\d+', '"ts":43048613', re.sub(r'"tid":\d+', '"tid":4711', said))
     return re.sub(r"python3\.\d+ ", "python3.11 ", said).replace(str(folder), "$HOME")
 
 
@@ -50,6 +51,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         built = build / "examples" / example.name
+        (folder / "build").symlink_to(build)
         for program in [*(built.iterdir() if built.is_dir() else ()), *example.glob("*.py")]:
             if program.suffix == ".py" or program.is_file() and os.access(program, os.X_OK):
                 (folder / program.name).symlink_to(program)

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "size_syntax.h"  // config/values, or beside this file
+#include "size_words.h"
 
 SPANK_PLUGIN(ration, 1)
 
@@ -43,7 +44,7 @@ static struct {
   uint64_t margin;       // a share
   uint64_t memory;       // of one GPU, in bytes; 0: not said
   bool guarantee;        // each of several tasks has an equal part guaranteed
-  char mistake[512];     // in the arguments; empty: none
+  char mistake[1024];    // in the arguments; empty: none
 } site = {.margin = 5 * WHOLE_GPU / 100, .guarantee = true};
 
 static char asked_text[64];  // --gpu-mem; empty: not given
@@ -66,6 +67,24 @@ static bool read_size(const char *text, struct size *size) {
   size->is_share = read.kind == RATION_SIZE_SHARE;
   size->amount = size->is_share ? (uint64_t)((RationWide)read.amount * WHOLE_GPU / read.whole) : read.amount;
   return size->is_share ? size->amount > 0 : read.kind == RATION_SIZE_BYTES && size->amount >= 1 << 20;
+}
+
+// Why read_size() takes no `text`, or why it is no number of bytes, in the words of every other program.
+static struct RationSizeWords wrong_size(const char *text, bool takes_share) {
+  const size_t length = strlen(text);
+  const struct RationSizeText read = ration_read_size(text, length);
+  struct RationSizeWords words = {{0}, 0};
+  if (takes_share && strchr(text, '=') != NULL) {
+    ration_add(&words, "devices are not named here, the size is of each GPU of the job; write for example 8GiB or 40%");
+  } else if (read.kind == RATION_SIZE_BYTES) {
+    words = ration_small_size(text, length, read.amount, takes_share);
+  } else if (read.kind != RATION_SIZE_SHARE) {
+    words = ration_wrong_size(text, length, read, takes_share ? "8GiB, 40% or 0.4" : "80GiB");
+  } else {
+    ration_add(&words, takes_share ? "it is below a millionth of a percent"
+                                   : "a share has no meaning here: give it in bytes, as 80GiB");
+  }
+  return words;
 }
 
 // Writes a size for Ration: 23.75%, or bytes.
@@ -128,19 +147,24 @@ static void read_argument(const char *argument) {
     char *end = NULL;
     site.shards = strtoull(argument + 7, &end, 10);
     if (!ration_is_digit(argument[7]) || *end != '\0' || site.shards == 0 || site.shards > 1000000) {
-      mistake(argument, "write how many shards one GPU has, as gres.conf says");
+      mistake(argument, "write how many shards one GPU has, as gres.conf says, 1 to 1000000");
     }
   } else if (strncmp(argument, "margin=", 7) == 0) {
     if (!read_margin(argument + 7, &site.margin)) {
-      mistake(argument, "write the percentage of a GPU that is left to contexts, such as 5%");
+      mistake(argument, "write the percentage of a GPU, below 100, that is left to contexts, such as 5%");
     }
   } else if (strncmp(argument, "memory=", 7) == 0) {
     if (!read_size(argument + 7, &size) || size.is_share) {
-      mistake(argument, "write how much memory one GPU has, such as 80GiB");
+      char why[600];
+      text_of(why, sizeof(why), "the memory of one GPU: %s", wrong_size(argument + 7, false).text);
+      mistake(argument, why);
+    } else {
+      site.memory = size.amount;
     }
-    site.memory = size.amount;
   } else if (strcmp(argument, "guarantee=tasks") == 0 || strcmp(argument, "guarantee=none") == 0) {
     site.guarantee = argument[10] == 't';
+  } else if (strncmp(argument, "guarantee=", 10) == 0) {
+    mistake(argument, "write guarantee=tasks, the default, or guarantee=none");
   } else {
     mistake(argument, "known are library= shards= margin= memory= guarantee= state=");
   }
@@ -167,10 +191,12 @@ static void find_library(void) {
 static int read_option(int value, const char *text, int remote) {
   (void)value;
   (void)remote;
-  if (text == NULL || text_of(asked_text, sizeof(asked_text), "%s", text) != 0 || !read_size(asked_text, &asked)) {
-    text_of(site.mistake, sizeof(site.mistake),
-            "--gpu-mem=%s is not a size: write 8GiB, 512m or 40%%, at least 1MiB and at most a whole GPU",
-            text == NULL ? "" : text);
+  text = text == NULL ? "" : text;
+  if (text_of(asked_text, sizeof(asked_text), "%s", text) != 0) {
+    text_of(site.mistake, sizeof(site.mistake), "--gpu-mem=%s: it is too long for a size; write for example 8GiB",
+            text);
+  } else if (!read_size(asked_text, &asked)) {
+    text_of(site.mistake, sizeof(site.mistake), "--gpu-mem=%s: %s", asked_text, wrong_size(asked_text, true).text);
   } else if (site.memory != 0 && !asked.is_share && asked.amount > site.memory) {
     text_of(site.mistake, sizeof(site.mistake), "--gpu-mem=%s is more than the %llu MiB of a GPU", asked_text,
             (unsigned long long)(site.memory >> 20));

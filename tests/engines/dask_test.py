@@ -92,11 +92,12 @@ def too_much(folder):
                [("limit", TOTAL // 2, TOTAL // 4)])
     with surrounded(folder):
         for words, asked in (("at most 100%", {"limit": "120%"}), ("either a limit", {}), ("at least one", {"workers": 0}),
-                             ("unknown setting", {"limit": "1GiB", "limt": "1"})):
+                             ("unknown setting", {"limit": "1GiB", "limt": "1"}), ("workers='4' is no number", {"workers": "4"}),
+                             ("margin='2%' is no number", {"workers": 4, "margin": "2%"}), ("needs a group", {"limit": "25%", "guarantee": "1GiB"})):
             try:
                 ration_gpu.dask.limits(**asked)
                 expect_that(f"{asked} is refused", False)
-            except ValueError as error:
+            except (TypeError, ValueError) as error:
                 expect_that(f"{words!r} in {error}", words in str(error))
 
 

@@ -284,6 +284,7 @@ def fails_closed(folder):
     """No test without its limit: a limit that cannot be, no command, and workers that are started without the library."""
     says(run(folder, TOTALS, "--ration", "lots", status=4), "ERROR: .*it does not begin with a number")
     says(run(folder, TOTALS, "-n", "2", "--ration", "120%", status=4), "at most 100%")
+    says(run(folder, TOTALS, "-n", "2", "--ration", "equall", status=4), "--ration takes a limit, or equal: equal shares")
     says(run(folder, TOTALS, "--ration", "1GiB", status=4, PATH="/usr/bin:/bin"), "ERROR: no command `ration`")
     says(run(folder, '@pytest.mark.ration("1GiB")\ndef test(): pass\n', status=1, PATH="/usr/bin:/bin"), "was not run: no command `ration`")
     bare = pathlib.Path(folder) / "bare"

@@ -245,10 +245,13 @@ def gpu_mem(folder):
 def gpu_mem_refused(_):
     for program in ("srun", "sbatch", "salloc"):
         command = ["--wrap=echo started"] if program == "sbatch" else ["echo", "started"]
-        none = {size: "is not a size: write" for size in ("12x", "1", "0", "2.0", "120%", "1b", "5.", "")}
-        for size, why in (none | {"17GiB": "is more than the 16384 MiB of a GPU"}).items():
+        none = {"12x": '"x" is not a unit', "2": "that is 2 bytes", "0": "0 is no usable size", "2.0": "a share of the device",
+                "120%": "at most 100%", "2Gib": "likely meant: 2GiB", "5.": "a digit must follow", "": "it is empty"}
+        for size, why in none.items():
             done = cluster().call(program, "--gres=shard:1", f"--gpu-mem={size}", *command)
-            check_refused(done, f"--gpu-mem={size} {why}")
+            check_refused(done, f"--gpu-mem={size}: ", why)
+        done = cluster().call(program, "--gres=shard:1", "--gpu-mem=17GiB", *command)
+        check_refused(done, "--gpu-mem=17GiB is more than the 16384 MiB of a GPU")
         help_text = cluster().call(program, "--help").stdout
         expect_that(f"help of {program}", "--gpu-mem=SIZE" in help_text)
     for size in ("8GiB", "24%"):
@@ -263,8 +266,8 @@ def gpu_mem_refused(_):
 
 
 def wrong_arguments(_):
-    for argument, why in {"shards=0": "how many shards", "margin=x": "percentage", "memory=16": "80GiB",
-                          "shard=4": "known are", "state=here": "begins with /"}.items():
+    for argument, why in {"shards=0": "how many shards", "margin=x": "percentage", "memory=16": "likely meant: 16MiB or 16GiB",
+                          "shard=4": "known are", "guarantee=no": "or guarantee=none", "state=here": "begins with /"}.items():
         cluster().use_plug_in(argument)
         check_refused(start("--gres=shard:1"), f"'{argument}' in plugstack.conf", why)
         expect("a step without a share", start().stdout, "started\n")

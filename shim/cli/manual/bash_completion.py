@@ -18,16 +18,17 @@ _ration_options() {
   esac
 }
 
-# What the option $2 of the verb $1 takes: "file", words, or nothing that could be listed.
+# What the option $2 of the verb $1 takes: "file", words, both, or nothing that could be listed.
 _ration_values() {
   case $1:$2 in
 @VALUES@
   esac
 }
 
+# Files, and the words in $2.
 _ration_files() {
   compopt -o filenames
-  mapfile -t COMPREPLY < <(compgen -f -- "$1")
+  mapfile -t COMPREPLY < <(compgen -f -W "$2" -- "$1")
 }
 
 # The command that a verb runs, which begins at word $1 of the line, completes itself.
@@ -102,8 +103,8 @@ _ration() {
   fi
   if [[ -n $option ]]; then
     values=$(_ration_values "$verb" "$option")
-    if [[ $values == file ]]; then
-      _ration_files "$word"
+    if [[ $values == file* ]]; then
+      _ration_files "$word" "${values#file}"
     else
       mapfile -t COMPREPLY < <(compgen -W "$values" -- "$word")
     fi
@@ -137,7 +138,7 @@ def bash(command):
         options.append(f"    {verb['name']})\n      options='{names}'\n      valued='{valued}'"
                        + (f"\n      {kind}" if kind else "") + "\n      ;;")
         for option in verb["options"]:
-            listed = "file" if takes_file(option) else " ".join(words_of(option))
+            listed = " ".join(["file"] * takes_file(option) + words_of(option))
             if listed:
                 values += [(f"{verb['name']}:{name}", f"echo '{listed}'") for name in option["names"]]
     text = BASH.replace("@OPTIONS@", "\n".join(options)).replace("@VALUES@", "\n".join(cases(values, "    ")))

@@ -78,7 +78,8 @@ def fish_option(option, condition):
     names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option["names"])
     value = ""
     if takes_word(option):
-        value = " -r -F" if takes_file(option) else f" -x -a {fish_quoted(' '.join(words_of(option)))}" if words_of(option) else " -x"
+        value = " -r -F" if takes_file(option) else " -x"
+        value += f" -a {fish_quoted(' '.join(words_of(option)))}" if words_of(option) else ""
     return f"complete -c ration -n {condition} {names}{value} -d {fish_quoted(brief(option['text']))}"
 
 

@@ -21,7 +21,10 @@ def zsh_option(option):
         exclusive = "(- *)"
     value = ""
     if option["value"] is not None:
-        action = "_files" if takes_file(option) else f"({' '.join(words_of(option))})" if words_of(option) else " "
+        listed = " ".join(words_of(option))
+        action = f"({listed})" if listed else " "
+        if takes_file(option):
+            action = f"_ration_files_or -- {listed}" if listed else "_files"
         value = f"{'::' if option['value_is_optional'] else ':'}{option['value'].strip('[]=')}:{action}"
     for name in option["names"]:
         sign = "" if not value else "=-" if not takes_word(option) else "=" if name.startswith("--") else "+"
@@ -65,6 +68,14 @@ _ration_behind_dashes() {
   shift $at words
   ((CURRENT -= at))
   _normal
+}
+
+# Files, and the words that _arguments hands on.
+_ration_files_or() {
+  local found=1
+  compadd "$@" && found=0
+  _files && found=0
+  return found
 }
 
 # Groups and processes that run under Ration.

@@ -19,6 +19,7 @@ import re
 import shutil
 import subprocess
 import typing
+import warnings
 
 __all__ = ["RationError", "command", "library", "limit_environment", "set_limit", "usage"]
 
@@ -78,7 +79,8 @@ def limit_environment(limit: str | int | float | None = None, *, environment: ty
     ones, as --sim takes them: "2x8GiB"; processes share them where the environment names one folder in SIMCUDA_MACHINE.
     settings: any other setting by its key in a settings file, such as group,
     group_limit, mode, reserve, log, stacks; None leaves one as it is. environment: what to start from, this process's if
-    None; it is not changed. ValueError: a setting that does not exist or cannot be used as written, with the command's words.
+    None; it is not changed. ValueError: a setting that does not exist or cannot be used as written, with the command's words; what
+    it warns of is a UserWarning.
     RationError: no usable installation. The limit is of each process that has the environment, so of children, too; a group, with
     a group_limit, holds them together. RATION_DISABLE is taken back.
     """
@@ -90,9 +92,15 @@ def limit_environment(limit: str | int | float | None = None, *, environment: ty
     answer = _run("env", "--json", *(["--sim", sim] if sim is not None else []), environment=made)
     if answer.returncode != 0:
         raise ValueError(_without_fallback(answer.stderr.strip()) or f"ration env: exit status {answer.returncode}")
-    known = {setting["key"] for setting in json.loads(answer.stdout)["settings"]}
-    for key in given.keys() - known:
+    document = json.loads(answer.stdout)
+    known = {setting["key"]: setting["value"] for setting in document["settings"]}
+    for key in given.keys() - known.keys():
         raise ValueError(f"unknown setting {key!r} (known: {', '.join(sorted(known))})")
+    if "guarantee" in given and not known.get("group"):  # as `ration run` refuses it; the library would only warn
+        raise ValueError("a guarantee (guarantee=) needs a group that leaves it to the process; write for example: "
+                         'group="lab", group_limit="50%", guarantee="2GiB"')
+    for problem in document["problems"]:
+        warnings.warn(problem["line"], stacklevel=2)
     preloaded = str(library())
     if set(preloaded) & set(" :"):
         raise RationError(f"{preloaded}: LD_PRELOAD cannot name a path with a blank or a colon; move the installation")

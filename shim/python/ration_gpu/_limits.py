@@ -1,6 +1,7 @@
 """What the modules for engines have in common: the share of a worker, and whether this process is under the library."""
 from __future__ import annotations
 
+import numbers
 import os
 import pathlib
 
@@ -13,6 +14,8 @@ MARGIN = 0.02
 def fraction(part: float, margin: float = MARGIN) -> str:
     """`part` (0 to 1) of each device less `margin` of it, as a limit; half of the part at least. A whole device is whole: nobody
     shares it."""
+    if not isinstance(margin, numbers.Real):
+        raise TypeError(f"margin={margin!r} is no number: write the part of a device, 0 or more and less than 1, such as {MARGIN}")
     if not 0 < part <= 1:
         raise ValueError(f"{part} is no part of a device: more than 0, at most 1")
     if not 0 <= margin < 1:

@@ -105,7 +105,7 @@ def _reports(item: pytest.Item, mark: pytest.Mark) -> typing.Iterator[pytest.Tes
             why = f"was ended by {signal.Signals(-done.returncode).name}" if done.returncode < 0 else f"ended with status {done.returncode}"
             words = [f"the process of this test, under a limit of {limit}, {why} before the test was over", *_refused(folder)]
             yield _failure(item, "\n".join(words), text)
-    except (RationError, ValueError) as error:
+    except (RationError, ValueError, UserWarning) as error:  # a warning: where those are errors
         yield _failure(item, f"this test was not run: {error}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)

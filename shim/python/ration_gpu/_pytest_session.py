@@ -13,7 +13,7 @@ import typing
 import pytest
 
 from . import RationError, _limits, _log, limit_environment, usage
-from .pytest import FOLDER
+from .pytest import EQUAL, FOLDER
 
 _LEFT = "ration_left_behind"
 
@@ -24,8 +24,9 @@ def _environment(limit: str | int | None, folder: str, leaks: bool) -> dict[str,
     log, stacks = (f"{folder}/%p.jsonl", "python") if leaks else (None, None)
     try:
         return {**limit_environment(share, log=log, stacks=stacks), FOLDER: folder}
-    except (RationError, ValueError) as error:
-        raise pytest.UsageError(str(error)) from error
+    except (RationError, ValueError, UserWarning) as error:  # a warning: where those are errors
+        more = f"\n--ration takes a limit, or {EQUAL}: equal shares" if f"RATION_LIMIT={limit}:" in str(error) else ""
+        raise pytest.UsageError(str(error) + more) from error
 
 
 def _command(config: pytest.Config) -> str:

@@ -19,6 +19,7 @@ The nanny puts the library into the environment before it starts its worker, eac
 from __future__ import annotations
 
 import functools
+import numbers
 import os
 import typing
 
@@ -46,6 +47,8 @@ def limits(limit: str | int | float | None = None, *, workers: int | None = None
     if (limit is None) == (workers is None):
         raise ValueError("either a limit for each worker or the number of workers on a GPU is needed")
     if workers is not None:
+        if not isinstance(workers, numbers.Real):
+            raise TypeError(f"workers={workers!r} is no number: write how many workers share a GPU, such as 4")
         if workers < 1:
             raise ValueError(f"workers={workers}: at least one")
         limit = _limits.fraction(1 / workers, margin)

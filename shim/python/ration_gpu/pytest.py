@@ -18,7 +18,7 @@ import typing
 
 import pytest
 
-_EQUAL = "equal"
+EQUAL = "equal"
 # Set in processes that were started under the library for these options: the folder of their logs.
 FOLDER = "PYTEST_RATION"
 # In the configuration of a marked test's own process.
@@ -28,7 +28,7 @@ ALONE = pytest.StashKey[bool]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("ration", "GPU memory (Ration)")
     group.addoption("--ration", metavar="SHARE",
-                    help=f"GPU memory of each xdist worker, or of the run: 2GiB, 25%%, or {_EQUAL}: equal shares")
+                    help=f"GPU memory of each xdist worker, or of the run: 2GiB, 25%%, or {EQUAL}: equal shares")
     group.addoption("--ration-leaks", action="store_true", help="name the tests that leave GPU memory behind")
 
 
@@ -38,7 +38,7 @@ def _asked(config: pytest.Config) -> bool:
 
 
 def _limit(option: typing.Any) -> str | int | None:
-    return 1 if option.ration == _EQUAL else option.ration
+    return 1 if option.ration == EQUAL else option.ration
 
 
 def _distributed(option: typing.Any) -> bool:
@@ -85,7 +85,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> typing.Generat
 def pytest_xdist_setupnodes(config: pytest.Config, specs: typing.Sequence[object]) -> None:
     """With xdist: workers are started after this, in this process's environment."""
     if _asked(config):
-        _session().prepare_workers(config, len(specs) if config.option.ration in (None, _EQUAL) else config.option.ration)
+        _session().prepare_workers(config, len(specs) if config.option.ration in (None, EQUAL) else config.option.ration)
     elif config.option.ration_leaks:
         _session().prepare_workers(config, None)
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Every program that reads sizes takes the same spellings for the same bytes, and refuses the same: the rows of sizes.txt, in
-each place of a command line, a variable and a file where a size may stand."""
+each place of a command line, a variable and a file where a size may stand. The plug-in of Slurm gives the reasons that `ration` gives."""
 import json
 import pathlib
 import re
@@ -10,7 +10,7 @@ from fractions import Fraction
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
-from harness import BUILD, GIB, HANG, LIBRARY, PROGRAMS, SANITIZED, Failure, clean_environment, driver_folder, expect, main  # noqa: E402
+from harness import BUILD, GIB, HANG, LIBRARY, PROGRAMS, SANITIZED, Failure, clean_environment, driver_folder, expect, expect_that, main  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
 DEVICE = 16 * GIB
@@ -111,6 +111,36 @@ def taken_alike(name, place):
     return case
 
 
+def of_slurm(folder, size, *arguments):
+    """Why the plug-in refuses it."""
+    done = subprocess.run([PROGRAMS / "slurm_host", PLUGIN, size, f"library={LIBRARY}", *arguments], env=clean_environment(),
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG, check=False)
+    expect(f"status with {size} {arguments}", (done.returncode, done.stdout), (1, ""))
+    return done.stderr
+
+
+def slurm_words(folder):
+    """The plug-in says of each size what `ration` says of it, and of each argument of plugstack.conf what it takes."""
+    refused = [text for text, wanted in rows() if wanted is None and "," not in text]  # with commas, --limit is a list of devices
+    for text in refused + ["2", "500", "1", "1023k", "120%", "-3", "2Gib"]:
+        done = subprocess.run([RATION, "env", "--limit", text], env=clean_environment() | {"RATION_STATE_DIR": folder},
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG, check=False)
+        words = re.split("; for no limit|; until it is corrected", done.stderr)[0].removeprefix("ration: env: --limit ")
+        expect("--gpu-mem", of_slurm(folder, text), f"ration: --gpu-mem={words}\n")
+    for text, why in {"": "it is empty", "0=2GiB": "devices are not named here", "0.0000000001%": "below a millionth of a percent",
+                      "9" * 100: "it is too long for a size"}.items():
+        expect_that(f"{text!r}: {why}", f"--gpu-mem={text}: " in of_slurm(folder, text) and why in of_slurm(folder, text))
+    for argument, why in {
+            "guarantee=no": "write guarantee=tasks, the default, or guarantee=none", "guarantee=": "write guarantee=tasks",
+            "guarante=none": "known are library= shards= margin= memory= guarantee= state=", "margin=100%": "a GPU, below 100,",
+            "shards=0": "how many shards one GPU has", "memory=16": "below the smallest size, 1MiB; likely meant: 16MiB or 16GiB",
+            "memory=80Gib": "likely meant: 80GiB", "memory=40%": "a share has no meaning here: give it in bytes",
+            "state=here": "a path that begins with /"}.items():
+        said = of_slurm(folder, "1GiB", argument)
+        expect_that(f"{why!r} in {said}", f"is not started: '{argument}' in plugstack.conf: " in said and why in said)
+
+
 # Built with a sanitizer, `ration env` gets no answer of the simulated driver.
 main({name: taken_alike(name, place) for name, place in PLACES.items()
-      if ("Slurm" not in name or PLUGIN.exists()) and not (SANITIZED and place.seen is first_device)})
+      if ("Slurm" not in name or PLUGIN.exists()) and not (SANITIZED and place.seen is first_device)} |
+     ({"the words of the plug-in of Slurm": slurm_words} if PLUGIN.exists() else {}))

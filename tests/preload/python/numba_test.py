@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """examples/python_numba on the simulated driver, without Ration and under it: numba_test.py SOURCE_DIR BUILD_DIR
 
-Checks the program's output and that the log agrees with it. Exit status 77 (skipped) only if no package index answers. The
+Checks the program's output, that the log agrees with it, and the example's README. Exit status 77 (skipped) only if no package index answers. The
 expected values follow from the sizes: 100 MiB arrays, 8 GiB device, a limit of a quarter of it.
 """
 import json
@@ -75,6 +75,8 @@ def main():
         limited = run([build / "bin/ration", "run", "--sim", "8GiB", "--limit", "25%", "--log", log, "--", python, program])
         expect("blocks under the limit", check_program(limited, LIMIT), LIMIT // BLOCK)
         check_log(log, LIMIT // BLOCK)
+    readme = [source / "examples/run_readme.py", source / "examples/python_numba", build]
+    expect("commands of its README", subprocess.run([sys.executable, *readme], check=False).returncode, 0)
 
 
 main()

@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import warnings
 
 SOURCE = pathlib.Path(sys.argv[1])
 sys.path[:0] = [str(SOURCE / "tests/preload"), str(SOURCE / "shim/python")]
@@ -86,6 +87,25 @@ def mistakes(folder):
     raised(ValueError, "--sim many", sim="many", environment=given)
 
 
+def without_group(folder):
+    """What needs a group: refused, or told, as `ration run` does."""
+    given = environment(folder)
+    raised(ValueError, "a guarantee (guarantee=) needs a group that leaves it", 'write for example: group="lab"', guarantee="2GiB",
+           environment=given)
+    for key, value, words in (("group_limit", "2GiB", "no group is given (RATION_GROUP); held as a limit of this process alone"),
+                              ("limit", "7=1GiB", 'there is no device "7"')):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            made = ration_gpu.limit_environment(environment=given, sim=SIM, **{key: value})
+        expect(key, made[f"RATION_{key.upper()}"], value)
+        expect("warnings", [(told_of.category, told_of.filename) for told_of in told], [(UserWarning, __file__)])
+        expect_that(str(told[0].message), words in str(told[0].message))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = ration_gpu.limit_environment("40%", group="lab", group_limit="50%", guarantee="2GiB", environment=given)
+    expect("guarantee", made["RATION_GUARANTEE"], "2GiB")
+
+
 def held(folder):
     os.environ.update(environment(folder))
     expect("before", ration_gpu.usage()["processes"], [])
@@ -123,6 +143,11 @@ def parts(_):
             expect_that(f"{part}, {margin}", False)
         except ValueError as error:
             expect_that(str(error), "is no part of a device" in str(error))
+    try:
+        _limits.fraction(0.5, "2%")
+        expect_that("a margin of words", False)
+    except TypeError as error:
+        expect_that(str(error), "margin='2%' is no number: write the part of a device" in str(error))
 
 
 def unlimited(_):
@@ -158,5 +183,5 @@ def followed(folder):
 
 
 os.environ["PATH"] = f"{BUILD / 'bin'}:{os.environ['PATH']}"
-main({"where": where, "limited": limited, "other_settings": other_settings, "preloads": preloads, "mistakes": mistakes, "held": held,
-      "parts": parts, "unlimited": unlimited, "followed": followed})
+main({"where": where, "limited": limited, "other_settings": other_settings, "preloads": preloads, "mistakes": mistakes,
+      "without_group": without_group, "held": held, "parts": parts, "unlimited": unlimited, "followed": followed})
