@@ -212,7 +212,7 @@ inline constexpr const char *kCdiFooter =
     "Exit status: 0; 2 a bad option; 125 the output could not be written.";
 
 inline constexpr const char *kDoctorFooter =
-    "Without a word: the installation, the driver and its devices, other libraries that interpose it, the settings, "
+    "Without arguments: the installation, the driver and its devices, other libraries that interpose it, the settings, "
     "the\n"
     "state folder, and whether this is a container. Behind --: what would keep the command from being held, and what\n"
     "would lose LD_PRELOAD on the way; through nice, env, sudo, sh -c and ration run it looks at the program at the "

@@ -56,6 +56,9 @@ std::string unknown_verb(const CLI::App &app, const std::string &word) {
     names.push_back(verb->get_name());
   }
   names.emplace_back("help");
+  if (word == "version") {
+    return "unknown verb \"version\"; `ration --version` prints it";
+  }
   return "unknown verb " + config::quoted(word) + config::near_or_list(near_among(word, names), "ration help");
 }
 

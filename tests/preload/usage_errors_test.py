@@ -12,6 +12,7 @@ LINES = {
     "reprot": "unknown verb \"reprot\"; the nearest is report",
     "rnu": "unknown verb \"rnu\"; the nearest is run",
     "launch": "unknown verb \"launch\" (`ration help` lists them)",
+    "version": "unknown verb \"version\"; `ration --version` prints it",
     "x": "unknown verb \"x\" (`ration help` lists them)",
     "help reprot": "help: unknown verb \"reprot\"; the nearest is report",
     "ps --jsn": "ps: --jsn is not an option; the nearest is --json",

@@ -53,6 +53,7 @@ constexpr Launcher kLaunchers[] = {
     {"batch", Passing::kFar, "", ""},
     {"crontab", Passing::kFar, "", ""},
     {"sbatch", Passing::kFar, "", ""},
+    {"srun", Passing::kFar, "", ""},
     {"qsub", Passing::kFar, "", ""},
     {"bsub", Passing::kFar, "", ""},
     {"kubectl", Passing::kContained, "", ""},

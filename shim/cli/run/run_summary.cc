@@ -7,6 +7,7 @@
 
 #include "cli/logs/log_names.h"
 #include "cli/text_table.h"
+#include "cli/text_width.h"
 #include "cli/usage/process_rows.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
@@ -34,7 +35,7 @@ bool was_used(const events::Summary::Device &device) {
 }
 
 std::string name_of(const events::Summary &process) {
-  return config::printable(process.program) + " (pid " + std::to_string(process.pid) + ")";
+  return readable(process.program) + " (pid " + std::to_string(process.pid) + ")";
 }
 
 bool is_same(const events::Summary::Group &a, const events::Summary::Group &b) {

@@ -56,6 +56,9 @@ std::string ShownRows::text() const {
   if (count >= all) {
     return {};
   }
+  if (count == 0) {
+    return "0/" + std::to_string(all);
+  }
   const std::string last = std::to_string(first + count) + "/" + std::to_string(all);
   return count == 1 ? last : std::to_string(first + 1) + "-" + last;
 }

@@ -29,6 +29,7 @@ Line program_of(const Line &words) {
 TEST_CASE("a command that clears the environment is known by its name, in any folder") {
   CHECK(lost_by({"sudo", "ls"}) == "sudo");
   CHECK(lost_by({"/usr/bin/ssh", "host", "ls"}) == "ssh");
+  CHECK(lost_by({"srun", "ls"}) == "srun");
   CHECK(lost_by({"sudoku"}).empty());
   CHECK(walk({"doas", "ls"}).loss->remedy ==
         "put ration run behind it: doas ... " + doctor::own_command() + " run OPTIONS -- COMMAND");

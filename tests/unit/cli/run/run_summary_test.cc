@@ -183,6 +183,12 @@ TEST_CASE("calls that failed for another reason are reported") {
   CHECK(summary_lines({failing}).back() == "  1 allocation failed in the driver, 2 frees refused");
 }
 
+TEST_CASE("a program's name is shown as ps shows it") {
+  events::Summary named = process(1, {device(1 << 20, 1)});
+  named.program = "caf\xc3\xa9\x1b[2J";
+  CHECK(summary_lines({named})[0].starts_with("caf\xc3\xa9\\x1b[2J (pid 1) device 0: "));
+}
+
 TEST_CASE("of several processes the failures are one line") {
   std::vector<events::Summary> all = {process(1, {device(1 << 20, 1)}), process(2, {}), process(3, {})};
   all[1].failed_frees = 1;

@@ -120,6 +120,15 @@ TEST_CASE("the titles tell which rows are shown, and the arrow keys reach the ot
   CHECK_FALSE(shows(frame_of(many(3), {}, 24, 80), "/3"));
 }
 
+TEST_CASE("a part for which there is no room shows no rows, and says of how many") {
+  for (std::size_t height = 1; height < 12; ++height) {
+    for (const std::size_t width : {30, 80}) {
+      const Frame frame = frame_of(machine_with(2, 2, 3), {}, height, width);
+      CHECK_FALSE(shows(frame, "1-0/"));
+    }
+  }
+}
+
 TEST_CASE("Tab lets the arrow keys reach each group and each device, also on a small screen") {
   const Usage seen = machine_with(9, 7, 30);
   for (const std::size_t height : std::vector<std::size_t>{6, 10, 16, 24}) {
