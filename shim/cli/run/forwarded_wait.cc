@@ -12,13 +12,14 @@
 #include <sstream>
 
 #include "cli/exit_status.h"
+#include "cli/run/signal_witness.h"
 
 namespace ration::cli {
 
 namespace {
 
-// Job control: a stopped `ration` stops, and the shell signals the command by itself.
-constexpr int kJobControl[] = {SIGTSTP, SIGTTIN, SIGTTOU, SIGCONT};
+// A background process that reads or writes its terminal: the kernel signals the group.
+constexpr int kOfBackground[] = {SIGTTIN, SIGTTOU};
 
 // Blocks what is forwarded, and SIGCHLD, from before the fork, so that nothing is lost between fork and wait. No
 // handler is installed: it would change what the command inherits. A fault of our own ends us all the same.
@@ -26,7 +27,7 @@ class BlockedSignals {
  public:
   BlockedSignals() {
     sigfillset(&watched_);
-    for (const int signal : kJobControl) {
+    for (const int signal : kOfBackground) {
       sigdelset(&watched_, signal);
     }
     sigprocmask(SIG_BLOCK, &watched_, &inherited_mask_);
@@ -71,8 +72,19 @@ class BlockedSignals {
 // whose end then hangs up the group: as the leader we forward it.
 bool command_got(const siginfo_t &signal) {
   const int number = signal.si_signo;
-  const bool by_terminal = number == SIGINT || number == SIGQUIT || number == SIGWINCH || number == SIGHUP;
+  const bool by_terminal =
+      number == SIGINT || number == SIGQUIT || number == SIGTSTP || number == SIGWINCH || number == SIGHUP;
   return by_terminal && signal.si_code == SI_KERNEL && !(number == SIGHUP && getsid(0) == getpid());
+}
+
+// As the signal does that was taken: where it is ignored, or nobody could continue the group, not at all.
+void stop_as_asked() {
+  raise(SIGTSTP);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, SIGTSTP);
+  sigprocmask(SIG_UNBLOCK, &only, nullptr);
+  sigprocmask(SIG_BLOCK, &only, nullptr);
 }
 
 void forward(const siginfo_t &signal, pid_t child) {
@@ -110,7 +122,7 @@ struct Waited {
   bool was_alone = false;
 };
 
-Waited wait_for(pid_t child, const std::string &path, const BlockedSignals &signals,
+Waited wait_for(pid_t child, const std::string &path, const BlockedSignals &signals, SignalWitness &witness,
                 const std::function<void()> &meanwhile) {
   while (true) {
     siginfo_t end{};  // no WSTOPPED: a stopped command still runs
@@ -122,8 +134,14 @@ Waited wait_for(pid_t child, const std::string &path, const BlockedSignals &sign
       return {ended_by != 0 ? kKilled + ended_by : WEXITSTATUS(status), ended_by, alone};
     }
     const siginfo_t signal = signals.wait(meanwhile);
-    if (signal.si_signo != SIGCHLD && !command_got(signal)) {
+    if (signal.si_signo == SIGCHLD) {
+      continue;
+    }
+    const bool has_group_got = (signal.si_code != SI_QUEUE && witness.saw(signal.si_signo)) || command_got(signal);
+    if (!has_group_got) {
       forward(signal, child);
+    } else if (signal.si_signo == SIGTSTP) {
+      stop_as_asked();
     }
   }
 }
@@ -162,6 +180,7 @@ Started start_and_wait(const std::string &path, const std::vector<std::string> &
     return {errno, 0, 0};
   }
   const BlockedSignals signals;
+  SignalWitness witness;
   const pid_t child = fork();
   if (child == 0) {
     signals.restore();
@@ -181,7 +200,7 @@ Started start_and_wait(const std::string &path, const std::vector<std::string> &
   }
   Started started;
   started.exec_error = read_exec_error(ends[0]);
-  const Waited waited = wait_for(child, path, signals, meanwhile);
+  const Waited waited = wait_for(child, path, signals, witness, meanwhile);
   started.exit_status = waited.status;
   started.signal = waited.signal;
   started.was_alone = waited.was_alone;

@@ -17,9 +17,10 @@ struct Started {
   bool was_alone = false;
 };
 
-// Forwards every signal that can be caught, job control's apart, except where the terminal has already signalled the
-// whole process group. The command gets the signal mask and dispositions that we inherited. `for_shell`: after ENOEXEC
-// /bin/sh runs the file, as execvp(3) does. `meanwhile`, if given, is called some times a second.
+// Forwards every signal that can be caught, SIGTTIN and SIGTTOU apart, except where the whole process group got it
+// already: from the terminal, or from kill(2). The command gets the signal mask and dispositions that we inherited.
+// `for_shell`: after ENOEXEC /bin/sh runs the file, as execvp(3) does. `meanwhile`, if given, is called some times a
+// second.
 Started start_and_wait(const std::string &path, const std::vector<std::string> &arguments,
                        const std::vector<const char *> &environment, bool for_shell,
                        const std::function<void()> &meanwhile = {});

@@ -6,9 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <sched.h>
+
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <stdexcept>
 
 namespace run_test {
@@ -113,6 +117,10 @@ void Child::signal(int number) const {
   kill(pid_, number);
 }
 
+void Child::signal_group(int number) const {
+  kill(-pid_, number);
+}
+
 Ended Child::wait() {
   Ended ended;
   ended.out = read_ + take_all(out_, err_, ended.err);
@@ -121,6 +129,20 @@ Ended Child::wait() {
   pid_ = -1;
   ended.status = WIFSIGNALED(status) ? 1000 + WTERMSIG(status) : WEXITSTATUS(status);
   return ended;
+}
+
+bool reaches_state(const std::string &pid, char state) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (std::chrono::steady_clock::now() < end) {
+    std::string line;
+    std::getline(std::ifstream("/proc/" + pid + "/stat"), line);
+    const std::size_t behind = line.rfind(')');
+    if (behind != std::string::npos && line.size() > behind + 2 && line[behind + 2] == state) {
+      return true;
+    }
+    sched_yield();
+  }
+  return false;
 }
 
 Ended run(const std::vector<std::string> &command, const std::vector<std::string> &extra_environment,

@@ -29,6 +29,7 @@ class Child {
   void await_echo(const std::string &text) const;  // until the terminal shows it
   void hang_up();                                  // closes its terminal
   void signal(int number) const;
+  void signal_group(int number) const;  // that it leads
   Ended wait();
 
  private:
@@ -43,6 +44,9 @@ Ended run(const std::vector<std::string> &command, const std::vector<std::string
 // `ration run` with these arguments.
 Ended ration_run(std::vector<std::string> arguments, const std::vector<std::string> &extra_environment = {},
                  const std::function<void()> &prepare = {});
+
+// Whether the process gets into this state (proc_pid_stat(5)), within 30 seconds.
+bool reaches_state(const std::string &pid, char state);
 
 int lines_in(const std::string &text);
 

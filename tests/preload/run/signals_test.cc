@@ -1,4 +1,6 @@
 // Signals that reach the command. Each step waits for the output that the previous step caused.
+#include <unistd.h>
+
 #include <csignal>
 
 #include "catch.h"
@@ -16,7 +18,7 @@ const std::vector<std::string> kCount = {COMMAND_UNDER_TEST, "run", PROBE, "coun
 
 TEST_CASE("each signal that can be caught reaches the command") {
   for (int number = 1; number <= SIGRTMAX; ++number) {
-    const bool job_control = number == SIGTSTP || number == SIGTTIN || number == SIGTTOU || number == SIGCONT;
+    const bool job_control = number == SIGTTIN || number == SIGTTOU;
     const bool of_libc = number > SIGSYS && number < SIGRTMIN;
     if (number == SIGKILL || number == SIGSTOP || number == SIGCHLD || job_control || of_libc) continue;
     INFO(number);
@@ -45,6 +47,29 @@ TEST_CASE("an interrupt that is sent only to ration is forwarded, also with a te
   child.signal(SIGINT);
   child.signal(SIGTERM);
   CHECK(child.wait().out == "ready\ninterrupts 1\n");
+}
+
+TEST_CASE("a signal to the whole group is not forwarded to it again") {
+  // The command has left the group, as above.
+  for (int round = 0; round < 30; ++round) {
+    Child child(kCount, {}, [] { setpgid(0, 0); });
+    REQUIRE(child.read_line() == "ready");
+    child.signal_group(SIGINT);
+    child.signal(SIGTERM);
+    CHECK(child.wait().out == "ready\ninterrupts 0\n");
+  }
+}
+
+TEST_CASE("a stop that is sent to ration alone stops the command, and a continuation continues it") {
+  Child child({COMMAND_UNDER_TEST, "run", "--", "sh", "-c", "echo $$; exec tail -f /dev/null"}, {},
+              [] { setpgid(0, 0); });
+  const std::string pid = child.read_line();
+  child.signal(SIGTSTP);
+  CHECK(run_test::reaches_state(pid, 'T'));
+  child.signal(SIGCONT);
+  CHECK(run_test::reaches_state(pid, 'S'));
+  child.signal(SIGTERM);
+  CHECK(child.wait().status == 128 + SIGTERM);
 }
 
 TEST_CASE("a hang-up, which the terminal sends only to the session's leader, is forwarded") {
