@@ -101,6 +101,16 @@ void print_row(std::string_view name, std::string_view source, const std::string
   }
 }
 
+// As they hold for the process there.
+std::string limits_of(const Json &device) {
+  const auto group_limit = device.value("group_limit", std::uint64_t{0});
+  std::string text = ", no limit";
+  if (device.value("limit_asked", false)) {
+    text = ", limit " + config::show_bytes(device.value("limit", std::uint64_t{0}));
+  }
+  return text + (group_limit != 0 ? ", group's limit " + config::show_bytes(group_limit) : "");
+}
+
 void print_table(const config::Settings &settings, const Json &devices) {
   for (const config::Option &option : config::options()) {
     if (option.state == config::State::kInternal) {
@@ -127,8 +137,9 @@ void print_table(const config::Settings &settings, const Json &devices) {
   }
   for (const Json &device : devices) {
     const std::string backing = device.value("backing", "");
+    const std::string size = config::show_bytes(device.value("total", std::uint64_t{0}));
     print_row("device " + std::to_string(device.value("dev", 0)), "driver",
-              config::printable(device.value("name", "")) +
+              config::printable(device.value("name", "")) + " of " + size + limits_of(device) +
                   (backing.empty() ? "" : ", backing " + backing + ": " + device.value("backing_reason", "")));
   }
 }
@@ -188,6 +199,11 @@ int run_verb(const EnvRequest &request) try {
       if (std::none_of(request.run.flags.begin(), request.run.flags.end(), is_its_option)) {
         log_line(problem.line);
         problems.push_back(std::move(problem));
+      }
+    }
+    for (const config::DeviceIdentity &device : identities_of(devices)) {
+      for (const std::string &sentence : limits_beyond(settings, device)) {
+        log_line(sentence);
       }
     }
   }

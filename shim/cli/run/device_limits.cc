@@ -1,6 +1,7 @@
 #include "cli/run/device_limits.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "cli/driver_probe.h"
@@ -52,7 +53,36 @@ std::string said_of_ordinals(const EnvironmentBlock &environment) {
   return is_set ? " (" + std::string(kVisible) + "=" + config::shown(environment.value(kVisible)) + ")" : "";
 }
 
+// The smallest of the items that fit, where that is more than the device has; nothing: none is.
+std::optional<std::uint64_t> beyond(const config::LimitMap &limit, const config::DeviceIdentity &device) {
+  std::optional<std::uint64_t> smallest;
+  for (const config::LimitItem &item : limit) {
+    if (item.fits(device)) {
+      const std::uint64_t bytes = item.size.bytes_of(device.total_bytes);
+      smallest = std::min(smallest.value_or(bytes), bytes);
+    }
+  }
+  return device.total_bytes != 0 && smallest && *smallest > device.total_bytes ? smallest : std::nullopt;
+}
+
 }  // namespace
+
+std::vector<std::string> limits_beyond(const config::Settings &settings, const config::DeviceIdentity &device) {
+  std::vector<std::string> sentences;
+  const auto tell = [&](const config::LimitMap &limit, const std::string &whose) {
+    if (const auto bytes = beyond(limit, device)) {
+      sentences.push_back("the limit of " + config::show_bytes(*bytes) + whose + " is larger than device " +
+                          std::to_string(device.ordinal) + ", which has " + config::show_bytes(device.total_bytes));
+    }
+  };
+  tell(settings.limit, "");
+  for (const config::Settings::Group &group : settings.groups) {
+    if (group.kind == config::Settings::Group::Kind::kNamed) {
+      tell(group.limit, " of the group " + config::printable(group.name));
+    }
+  }
+  return sentences;
+}
 
 bool names_devices(const RunRequest &request) {
   return std::any_of(request.flags.begin(), request.flags.end(), [](const auto &flag) {

@@ -1,6 +1,7 @@
 // Limits among the options of `ration run` that are for devices which the command will not have. Layer: cli.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "cli/run/environment_block.h"
@@ -17,6 +18,9 @@ bool names_devices(const RunRequest &request);
 std::vector<config::Problem> errors_in_device_limits(const RunRequest &request,
                                                      const std::vector<config::DeviceIdentity> &devices,
                                                      const EnvironmentBlock &environment);
+
+// Sentences about limits of the process and of its groups that are larger than the device, which then is the limit.
+std::vector<std::string> limits_beyond(const config::Settings &settings, const config::DeviceIdentity &device);
 
 // Logs them; throws Refusal where there is one. Asks the driver only where an option names a device. Where none
 // answers, the library says it in each process.

@@ -30,25 +30,24 @@ namespace ration::cli {
 
 namespace {
 
-// Empty: there is none that was used, or no limit is larger.
-std::string limit_beyond_device(const config::LimitMap &limit, const std::vector<events::Summary> &summaries) {
+// Of devices that were used, each sentence once.
+std::vector<std::string> limits_beyond_used(const config::Settings &settings,
+                                            const std::vector<events::Summary> &summaries) {
+  std::vector<std::string> sentences;
   for (const events::Summary &process : summaries) {
     for (std::size_t i = 0; i < process.devices.size(); ++i) {
       const events::Summary::Device &device = process.devices[i];
-      std::optional<std::uint64_t> smallest;
-      for (const config::LimitItem &item : limit) {
-        if (device.reserved_peak_bytes != 0 && item.fits({static_cast<int>(i), device.uuid, device.total})) {
-          const std::uint64_t bytes = item.size.bytes_of(device.total);
-          smallest = std::min(smallest.value_or(bytes), bytes);
-        }
+      if (device.reserved_peak_bytes == 0) {
+        continue;
       }
-      if (smallest && *smallest > device.total) {
-        return "the limit of " + config::show_bytes(*smallest) + " is larger than device " + std::to_string(i) +
-               ", which has " + config::show_bytes(device.total);
+      for (std::string &each : limits_beyond(settings, {static_cast<int>(i), device.uuid, device.total})) {
+        if (std::find(sentences.begin(), sentences.end(), each) == sentences.end()) {
+          sentences.push_back(std::move(each));
+        }
       }
     }
   }
-  return {};
+  return sentences;
 }
 
 // By an option: those of a process that is disabled are not read into settings.
@@ -70,8 +69,9 @@ void say_what_ended(const RunRequest &request, int signal) {
   }
 }
 
-void print_summary(const RunRequest &request, const TemporaryFolder &pages, std::vector<events::Summary> summaries,
-                   const Program &program, const config::Settings &settings, bool was_alone) {
+void print_summary(const RunRequest &request, const TemporaryFolder &pages,
+                   const std::vector<events::Summary> &summaries, const Program &program,
+                   const config::Settings &settings, bool was_alone) {
   if (request.summary && *request.summary == "json") {
     std::cerr << summary_json(summaries) << std::endl;
     return;
@@ -102,12 +102,11 @@ void print_summary(const RunRequest &request, const TemporaryFolder &pages, std:
     log_line("no CUDA calls were seen; where a process made some without LD_PRELOAD, no limit held");
     return;
   }
-  const std::string larger = limit_beyond_device(settings.limit, summaries);
-  for (const std::string &line : summary_lines(std::move(summaries), !settings.log.empty())) {
+  for (const std::string &line : summary_lines(summaries, !settings.log.empty())) {
     log_line(line);
   }
-  if (!larger.empty()) {
-    log_line(larger);
+  for (const std::string &line : limits_beyond_used(settings, summaries)) {
+    log_line(line);
   }
 }
 

@@ -239,6 +239,20 @@ TEST_CASE("the summary says that a limit is larger than the device") {
   INFO(ended.err);
   CHECK(says(ended.err, "ration: the limit of 100GiB is larger than device 0, which has 8.00GiB\n"));
   CHECK_FALSE(says(ration_run({"--sim", "8GiB", "--limit", "8GiB", TAKE, "1", kMiB100, "0"}).err, "larger than"));
+  const Ended group = ration_run(
+      {"--sim", "8GiB", "--group", "lab", "--group-limit", "20GiB", "--limit", "50%", TAKE, "1", kMiB100, "0"});
+  CHECK(says(group.err, "ration: the limit of 20.0GiB of the group lab is larger than device 0, which has 8.00GiB\n"));
+}
+
+TEST_CASE("ration env says which limits result on each device, and which are larger") {
+  const std::vector<std::string> env = {COMMAND_UNDER_TEST, "env", "--sim", "8GiB,16GiB"};
+  const Ended limited =
+      run_test::run(env, {"RATION_LIMIT=50%", "RATION_GROUP=lab", "RATION_GROUP_LIMIT=10GiB", "COLUMNS=200"});
+  CHECK(limited.status == 0);
+  CHECK(says(limited.out, "simcuda GPU of 8.00GiB, limit 4.00GiB, group's limit 8.00GiB, backing"));
+  CHECK(says(limited.out, "simcuda GPU of 16.0GiB, limit 8.00GiB, group's limit 10.0GiB, backing"));
+  CHECK(limited.err == "ration: the limit of 10.0GiB of the group lab is larger than device 0, which has 8.00GiB\n");
+  CHECK(says(run_test::run(env).out, "simcuda GPU of 8.00GiB, no limit, backing"));
 }
 
 TEST_CASE("-q leaves out the summary, not that a limit did not hold") {
