@@ -65,7 +65,8 @@ std::string error_in_small(std::string_view text, std::uint64_t bytes, bool take
   }
   std::string line =
       "that is " + std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes") + ", below the smallest size, 1MiB";
-  if (std::all_of(text.begin(), text.end(), is_digit)) {
+  constexpr std::uint64_t kMostMiB = 10'000;  // of an amount beside a device's memory
+  if (std::all_of(text.begin(), text.end(), is_digit) && (takes_share || bytes <= kMostMiB)) {
     line += "; likely meant: " + std::string(text) + "MiB";
     if (bytes <= 100) {
       line += (takes_share ? ", " : " or ") + std::string(text) + "GiB";
