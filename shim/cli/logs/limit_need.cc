@@ -100,8 +100,7 @@ History::Need need_of(const Record &oom, const History::Device &device, bool has
   }
   if (device.mode == "async") {
     // What is the driver's own now may come from its pool; and a pool that holds far more than its blocks will again.
-    const bool is_known =
-        device.driver_blocks == 0 && in_pools <= whole(oom.number("used"), kPoolStep) + kPoolStep;
+    const bool is_known = device.driver_blocks == 0 && in_pools <= whole(oom.number("used"), kPoolStep) + kPoolStep;
     return {in_pools + whole(device.driver_blocks, kPoolStep) + taken + spare, surely(is_known)};
   }
   return {in_pools + device.driver_blocks + taken, surely(true)};
