@@ -194,7 +194,8 @@ static inline struct RationSizeWords ration_small_size(const char *text, size_t 
   ration_add(&words, "that is ");
   ration_add_number(&words, bytes);
   ration_add(&words, bytes == 1 ? " byte, below the smallest size, 1MiB" : " bytes, below the smallest size, 1MiB");
-  if (digits == length) {
+  /* So many MiB are no amount beside a device's memory, such as a log's size. */
+  if (digits == length && (takes_share || bytes <= 10000)) {
     const char *const between[] = {"; likely meant: ", takes_share ? ", " : " or ", " or "};
     const char *const units[] = {"MiB", "GiB", "%"};
     for (int i = 0; i < (bytes > 100 ? 1 : takes_share ? 3 : 2); ++i) {

@@ -41,6 +41,10 @@ std::variant<LogEnd, LogProblem> read_log_end(LogReader &log) {
   if (!log.problem().empty()) {
     return LogProblem{kUnreadable, log.problem()};
   }
+  if (log.cut_off_line() != 0) {
+    return LogProblem{kNoAnswer, "the log was cut off in line " + std::to_string(log.cut_off_line()) +
+                                     ", and what the program asked for stands at its end"};
+  }
   if (record.type != Record::Type::end) {
     return LogProblem{kNoAnswer,
                       "it has no end record: the program was killed or still runs, and what it asked for is "

@@ -100,7 +100,7 @@ inline constexpr const char *kCheckFooter =
     "  ration run --log run.jsonl -- ./train\n"
     "  ration check run.jsonl --max-peak 6GiB --no-failures\n"
     "  ration check run.jsonl --no-leaks --max-fragmentation 5% --junit ration.xml\n\n"
-    "Exit status: 0 all hold; 1 one does not; 2 a bad option, or no whole log; 125 the output could not be written.";
+    "Exit status: 0 all hold; 1 one does not; 2 a bad option, or no log to read; 125 the output could not be written.";
 
 inline constexpr const char *kReportFooter =
     "What was held when it was most, who asked for most, what was never freed, and what was refused and would have\n"
@@ -117,15 +117,16 @@ inline constexpr const char *kReportFooter =
     "  ration report run.jsonl --by size\n"
     "  ration report run.jsonl* -o run.html      the logs of several processes on one axis of time\n"
     "  ration report *.jsonl --json | jq '.logs[].devices[0].peak_bytes'\n\n"
-    "Exit status: 0; 2 a bad option, or no whole log; 125 the output could not be written.";
+    "Exit status: 0; 2 a bad option, or no log to read; 125 the output could not be written.";
 
 inline constexpr const char *kReplayFooter =
     "Serves the requests of a log, written with --log, by the pool's own code, without a GPU: whether they fit under "
     "a\n"
     "limit, and at which record they would not. What no pool serves (managed and stream-ordered memory, arrays,\n"
-    "cuMemCreate) counts beside the pools. Freed memory is taken as clean at once: a device that is at work may need\n"
-    "more. With --mode direct a program fits where its peak of requested bytes does. With --mode async only that\n"
-    "peak is known to be needed; where the driver places blocks is not known, and no answer is made up.\n"
+    "cuMemCreate) counts beside the pools; stream-ordered memory as what the driver's pools held for it in that run,\n"
+    "which is enough and may be more than is needed. Freed memory is taken as clean at once: a device that is at work\n"
+    "may need more. With --mode direct a program fits where its peak of requested bytes does. With --mode async only\n"
+    "that peak is known to be needed; where the driver places blocks is not known, and no answer is made up.\n"
     "The log is best one of a run without a limit. A program that asks how much is free, and takes that, has another\n"
     "log under another limit: `ration find-min` runs it.\n\n"
     "Examples:\n"
@@ -133,7 +134,7 @@ inline constexpr const char *kReplayFooter =
     "  ration replay run.jsonl --find-min\n"
     "  ration replay run.jsonl --limit 40% --mode direct\n"
     "  ration replay run.jsonl --find-min --json | jq .min_arena_bytes\n\n"
-    "Exit status: 0 fits, or found; 1 does not fit; 2 a bad option, no whole log, or no answer (--mode async); 125 "
+    "Exit status: 0 fits, or found; 1 does not fit; 2 a bad option, no log to read, or no answer (--mode async); 125 "
     "the\n"
     "output could not be written.";
 
@@ -190,7 +191,7 @@ inline constexpr const char *kConvertFooter =
     "  ration convert run.jsonl --to chrome -o run.json        open it in ui.perfetto.dev\n"
     "  ration convert run.jsonl --to pprof --at peak -o run.pb.gz      `pprof -top run.pb.gz` reads it\n"
     "  ration convert run.jsonl --to collapsed | flamegraph.pl >run.svg\n\n"
-    "Exit status: 0; 2 a bad option, or no whole log; 125 the output could not be written.";
+    "Exit status: 0; 2 a bad option, or no log to read; 125 the output could not be written.";
 
 inline constexpr const char *kCdiFooter =
     "Writes a specification of the Container Device Interface (CDI), which Podman, Docker, containerd and CRI-O read\n"
@@ -242,7 +243,8 @@ inline constexpr const char *kDoctorFooter =
     "  ration doctor --json | jq '.findings[] | select(.severity == \"trouble\") | .id'\n"
     "  ration run --log run.jsonl -- ./train && ration doctor run.jsonl\n"
     "  ration doctor --coverage | grep GAP\n\n"
-    "Exit status: 0 no trouble; 1 there is trouble, or the log does not say; 2 a bad option, or no whole log; 125 the\n"
+    "Exit status: 0 no trouble; 1 there is trouble, or the log does not say; 2 a bad option, or no log to read; 125 "
+    "the\n"
     "output could not be written.";
 
 inline constexpr const char *kDiffFooter =
@@ -256,7 +258,7 @@ inline constexpr const char *kDiffFooter =
     "  ration diff before.jsonl after.jsonl --by library\n"
     "  ration diff main.jsonl branch.jsonl --fail-above 5%            for continuous integration\n"
     "  ration diff a.jsonl b.jsonl --json | jq '.devices[0].peak_bytes'\n\n"
-    "Exit status: 0; 1 a peak has grown by more than --fail-above; 2 a bad option, or no whole log; 125 the output "
+    "Exit status: 0; 1 a peak has grown by more than --fail-above; 2 a bad option, or no log to read; 125 the output "
     "could\n"
     "not be written.";
 

@@ -99,6 +99,8 @@ struct Oom {
   bool capturing = false;         // a capture was running, so quarantined blocks could not be cleaned
   GroupState group{};
   bool sharing = false;  // a handle for sharing was refused, not memory: counted separately
+  std::uint64_t needed =
+      0;  // what must be free for it: more than `requested` where a driver's pool grows by whole steps
 };
 
 // The pool obtained a slab from the driver.

@@ -169,8 +169,9 @@ void Journal::count(const Free &event) {
 void Journal::count(const Oom &event) {
   bump(event.sharing ? tally_->refused_shares : tally_->devices[event.device].denied[static_cast<int>(event.reason)]);
   if (!event.sharing && event.reason != Reason::fault) {
+    const std::uint64_t needed = std::max(event.requested, event.needed);
     raise_to(tally_->refused[event.device].largest, event.requested);
-    raise_to(tally_->refused[event.device].lacking, event.requested - std::min(event.requested, event.largest_free));
+    raise_to(tally_->refused[event.device].lacking, needed - std::min(needed, event.largest_free));
   }
 }
 

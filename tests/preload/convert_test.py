@@ -290,8 +290,9 @@ def files(folder):
     there.write_text("before")
     there.chmod(0o600)
     (pathlib.Path(folder) / "link.csv").symlink_to(there)
-    (pathlib.Path(folder) / "cut.jsonl").write_text(log.read_text()[:-5])
-    ration("convert", pathlib.Path(folder) / "cut.jsonl", "--to", "csv", "-o", there, status=2)
+    lines = log.read_text().splitlines(keepends=True)
+    (pathlib.Path(folder) / "torn.jsonl").write_text("".join(lines[:-2] + [lines[-2][:-5] + "\n", lines[-1]]))
+    ration("convert", pathlib.Path(folder) / "torn.jsonl", "--to", "csv", "-o", there, status=2)
     expect("after an error", there.read_text(), "before")
     ration("convert", log, "--to", "csv", "-o", pathlib.Path(folder) / "link.csv")
     expect("through a link", there.read_text(), convert(log, "csv"))
@@ -299,7 +300,7 @@ def files(folder):
     expect("on stdout", convert(log, "csv", "-o", "-"), convert(log, "csv"))
     convert(log, "csv", "-o", "/dev/null")
     expect_that("a device stays one", pathlib.Path("/dev/null").is_char_device())
-    expect("files", sorted(os.listdir(folder)), ["cut.jsonl", "link.csv", "made.jsonl", "there.csv"])
+    expect("files", sorted(os.listdir(folder)), ["link.csv", "made.jsonl", "there.csv", "torn.jsonl"])
     ration("convert", log, "--to", "csv", "-o", pathlib.Path(folder) / "none/there.csv", status=125)
     with open("/dev/full", "w") as full:
         done = subprocess.run([RATION, "convert", log, "--to", "csv"], env=clean_environment(), stdout=full, stderr=subprocess.PIPE,

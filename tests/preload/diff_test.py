@@ -101,6 +101,20 @@ def programs(folder):
            {group["name"]: figures(group["peak_bytes"], group["peak_bytes"]) for group in sides[0]["groups"]})
 
 
+def without_stacks(folder):
+    """Of two logs only one of which has stacks, callers cannot be compared: what they called can."""
+    first, _ = made(folder)
+    records = [json.loads(line) for line in pathlib.Path(first).read_text().splitlines()[1:]]
+    plain = write(pathlib.Path(folder) / "plain.jsonl", *({key: value for key, value in record.items() if key not in ("stack", "seq", "ts")}
+                                                          for record in records if record["t"] in ("alloc", "free")))
+    for names in ((first, plain), (plain, first)):
+        for grouping in ("function", "library"):
+            done = subprocess.run([RATION, "diff", *names, "--by", grouping], env=clean_environment(), capture_output=True, text=True, check=True)
+            expect("stderr", done.stderr, f"ration: diff: {plain} was recorded without --stacks, the other with them: callers are left out\n")
+            expect_that(done.stdout, "every caller held the same" in done.stdout)
+    expect_that("by size", "without --stacks" not in ration("diff", first, plain, "--by", "size"))
+
+
 def refused(arguments, status, words):
     def case(folder):
         first, _ = made(folder)
@@ -116,6 +130,7 @@ main({"json": documented,
       "by library": by_library,
       "fail above": grown,
       "a peak that is not known": unknown_peak,
+      "one log without stacks": without_stacks,
       "programs": programs,
       "one log": refused(["LOG"], 2, "B is required"),
       "a missing log": refused(["LOG", "missing"], 2, "missing: No such file or directory"),

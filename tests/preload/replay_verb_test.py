@@ -89,6 +89,23 @@ def asynchronous(folder):
     ration("replay", log, "--mode", "async", "--limit", "40MiB", status=1)
 
 
+def stream_ordered(mode):
+    """The driver's pools count with what they held: with the limit that is found the program runs."""
+    def case(folder):
+        steps = [*STRICT, "alloc=3m", "alloc=5m", "alloc_async=40m"]
+        log = logged(folder, steps, "--mode", mode, "--limit", "3GiB")
+        held = max(record["pool_reserved"] for record in read_log(log) if record["t"] == "sample")
+        done = ration("replay", log, "--find-min")
+        found = last_number(done)
+        expect_that(done.stderr, f"up to {held // MIB}MiB ({held} bytes)" in done.stderr)
+        expect_that(done.stdout, "needs at most" in done.stdout and f"peak used 48MiB ({48 * MIB} bytes)" in done.stdout)
+        expect_that(f"{found} is enough for the pools", found >= held)
+        told = json.loads(ration("replay", log, "--find-min", "--json").stdout)
+        expect("JSON", (told["exact"], told["min_arena_is_bound"], told["min_arena_bytes"], told["peak_bytes"]), (False, True, found, 48 * MIB))
+        ration("run", "--sim", "4GiB", "--mode", mode, "--limit", found, "--", *steps)
+    return case
+
+
 def as_pool_replay(folder):
     """The same keys and, of a log with one pool, about the same figures."""
     log = logged(folder, COMMANDS["like training"])
@@ -129,6 +146,7 @@ main({f"{name} needs what find-min finds": agrees(command) for name, command in 
         "the log's own limit": limit_of_the_log,
         "mode direct": direct,
         "mode async": asynchronous,
+        **{f"stream-ordered memory, {mode}": stream_ordered(mode) for mode in ("pool", "direct", "async")},
         "as pool_replay": as_pool_replay,
         "a log with refusals": not_exact,
         "nothing requested": nothing_requested,

@@ -3,10 +3,12 @@
 import collections
 import json
 import pathlib
+import re
 import subprocess
 import xml.etree.ElementTree as xml
 
-from harness import BUILD, HANG, MIB, clean_environment, expect, expect_that, main, of_type, run
+from log_of_every_kind import write
+from harness import BUILD, GIB, HANG, MIB, clean_environment, expect, expect_that, main, of_type, run
 
 RATION = BUILD / "bin/ration"
 LIMIT = 256 * MIB
@@ -140,9 +142,62 @@ def host_memory(folder):
     expect_that("a table", "HOST MEMORY NOT FREED" in ration("report", log))
 
 
+def advised(mode, limit, *sizes, **settings):
+    """Under the limit that a report advises after a refusal, the same program is not refused."""
+    def case(folder):
+        def ended(limit):
+            done = run("steps", "init", "context=0", *sizes, folder=folder, SIMCUDA_DEVICES="16GiB", RATION_MODE=mode, RATION_LIMIT=limit,
+                       **settings)
+            return done.out.splitlines()[-1].endswith(": 0")
+        expect_that("it is refused at first", not ended(limit))
+        refusal = json.loads(ration("report", pathlib.Path(folder) / "run.jsonl", "--json"))["logs"][0]["devices"][0]["refusals"][-1]
+        advice = re.search(r"a limit of [^(]*\(([0-9]+) bytes\) (?:would have served|may serve) it", refusal["remedy"])
+        expect_that(f"a limit in {refusal['remedy']}", advice)
+        expect_that(f"{advice[1]} is more", int(advice[1]) > refusal["limit"])
+        expect_that(f"under {advice[1]} it is served", ended(advice[1]))
+        print(refusal["remedy"])
+    return case
+
+
+def cut_off(folder):
+    """A log that was cut off anywhere is read to there, which one line says; what never was one is none."""
+    run("endings", "return", folder=folder, RATION_LIMIT=LIMIT, SIMCUDA_DEVICES="1GiB")
+    whole = (pathlib.Path(folder) / "run.jsonl").read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for count in range(2, len(lines)):
+        text = b"".join(lines[:count])
+        (pathlib.Path(folder) / "cut.jsonl").write_bytes(text + lines[count][:len(lines[count]) // 2])
+        said = f"cut.jsonl: the log was cut off in line {count + 1}: what stands before that was read"
+        report = json.loads(ration("report", "cut.jsonl", "--json", cwd=folder, said=[f"report: {said}"]))
+        peak, at, _ = added_up(map(json.loads, lines[1:count]))
+        expect("peak", (report["peak_bytes"], report["peak_seq"]), (peak, at))
+    expect_that("in words", "the log was cut off" in ration("report", "cut.jsonl", cwd=folder, said=[f"report: {said}"]))
+    for condition in ("--no-leaks", "--max-peak=1GiB", "--max-fragmentation=100%"):
+        expect_that("no proof", "the log was cut off" in ration("check", "cut.jsonl", condition, cwd=folder, status=1, said=[f"check: {said}"]))
+    ration("diff", "cut.jsonl", "run.jsonl", cwd=folder, said=[f"diff: {said}"])
+    ration("diff", "cut.jsonl", "run.jsonl", "--fail-above", "1GiB", cwd=folder, status=1, said=[f"diff: {said}"])
+    ration("convert", "cut.jsonl", "--to", "csv", cwd=folder, said=[f"convert: {said}"])
+    ration("report", "cut.jsonl", "-o", "page.html", cwd=folder, said=[f"report: {said}", "wrote page.html: open it in a browser"])
+    done = subprocess.run([RATION, "replay", "cut.jsonl", "--json"], cwd=folder, env=clean_environment(), capture_output=True, text=True,
+                          check=False)
+    expect_that(done.stderr, f"ration: replay: {said}" in done.stderr.splitlines())
+    expect("exact", json.loads(done.stdout)["exact"], False)
+    (pathlib.Path(folder) / "cut.jsonl").write_bytes(lines[0])
+    expect("of what is there", ration("report", "cut.jsonl", cwd=folder).splitlines()[-1],
+           "no device memory was requested, as far as the log goes")
+
+
+def of_graphs(folder):
+    """What only the driver's pools held is told, too."""
+    log = write(pathlib.Path(folder) / "run.jsonl",
+                {"t": "sample", "tid": 7, "dev": 0, "api": "cuGraphLaunch", "pool_reserved": 64 * MIB})
+    expect_that("the reserved peak", f"peak reserved 64MiB ({64 * MIB} bytes)" in ration("report", log))
+
+
 def refused(arguments, status, words):
     def case(folder):
         (pathlib.Path(folder) / "text").write_text("no log\n")
+        (pathlib.Path(folder) / "ok").write_text("ok")
         done = subprocess.run([RATION, *arguments], cwd=folder, env=clean_environment(), capture_output=True, text=True, check=False)
         expect("status, stdout", (done.returncode, done.stdout), (status, ""))
         expect_that(f"{words!r} is not in {done.stderr!r}", words in done.stderr and len(done.stderr.splitlines()) == 1)
@@ -159,7 +214,16 @@ main({"endings": reported("endings", "return"),
       "a log named twice": named_twice,
       "a part of a log": part_named_too,
       "host memory": host_memory,
+      "a log that was cut off": cut_off,
+      "memory of graphs alone": of_graphs,
+      **{f"advice for a stream-ordered request, {mode}": advised(mode, 48 * MIB, "alloc=3m", "alloc=5m", "alloc_async=40m", **settings)
+         for mode, settings in (("pool", {"RATION_BACKING": "vmm"}), ("direct", {}))},
+      "advice of whole granules": advised("pool", 3 * GIB, "alloc=5m", "alloc=6g", RATION_BACKING="vmm"),
+      "advice for what is preallocated": advised("pool", GIB, *["alloc=1m"] * 3, "alloc=700m", "alloc=5g", RATION_BACKING="vmm"),
+      "advice in mode async": advised("async", GIB, *["alloc=1m"] * 3, "alloc=700m", "alloc=5g"),
+      "advice in mode direct": advised("direct", GIB, "alloc=700m", "alloc=5g"),
       "report of no log": refused(["report", "text"], 2, "not a log of Ration"),
+      "report of a word": refused(["report", "ok"], 2, "not a log of Ration"),
       "report of nothing": refused(["report", "missing"], 2, "No such file or directory"),
       "report without a log": refused(["report"], 2, "LOG is required"),
       "report by a wrong word": refused(["report", "text", "--by", "colour"], 2, "--by colour: it must be one of function, library, kind"),

@@ -152,7 +152,7 @@ def doctor_of_no_log(folder):
     asked(folder, "handle:cuMemUnheardOf007")
     log, other = pathlib.Path(folder) / "run.jsonl", pathlib.Path(folder) / "other"
     lines = log.read_text().splitlines(keepends=True)
-    cases = {"": (2, "it is empty"), "text\n": (2, "not a log of Ration"), "".join(lines)[:-9]: (2, "line"),
+    cases = {"": (2, "it is empty"), "text\n": (2, "not a log of Ration"), "".join(lines)[:-9]: (1, "the log was cut off in line"),
              lines[0] + lines[1][:20] + "\n" + "".join(lines[2:]): (2, "line 2: no record"),
              lines[0] + "".join(lines[2:]): (2, "line 2: records are missing"), "".join(lines[:-1]): (1, "it has no end record"),
              lines[0]: (1, "it has no end record")}

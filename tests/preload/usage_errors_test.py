@@ -55,6 +55,7 @@ LINES = {
     "run --lim 3GiB ls": "run: --lim is not an option; the nearest is --limit",
     "run --wait=abc ls": "run: --wait=abc: it must be 0 or a whole number with a unit, ms s m h; write for example 30s",
     "run --limit 0:4GiB ls": "run: --limit 0:4GiB: a device and its size are joined by =; likely meant: 0=4GiB",
+    "run --log-size 200000 ls": "run: --log-size 200000: that is 200000 bytes, below the smallest size, 1MiB",
     "run --log-size 5 ls": "run: --log-size 5: that is 5 bytes, below the smallest size, 1MiB; likely meant: 5MiB or 5GiB",
     "run --limit 4x ls": "run: --limit 4x: \"x\" is not a unit; the units are B, k m g t, Ki Mi Gi Ti, KiB MiB GiB TiB, KB MB GB TB and %",
     "run --sim 8GiB --reserve 20GiB ls": "run: --reserve 20GiB: it leaves nothing of device 0, which has 8.00GiB",

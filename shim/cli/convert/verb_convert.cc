@@ -100,7 +100,7 @@ int run_verb(const ConvertRequest &request) {
     missing += record.missing();
     converter->add(record);
   };
-  if (!read_records("convert", request.log, convert)) {
+  if (read_records("convert", request.log, convert) == ReadTo::nowhere) {
     return kUnreadable;
   }
   converter->finish();

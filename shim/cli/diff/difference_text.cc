@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cli/diff/log_difference.h"
+#include "cli/logs/report.h"
 #include "cli/text_table.h"
 #include "config/values/size.h"
 
@@ -105,7 +106,7 @@ std::vector<std::string> difference_text(const LogDifference &difference, std::s
     }
   }
   if (lines.size() == 2) {
-    lines.emplace_back("no device memory was requested");
+    lines.push_back(nothing_requested(difference.before_ended && difference.after_ended));
   }
   return fitting(lines, width);
 }

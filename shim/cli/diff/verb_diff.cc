@@ -1,8 +1,11 @@
 // `ration diff`: what changed between two logs of a program. Layer: cli.
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -10,6 +13,7 @@
 #include "cli/diff/log_difference.h"
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/logs/log_names.h"
 #include "cli/logs/read_history.h"
 #include "cli/text_table.h"
 #include "cli/verb_options.h"
@@ -21,6 +25,38 @@ namespace ration::cli {
 namespace {
 
 constexpr std::size_t kCallers = 20;  // of each device
+
+struct BothLogs {
+  explicit BothLogs(History::By by) : before(by), after(by) {}
+  History before, after;
+
+  // The one without stacks, where the other has them; nullptr: neither, or nothing was allocated in it.
+  const History *lacks_stacks() const {
+    return before.has_stacks() == after.has_stacks() ? nullptr
+           : before.has_stacks()                     ? with_blocks(after)
+                                                     : with_blocks(before);
+  }
+
+ private:
+  static const History *with_blocks(const History &history) { return history.allocs() != 0 ? &history : nullptr; }
+};
+
+bool asks_for_callers(History::By by) {
+  return by == History::By::function_in_file || by == History::By::library;
+}
+
+bool is_file(const std::string &log) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(present_log(log), ignored);
+}
+
+// Nothing: one cannot be read, which was said.
+std::unique_ptr<BothLogs> read_both(const DiffRequest &request, History::By by) {
+  auto logs = std::make_unique<BothLogs>(by);
+  const bool is_read =
+      read_history("diff", request.before, logs->before) && read_history("diff", request.after, logs->after);
+  return is_read ? std::move(logs) : nullptr;
+}
 
 }  // namespace
 
@@ -39,11 +75,18 @@ int run_verb(const DiffRequest &request) {
   }
   const auto by = std::get<History::By>(grouping) == History::By::function ? History::By::function_in_file
                                                                            : std::get<History::By>(grouping);
-  History before(by);
-  History after(by);
-  if (!read_history("diff", request.before, before) || !read_history("diff", request.after, after)) {
+  std::unique_ptr<BothLogs> logs = read_both(request, by);
+  if (logs && asks_for_callers(by) && logs->lacks_stacks() != nullptr) {
+    const bool is_readable_again = is_file(request.before) && is_file(request.after);
+    log_line("diff: " + config::printable(logs->lacks_stacks() == &logs->before ? request.before : request.after) +
+             " was recorded without --stacks, the other with them: " +
+             (is_readable_again ? "callers are left out" : "callers differ, as a pipe is not read twice"));
+    logs = is_readable_again ? read_both(request, History::By::call) : std::move(logs);
+  }
+  if (!logs) {
     return kUnreadable;
   }
+  const auto &[before, after] = *logs;
   LogDifference difference = difference_of(before, after);
   difference.before = request.before;
   difference.after = request.after;

@@ -21,7 +21,9 @@ std::string on_device(std::size_t ordinal) {
 
 Reasons above_peak(const config::Size &most, const History &history) {
   Reasons reasons;
-  if (!history.knows_peak()) {
+  if (!history.knows_peak() && history.was_cut_off()) {
+    reasons.emplace_back("the log was cut off: the peak is not known");
+  } else if (!history.knows_peak()) {
     reasons.push_back("the log lacks " + counted(history.dropped(), "record", "records") +
                       " and has no end: the peak is not known");
   }
@@ -42,7 +44,9 @@ Reasons leaks(const History &history) {
   Reasons reasons;
   if (!history.has_ended()) {
     reasons.emplace_back(
-        "the log has no end record: the program was killed, or still runs, and has freed nothing since");
+        history.was_cut_off()
+            ? "the log was cut off: what was freed after that is not known"
+            : "the log has no end record: the program was killed, or still runs, and has freed nothing since");
   }
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
     const History::Device &device = history.devices()[i];
@@ -92,6 +96,9 @@ Reasons failures(const History &history) {
 
 Reasons fragmented(double most_percent, const History &history) {
   Reasons reasons;
+  if (history.was_cut_off()) {
+    reasons.emplace_back("the log was cut off: what it lacks may have refusals, with which free memory is told");
+  }
   if (history.dropped() != 0) {
     reasons.push_back("the log lacks " + counted(history.dropped(), "record", "records") +
                       ": they may have refusals, with which free memory is told");

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <iterator>
 
+#include "cli/logs/limit_need.h"
 #include "config/values/option_parsers.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
@@ -29,6 +30,14 @@ constexpr std::uint64_t kMillion = 1'000'000;
 // Handles of physical memory and of arrays are numbers of their own.
 std::string key_of(const Record &record) {
   return std::string(record.text("addr")) += record.text("kind");
+}
+
+std::uint64_t address_of(const Record &record) {
+  std::string_view text = record.text("addr");
+  text.remove_prefix(text.starts_with("0x") ? 2 : 0);
+  std::uint64_t address = 0;
+  std::from_chars(text.data(), text.data() + text.size(), address, 16);
+  return address;
 }
 
 // The handle as debuggers show it; 1 and 2 are the driver's own (cuda.h, CU_STREAM_LEGACY).
@@ -103,6 +112,8 @@ std::string History::group_of(const Record &record) {
       return "thread " + std::to_string(record.number("tid"));
     case By::size:
       return size_class(record.number("req"));
+    case By::call:
+      break;
   }
   return std::string(record.text("api"));
 }
@@ -134,12 +145,14 @@ void History::alloc(const Record &record) {
   const bool is_host = !record.is_charged() && record.text("kind") == "host";
   const auto place = (is_host ? where.host.live : where.live).try_emplace(group).first;
   const std::uint64_t stack = record.number("stack");
+  has_stacks_ |= stack != 0;
   Block block{record.device(),
               record.number("size"),
               record.number("req"),
               record.is_charged(),
               is_host,
               record.text("src") == "driver",
+              where.backing == "vmm" && record.number("slab") != 0,
               &place->first,
               stack != 0 ? &(is_host ? where.host.live_stacks : where.live_stacks)[stack]
                          : &(is_host ? where.host.live_others : where.live_others)[group]};
@@ -166,6 +179,10 @@ void History::alloc(const Record &record) {
   }
   if (block.own) {
     reserve(where, block.bytes, record);
+    where.driver_blocks += block.bytes;
+  }
+  if (block.in_granules) {
+    where.granules.add(address_of(record), block.bytes);
   }
 }
 
@@ -197,6 +214,10 @@ void History::free(const Record &record) {
   where.live_bytes -= block.bytes;
   if (block.own) {
     release(where, block.bytes);
+    where.driver_blocks -= block.bytes;
+  }
+  if (block.in_granules) {
+    where.granules.remove(address_of(record), block.bytes);
   }
 }
 
@@ -221,6 +242,7 @@ void History::oom(const Record &record) {
   const std::uint64_t asked = record.number("req");
   const std::string_view api = record.text("api");
   const std::string_view reason = record.text("reason");
+  const bool is_first = where.refusals.empty();
   auto entry = std::find_if(where.refusals.begin(), where.refusals.end(),
                             [&](const Refusal &each) { return each.api == api && each.reason == reason; });
   if (entry == where.refusals.end()) {
@@ -228,6 +250,9 @@ void History::oom(const Record &record) {
     entry->api = api;
     entry->reason = reason;
     entry->first_seq = record.number("seq");
+    entry->mode = where.mode;
+    entry->backing = where.backing;
+    entry->total = where.total;
   }
   if (++entry->count == 1 || asked > entry->largest) {
     entry->largest = asked;
@@ -236,7 +261,18 @@ void History::oom(const Record &record) {
     entry->limit = record.number("limit");
     entry->largest_free = record.number("largest_free");
     entry->device_free = record.number("device_free");
+    entry->need = need_of(record, where, dropped_ == 0);
+    if (!is_first) {
+      entry->need.sure = Need::Sure::least;  // what was refused before would be held, too
+    }
     entry->by = refused_by(record);
+  }
+  const std::uint64_t limit_now = record.number("limit");
+  const std::uint64_t limit_before = where.later_limit != 0 ? where.later_limit
+                                     : where.limit != 0     ? where.limit
+                                                            : where.total;
+  if (where.total != 0 && limit_now != 0 && limit_now != limit_before) {
+    where.later_limit = limit_now;
   }
   const std::uint64_t free_bytes = record.number("limit") - std::min(record.number("limit"), record.number("used"));
   if (reason == "pool_holds" && free_bytes >= asked && free_bytes > 0) {
@@ -269,6 +305,9 @@ void History::add(const Record &record) {
         described.total = of_device.number("total");
         described.limit = of_device.number("limit");
         described.limit_asked = of_device.flag("limit_asked");
+        described.mode = of_device.text("mode");
+        described.mode = described.mode.empty() ? std::string(record.text("mode")) : described.mode;
+        described.backing = of_device.text("backing");
         described.group_limit = of_device.number("group_limit");
       }
       break;
@@ -279,16 +318,19 @@ void History::add(const Record &record) {
       free(record);
       break;
     case Type::slab_alloc:
+      if (record.text("backend") == "cuMemCreate") {
+        device(record.device()).granules.note_granule(record.number("size"));
+      }
       reserve(device(record.device()), record.number("size"), record);
       break;
     case Type::slab_free:
       release(device(record.device()), record.number("size"));
       break;
     case Type::sample: {
-      std::uint64_t &before = pool_reserved_[record.device()];
-      release(device(record.device()), before);
-      before = record.number("pool_reserved");
-      reserve(device(record.device()), before, record);
+      Device &where = device(record.device());
+      release(where, where.driver_pools);
+      where.driver_pools = record.number("pool_reserved");
+      reserve(where, where.driver_pools, record);
       break;
     }
     case Type::wait: {

@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "cli/logs/granule_use.h"
 #include "cli/logs/record.h"
 #include "cli/stacks/stack_table.h"
 
@@ -24,7 +25,8 @@ std::string size_class(std::uint64_t bytes);
 class History {
  public:
   // What blocks are grouped by. function_in_file: as function, without lines, for comparisons of two programs.
-  enum class By { function, function_in_file, library, kind, stream, thread, size };
+  // call: the driver function that was called, with stacks too.
+  enum class By { function, function_in_file, library, kind, stream, thread, size, call };
 
   struct Group {
     std::uint64_t bytes = 0;
@@ -51,11 +53,20 @@ class History {
     };
     std::vector<Holder> holders;
   };
+  // The limit that a request needs: it is enough, or may be, or is the least that can be.
+  struct Need {
+    enum class Sure { least, maybe, enough };
+    std::uint64_t bytes = 0;
+    Sure sure = Sure::least;
+  };
   struct Refusal {
     std::string api, reason;
+    std::string mode, backing;  // of the device
+    std::uint64_t total = 0;    // of the device
     std::uint64_t count = 0;
     std::uint64_t largest = 0;  // request; and of that one:
     std::uint64_t used = 0, limit = 0, largest_free = 0, device_free = 0;
+    Need need;
     std::uint64_t first_seq = 0;
     std::uint64_t stack = 0;  // of the largest; 0: unknown
     RefusedBy by;
@@ -64,8 +75,13 @@ class History {
     std::string name;
     std::uint64_t total = 0, limit = 0;
     bool limit_asked = false;
+    std::uint64_t later_limit = 0;     // as the latest refusal found it, where `ration set` had changed it; 0: unknown
     std::uint64_t group_limit = 0;     // of all members together; 0: none
     std::uint64_t live_bytes = 0;      // of charged blocks
+    std::string mode, backing;         // of its pools: vmm or slab; empty: none, or the log does not say
+    GranuleUse granules;               // of a pool with granules
+    std::uint64_t driver_blocks = 0;   // charged, and of no pool
+    std::uint64_t driver_pools = 0;    // what these reserve
     std::uint64_t reserved_bytes = 0;  // slabs, blocks of the driver's, and what its pools keep
     Moment peak, reserved_peak;
     std::uint64_t allocs = 0, frees = 0;
@@ -91,6 +107,8 @@ class History {
   explicit History(By by) : by_(by) {}
 
   void add(const Record &record);
+  // The log ends in the middle of a record.
+  void note_cut_off() { cut_off_ = true; }
   // After the last one.
   void finish();
 
@@ -108,8 +126,11 @@ class History {
   const std::string &program() const { return program_; }
   std::uint64_t pid() const { return pid_; }
   bool has_ended() const { return ended_; }
+  // Whether a block has one.
+  bool has_stacks() const { return has_stacks_; }
+  bool was_cut_off() const { return cut_off_; }
   // The `end` has the peaks; without it they are those of the records, all of which must be there.
-  bool knows_peak() const { return ended_ || dropped_ == 0; }
+  bool knows_peak() const { return ended_ || (dropped_ == 0 && !cut_off_); }
   std::uint64_t last_ts_ns() const { return last_ts_ns_; }
   std::uint64_t failed_allocs() const { return failed_allocs_; }
   std::uint64_t failed_frees() const { return failed_frees_; }
@@ -125,7 +146,8 @@ class History {
     std::uint64_t requested;
     bool charged;
     bool host;
-    bool own;  // the driver's: moves the reserved bytes
+    bool own;          // the driver's: moves the reserved bytes
+    bool in_granules;  // of a pool
     const std::string *group;
     Group *place;  // in live_stacks or live_others
   };
@@ -144,7 +166,6 @@ class History {
   std::vector<Device> devices_;
   std::vector<bool> is_at_peak_;  // by device: the groups at its peak are those that live
   std::unordered_map<std::string, Block> blocks_;
-  std::unordered_map<std::size_t, std::uint64_t> pool_reserved_;
   std::string program_;
   std::uint64_t pid_ = 0, last_ts_ns_ = 0, failed_allocs_ = 0, failed_frees_ = 0, dropped_ = 0;
   struct Totals {  // of one device, as the end has them
@@ -153,7 +174,7 @@ class History {
   void take_totals(const Record &record);
   void fill_in(Device &device, const Totals &totals);
 
-  bool ended_ = false;
+  bool ended_ = false, cut_off_ = false, has_stacks_ = false;
   std::uint64_t left_out_ = 0;  // of dropped_: in parts that are gone
   std::vector<Totals> totals_;
 };

@@ -8,6 +8,7 @@
 #include "cli/logs/log_names.h"
 #include "config/values/quotes.h"
 #include "events/json_lines.h"
+#include "events/log_file.h"
 
 namespace ration::cli {
 namespace {
@@ -105,13 +106,20 @@ bool LogReader::next_line(Record &record) {
   }
   ++lines_;
   bytes_ += line_.size() + 1;
-  if (log_->eof()) {
-    return fail("the log was cut off here");
-  }
   record.fields = json::parse(line_, nullptr, false);
   const bool is_record = record.fields.is_object();
   record.type = is_record ? type_of(record.text("t")) : Type::other;
+  cut_off_line_ = is_cut_off(record) ? lines_ : 0;
   return true;
+}
+
+// Whether the log ends in this line too early: it is no whole record, or no newline ends it. After an `end` nothing
+// is missing. In a part before the last one the next part's first record tells it.
+bool LogReader::is_cut_off(const Record &record) {
+  if (last_ != nullptr || record.type == Type::end) {
+    return false;
+  }
+  return log_->eof() || (record.fields.is_discarded() && log_->peek() == std::istream::traits_type::eof());
 }
 
 // Opens the part before the one whose first line this is. False: it is not there, or is of another run.
@@ -149,6 +157,11 @@ bool LogReader::read_first(Record &record) {
     }
     return false;
   }
+  const bool is_beginning = !line_.empty() && events::kLogBegins.substr(0, line_.size()) ==
+                                                  std::string_view(line_).substr(0, events::kLogBegins.size());
+  if (record.fields.is_discarded() && is_beginning) {
+    return fail("the log was cut off here");
+  }
   problem_ = problem_of_first(record);
   if (!problem_.empty()) {
     return false;
@@ -177,6 +190,9 @@ bool LogReader::next(Record &record) {
     if (!next_line(record)) {
       return false;
     }
+  }
+  if (record.fields.is_discarded() && cut_off_line_ != 0) {
+    return false;
   }
   if (!record.fields.is_object() || !record.fields.contains("t")) {
     return fail("no record: the log was cut off or changed");

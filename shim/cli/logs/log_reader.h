@@ -31,9 +31,12 @@ class LogReader {
   const std::vector<std::string> &files() const { return files_; }
   // One sentence; empty: none.
   const std::string &problem() const { return problem_; }
+  // The line in which the file was cut off; next() gives what stands before that. 0: none was seen.
+  std::uint64_t cut_off_line() const { return cut_off_line_; }
 
  private:
   bool fail(const std::string &why);
+  bool is_cut_off(const Record &record);
   bool next_line(Record &record);
   bool read_first(Record &record);
   bool read_previous(Record &last);
@@ -48,6 +51,7 @@ class LogReader {
   std::uint64_t lines_ = 0;         // of this part
   std::uint64_t next_seq_ = 1;
   std::uint64_t bytes_ = 0;
+  std::uint64_t cut_off_line_ = 0;
   std::string problem_;
 };
 

@@ -5,13 +5,19 @@
 #include <string>
 
 #include "cli/logs/history.h"
+#include "cli/logs/log_reader.h"
 
 namespace ration::cli {
 
-// Calls `take` with each record. False: it is no whole log, which a line in the name of `verb` says.
-bool read_records(const std::string &verb, const std::string &log, const std::function<void(const Record &)> &take);
+// How far a log could be read. A line in the name of `verb` has said what is not `end`.
+enum class ReadTo { end, cut, nowhere };
+ReadTo say_how_far(const std::string &verb, const std::string &log, const LogReader &reader);
 
-// The same into a history.
+// Calls `take` with each record, of a log that was cut off those before the cut. `nowhere`: it is no log, or lacks
+// records in the middle.
+ReadTo read_records(const std::string &verb, const std::string &log, const std::function<void(const Record &)> &take);
+
+// The same into a history. False: `nowhere`.
 bool read_history(const std::string &verb, const std::string &log, History &history);
 
 }  // namespace ration::cli

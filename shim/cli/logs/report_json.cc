@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/logs/limit_need.h"
 #include "cli/logs/report.h"
 
 namespace ration::cli {
@@ -88,6 +89,7 @@ OrderedJson devices_of(const History &history) {
                        {"total", device.total},
                        {"limit", device.limit},
                        {"limit_asked", device.limit_asked},
+                       {"later_limit", device.later_limit != 0 ? OrderedJson(device.later_limit) : OrderedJson()},
                        {"peak_bytes", device.peak.bytes},
                        {"peak_seq", device.peak.seq},
                        {"peak_ts", device.peak.ts_ns},

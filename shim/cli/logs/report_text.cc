@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "cli/logs/limit_need.h"
 #include "cli/logs/report.h"
 #include "cli/text_table.h"
 #include "config/values/quotes.h"
@@ -114,15 +115,27 @@ void add_device(Lines &lines, const History &history, std::size_t ordinal, std::
   head += ": peak used " + config::show_exact_bytes(device.peak.bytes);
   head += device.limit_asked ? " of the limit of " + config::show_exact_bytes(device.limit)
                              : " of " + config::show_exact_bytes(device.total) + ", no limit";
+  if (device.later_limit != 0) {
+    head += " at the start, later " + config::show_exact_bytes(device.later_limit);
+  } else if (device.limit_asked && device.peak.bytes > device.limit) {
+    head += " at the start, and more later";
+  }
   if (device.group_limit != 0) {
     head += device.limit_asked ? "" : " of its own";
     head += ", in a group of " + config::show_exact_bytes(device.group_limit);
   }
   lines.push_back(head);
+  std::string when;
   if (device.peak.seq != 0) {
-    lines.push_back("  at " + seconds(device.peak.ts_ns) + ", record " + std::to_string(device.peak.seq) +
-                    "; peak reserved " + config::show_exact_bytes(device.reserved_peak.bytes) + " at " +
-                    seconds(device.reserved_peak.ts_ns));
+    when += "at " + seconds(device.peak.ts_ns) + ", record " + std::to_string(device.peak.seq);
+  }
+  if (device.reserved_peak.bytes != 0) {
+    when +=
+        (when.empty() ? "peak reserved " : "; peak reserved ") + config::show_exact_bytes(device.reserved_peak.bytes);
+    when += device.reserved_peak.seq != 0 ? " at " + seconds(device.reserved_peak.ts_ns) : "";
+  }
+  if (!when.empty()) {
+    lines.push_back("  " + when);
   }
   std::string counts = "  " + counted(device.allocs, "allocation, ", "allocations, ");
   counts += counted(device.frees, "free", "frees");
@@ -140,33 +153,17 @@ void add_device(Lines &lines, const History &history, std::size_t ordinal, std::
 
 }  // namespace
 
-std::string remedy(const History::Refusal &refusal) {
-  const std::uint64_t needed = refusal.used + refusal.largest;
-  if (refusal.reason == "limit") {
-    return "a limit of " + config::show_exact_bytes((needed + config::kMiB - 1) / config::kMiB * config::kMiB) +
-           " would have served it; now it is " + config::show_exact_bytes(refusal.limit);
-  }
-  if (refusal.reason == "group") {
-    const bool of_container = refusal.by.group.rfind("container:", 0) == 0;
-    const std::string whose = of_container ? "container" : "group";
-    return "the " + whose + "'s limit left too little: `ration ps` shows who holds it; a larger --" + whose +
-           "-limit would help";
-  }
-  if (refusal.reason == "pool_holds") {
-    return "free memory lay in slabs that hold blocks: RATION_BACKING=vmm, or RATION_PREALLOCATE=false, would help";
-  }
-  if (refusal.reason == "device") {
-    return "the device had " + config::show_exact_bytes(refusal.device_free) +
-           " left: other processes, or the driver itself, hold the rest";
-  }
-  return refusal.reason == "fault" ? "it was refused on purpose (--fail)" : "no remedy is known for this reason";
+std::string nothing_requested(bool is_whole) {
+  return std::string("no device memory was requested") + (is_whole ? "" : ", as far as the log goes");
 }
 
 Lines report_text(const Report &report, std::size_t rows, std::size_t width) {
   const History &history = report.history;
   Lines lines = {readable(report.log) + ": " + readable(history.program()) + " (pid " + std::to_string(history.pid()) +
                  "), " + seconds(history.last_ts_ns()) +
-                 (history.has_ended() ? "" : ", no end record: killed, or still running")};
+                 (history.has_ended()     ? ""
+                  : history.was_cut_off() ? ", the log was cut off"
+                                          : ", no end record: killed, or still running")};
   if (history.dropped() != 0) {
     lines.push_back("the log lacks " + counted(history.dropped(), "record", "records") +
                     (history.has_ended()
@@ -181,7 +178,7 @@ Lines report_text(const Report &report, std::size_t rows, std::size_t width) {
     }
   }
   if (lines.size() == 1) {
-    lines.emplace_back("no device memory was requested");
+    lines.push_back(nothing_requested(history.has_ended()));
   }
   return fitting(lines, width);
 }

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "cli/logs/limit_need.h"
 #include "cli/logs/report.h"
 #include "cli/page/flame.h"
 #include "cli/page/page.h"

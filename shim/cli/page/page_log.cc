@@ -9,6 +9,7 @@
 #include "cli/log.h"
 #include "cli/logs/log_reader.h"
 #include "cli/logs/progress.h"
+#include "cli/logs/read_history.h"
 
 namespace ration::cli {
 namespace {
@@ -222,13 +223,21 @@ int read_page_log(const std::string &path, std::size_t samples, Names &names, Pa
   EventFile events;
   Outline outline(names, log, events);
   LogReader reader(path);
-  Progress progress(path);
-  for (Record record; events.is_whole() && reader.next(record);) {
-    outline.add(record);
-    progress.read(reader.bytes());
+  {
+    Progress progress(path);
+    for (Record record; events.is_whole() && reader.next(record);) {
+      outline.add(record);
+      progress.read(reader.bytes());
+    }
   }
-  if (!reader.problem().empty()) {
-    return complain(path, reader.problem(), kUnreadable);
+  switch (say_how_far("report", path, reader)) {
+    case ReadTo::nowhere:
+      return kUnreadable;
+    case ReadTo::cut:
+      log.history.note_cut_off();
+      break;
+    case ReadTo::end:
+      break;
   }
   log.history.finish();
   Details details(samples, outline.last_seq(), log);

@@ -41,7 +41,11 @@ void DeviceLog::add_step(Device &device, DeviceStep step, const Record &record) 
 }
 
 void DeviceLog::set_other(Device &device, const Record &record) {
-  const std::uint64_t other = device.other_blocks + (device.is_stream_ordered ? 0 : device.reserved);
+  const std::uint64_t in_pools = counts_ == Counts::reserved || !device.is_stream_ordered
+                                     ? std::max(device.ordered_blocks, device.reserved)
+                                     : device.ordered_blocks;
+  const std::uint64_t other = device.other_blocks + in_pools;
+  device.note_peak();
   if (device.other != other) {
     device.other = other;
     add_step(device, {StepKind::kOther, 0, 0, device.other, 0}, record);
@@ -61,7 +65,7 @@ void DeviceLog::alloc(const Record &record) {
   }
   Device &where = device(record);
   ++where.live_blocks;
-  Block block{record.device(), bytes, record.number("seq"), std::nullopt, where.trace.ids};
+  Block block{record.device(), bytes, record.number("seq"), std::nullopt, kind == "pool", where.trace.ids};
   if (kind == "device") {
     block.pool = pool_of(where, record.number("ctx"));
     Pool &pool = where.pools[*block.pool];
@@ -69,11 +73,12 @@ void DeviceLog::alloc(const Record &record) {
     pool.live_bytes += bytes;
     pool.peak_bytes = std::max(pool.peak_bytes, pool.live_bytes);
     where.requested += bytes;
+    where.note_peak();
     ++where.trace.ids;
     add_step(where, {StepKind::kAllocate, *block.pool, block.id, bytes, 0}, record);
   } else {
-    where.other_blocks += bytes;
-    where.is_stream_ordered |= kind == "pool";
+    (block.is_ordered ? where.ordered_blocks : where.other_blocks) += bytes;
+    where.is_stream_ordered |= block.is_ordered;
     set_other(where, record);
   }
   blocks_[block_key(record)] = block;
@@ -89,7 +94,7 @@ void DeviceLog::free(const Record &record) {
   Device &where = devices_[block.device];
   --where.live_blocks;
   if (!block.pool) {
-    where.other_blocks -= block.bytes;
+    (block.is_ordered ? where.ordered_blocks : where.other_blocks) -= block.bytes;
     set_other(where, record);
     return;
   }
@@ -99,13 +104,19 @@ void DeviceLog::free(const Record &record) {
   add_step(where, {StepKind::kFree, *block.pool, block.id, block.bytes, 0}, record);
 }
 
+void DeviceLog::sample(const Record &record) {
+  Device &where = device(record);
+  where.reserved = record.number("pool_reserved");
+  where.peak_reserved = std::max(where.peak_reserved, where.reserved);
+  set_other(where, record);
+}
+
 void DeviceLog::add(const Record &record) {
   switch (record.type) {
     case Type::meta:
       program_ = record.text("exe");
       pid_ = record.number("pid");
       dropped_ += record.missing();
-      is_async_ = record.text("mode") == "async";
       for (const nlohmann::json &each : record.list("devices")) {
         Record of_device;
         of_device.fields = each;
@@ -122,18 +133,16 @@ void DeviceLog::add(const Record &record) {
       free(record);
       break;
     case Type::sample:
-      if (!is_async_) {  // there the driver's pool holds the blocks that a pool of ours would
-        Device &where = device(record);
-        where.reserved = record.number("pool_reserved");
-        where.peak_reserved = std::max(where.peak_reserved, where.reserved);
-        set_other(where, record);
-      }
+      sample(record);
       break;
     case Type::oom:
       device(record).refusals += record.text("api") != "cuIpcGetMemHandle" ? 1 : 0;
       break;
     case Type::dropped:
       dropped_ += record.missing();
+      break;
+    case Type::end:
+      has_ended_ = true;
       break;
     default:
       break;

@@ -6,8 +6,8 @@
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
-#include "cli/logs/log_reader.h"
-#include "cli/logs/progress.h"
+#include "cli/logs/read_history.h"
+#include "cli/logs/report.h"
 #include "cli/replay/device_log.h"
 #include "cli/text_table.h"
 #include "cli/verb_options.h"
@@ -49,7 +49,10 @@ const char *name_of(Backing backing) {
 class LogReplay {
  public:
   LogReplay(const ReplayRequest &request, ReplayMode mode, std::optional<config::Size> limit)
-      : request_(request), mode_(mode), limit_(limit) {}
+      : request_(request),
+        mode_(mode),
+        limit_(limit),
+        log_(mode == ReplayMode::async ? DeviceLog::Counts::blocks : DeviceLog::Counts::reserved) {}
 
   // False: it is no whole log, which has been logged.
   bool read();
@@ -70,20 +73,14 @@ class LogReplay {
   const ReplayMode mode_;
   const std::optional<config::Size> limit_;
   DeviceLog log_;
+  bool was_cut_off_ = false;
   std::vector<DeviceAnswer> answers_;
 };
 
 bool LogReplay::read() {
-  LogReader reader(request_.log);
-  Progress progress(request_.log);
-  for (Record record; reader.next(record);) {
-    log_.add(record);
-    progress.read(reader.bytes());
-  }
-  if (!reader.problem().empty()) {
-    log_line("replay: " + request_.log + ": " + reader.problem());
-  }
-  return reader.problem().empty();
+  const ReadTo read = read_records("replay", request_.log, [this](const Record &record) { log_.add(record); });
+  was_cut_off_ = read == ReadTo::cut;
+  return read != ReadTo::nowhere;
 }
 
 DeviceAnswer LogReplay::answer_for(std::size_t ordinal) const {
@@ -113,7 +110,8 @@ void LogReplay::answer() {
 }
 
 bool LogReplay::is_exact() const {
-  return log_.dropped() == 0 && std::all_of(answers_.begin(), answers_.end(), [](const DeviceAnswer &each) {
+  return log_.dropped() == 0 && !was_cut_off_ &&
+         std::all_of(answers_.begin(), answers_.end(), [](const DeviceAnswer &each) {
            return each.device->refusals == 0 && !each.device->is_stream_ordered;
          });
 }
@@ -130,9 +128,14 @@ void LogReplay::tell_flaws() const {
                " refused, so the log has only what the program did without; log a run without a limit");
     }
     if (each.device->is_stream_ordered) {
+      const std::string held = config::show_exact_bytes(each.device->peak_reserved);
       log_line(prefix + device +
-               "stream-ordered memory counts as its blocks; the driver's pools need more for them, and " +
-               "held up to " + config::show_exact_bytes(each.device->peak_reserved));
+               (mode_ == ReplayMode::async
+                    ? "stream-ordered memory counts as its blocks; the driver's pools need more for them, and held "
+                      "up to " +
+                          held
+                    : "stream-ordered memory counts as what the driver's pools held for it in this run, up to " + held +
+                          "; they may get by with less, down to its blocks"));
     }
     if (mode_ == ReplayMode::pool && each.backing == Backing::slab && each.device->trace.peak_other_bytes != 0) {
       log_line(prefix + device + "up to " + config::show_exact_bytes(each.device->trace.peak_other_bytes) +
@@ -166,7 +169,9 @@ std::vector<std::string> LogReplay::text() const {
   for (const DeviceAnswer &each : answers_) {
     std::string line = "device " + std::to_string(each.ordinal) + ": ";
     if (request_.find_min) {
-      line += each.minimum ? "needs " + config::show_exact_bytes(*each.minimum) : "fits into no limit";
+      line += each.minimum ? (each.device->is_stream_ordered ? "needs at most " : "needs ") +
+                                 config::show_exact_bytes(*each.minimum)
+                           : "fits into no limit";
     } else if (!each.stop) {
       line += "fits into " + config::show_exact_bytes(each.limit);
     } else {
@@ -175,10 +180,10 @@ std::vector<std::string> LogReplay::text() const {
       line += ", " + each.api() + " of " + config::show_exact_bytes(each.stop->bytes) + " while " +
               config::show_exact_bytes(each.stop->used) + " are in use";
     }
-    lines.push_back(line += "; peak used " + config::show_exact_bytes(each.device->trace.peak_bytes));
+    lines.push_back(line += "; peak used " + config::show_exact_bytes(each.device->peak_used()));
   }
   if (answers_.empty()) {
-    lines.emplace_back("no device memory was requested");
+    lines.emplace_back(nothing_requested(log_.has_ended()));
   }
   if (request_.find_min && fits()) {
     lines.push_back("min_limit=" + std::to_string(minimum()));
@@ -190,7 +195,7 @@ Json summary_of(const DeviceAnswer &each, bool found) {
   const auto &trace = each.device->trace;
   Json result = {{"device", each.ordinal},
                  {"operations", trace.steps.size()},
-                 {"peak_bytes", trace.peak_bytes},
+                 {"peak_bytes", each.device->peak_used()},
                  {"peak_other_bytes", trace.peak_other_bytes},
                  {"peak_live_blocks", each.device->peak_live_blocks},
                  {"pools", trace.pools},
@@ -205,7 +210,8 @@ Json summary_of(const DeviceAnswer &each, bool found) {
   }
   if (each.minimum) {
     result["min_arena_bytes"] = *each.minimum;
-    result["min_arena_ratio"] = static_cast<double>(*each.minimum) / static_cast<double>(trace.peak_bytes);
+    result["min_arena_ratio"] = static_cast<double>(*each.minimum) / static_cast<double>(each.device->peak_used());
+    result["min_arena_is_bound"] = each.device->is_stream_ordered;
   }
   return result;
 }

@@ -94,8 +94,8 @@ CUresult Admission::refuse_unknown(Act act, Undo undo) {
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void Admission::record_oom(const char *api, std::uint64_t requested, int device, events::Reason reason,
-                           const Context *of, bool sharing) {
+void Admission::record_oom(const char *api, std::uint64_t requested, std::uint64_t needed, int device,
+                           events::Reason reason, const Context *of, bool sharing) {
   const ledger::Account &account = ledger_.account(device);
   const Device *known = devices_.find(device);
   const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
@@ -110,6 +110,7 @@ void Admission::record_oom(const char *api, std::uint64_t requested, int device,
                     charged, limit, free_bytes, std::min(account.available(), free_bytes)};
   event.reserved = charged;
   event.sharing = sharing;
+  event.needed = needed;
   pools_.explain(event, of);
   event.used -= std::min(event.used, async_.free_bytes(device));
   event.quarantined += async_.deferred_bytes(device);
@@ -132,7 +133,8 @@ bool Admission::refuses_on_purpose(const Request &request, const Contexts::Curre
       !faults_.refuses(request.requested, request.caller)) {
     return false;
   }
-  record_oom(request.api, request.requested, where.device, events::Reason::fault, where.context.get());
+  record_oom(request.api, request.requested, request.upper_bound, where.device, events::Reason::fault,
+             where.context.get());
   return true;
 }
 
@@ -140,7 +142,7 @@ CUresult Admission::deny(const Request &request, const Contexts::Current &where,
   if (request.invalid != CUDA_SUCCESS) {
     return request.invalid;
   }
-  record_oom(request.api, request.requested, where.device, reason, where.context.get());
+  record_oom(request.api, request.requested, request.upper_bound, where.device, reason, where.context.get());
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -63,9 +63,9 @@ class Admission {
   bool refuses_on_purpose(const Request &request, const Contexts::Current &where);
 
   CUresult deny(const Request &request, const Contexts::Current &where, events::Reason reason);
-  // `sharing`: no memory was refused but a handle for other processes.
-  void record_oom(const char *api, std::uint64_t requested, int device, events::Reason reason, const Context *of,
-                  bool sharing = false);
+  // `needed`: what must be free for the request. `sharing`: no memory was refused but a handle for other processes.
+  void record_oom(const char *api, std::uint64_t requested, std::uint64_t needed, int device, events::Reason reason,
+                  const Context *of, bool sharing = false);
 
  private:
   // After the driver has had no memory: gives back to the device what is free elsewhere, as often as it helps.

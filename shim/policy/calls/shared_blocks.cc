@@ -32,7 +32,7 @@ CUresult SharedBlocks::share(const char *api, CUipcMemHandle *handle, CUdevicept
   const CUresult result = pools_.share(address, owner, handle, refused);
   if (!refused.empty()) {
     const std::optional<pool::Block> block = pools_.block_at(address, owner);
-    admission_.record_oom(api, block ? block->requested : 0, owner->device, events::Reason::pool_holds, owner.get(),
+    admission_.record_oom(api, block ? block->requested : 0, 0, owner->device, events::Reason::pool_holds, owner.get(),
                           true);
     say_once("memory cannot be shared with other processes: " + refused);
   }

@@ -207,6 +207,11 @@ const std::map<std::string, Op> kOps = {
     {"reset", [](auto &d) { return cuDevicePrimaryCtxReset_v2(number(d)); }},
     {"reset_v1", [](auto &d) { return cuDevicePrimaryCtxReset(number(d)); }},
     {"alloc", allocate},
+    {"alloc_async",
+     [](auto &b) {
+       blocks.push_back(0);
+       return cuMemAllocAsync(&blocks.back(), bytes_of(b), stream);
+     }},
     {"managed",
      [](auto &b) {
        CUdeviceptr address = 0;

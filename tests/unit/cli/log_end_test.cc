@@ -66,9 +66,7 @@ TEST_CASE("what is no whole log is unreadable") {
   CHECK(status_of(kMeta +
                   R"({"t":"free"})"
                   "\n" +
-                  kEnd) == kUnreadable);                                // without a number
-  CHECK(status_of(kMeta + kFree + kEnd.substr(0, 50)) == kUnreadable);  // cut in its last line
-  CHECK(status_of(kMeta + kFree + kEnd.substr(0, kEnd.size() - 1)) == kUnreadable);
+                  kEnd) == kUnreadable);  // without a number
   CHECK(status_of(std::string(1000, '\0') + "\n") == kUnreadable);
   CHECK(status_of(kMeta + kFree +
                   R"({"t":"end","unknown_names":-1,"unknown":7,"unknown_versions":0,"newer":[],"seq":2})"
@@ -169,4 +167,10 @@ TEST_CASE("text from a log cannot break a line or the JSON") {
     CHECK(line.find_first_of("\n\x1b") == std::string::npos);
   }
   CHECK(json::parse(unknown_functions_json("x\ny", end)).at("unknown").at(0) == "cu\nMem");
+}
+
+TEST_CASE("a log that was cut off has no answer, and one that only lacks its last newline has") {
+  CHECK(status_of(kMeta + kFree + kEnd.substr(0, 50)) == kNoAnswer);
+  CHECK(status_of(kMeta + kFree.substr(0, 20)) == kNoAnswer);
+  CHECK(status_of(kMeta + kFree + kEnd.substr(0, kEnd.size() - 1)) == 0);
 }

@@ -46,6 +46,22 @@ events::Free unpinned(std::uint64_t address, std::uint64_t bytes) {
 
 }  // namespace
 
+TEST_CASE("what a refusal lacks is of all that must be free for it, as a step of a driver's pool") {
+  const ScratchFolder folder;
+  std::string problem;
+  events::Journal journal(logging_to("", folder.path()), problem);
+  journal.describe(two_devices(), 0);
+  events::Oom event = an_oom(events::Reason::limit);
+  event.largest_free = event.requested;
+  journal.record(event);
+  event.needed = event.requested + 500;
+  journal.record(event);
+  events::Summary summary;
+  REQUIRE(events::read_summary(only_file_in(folder), summary));
+  CHECK(summary.devices[0].largest_refused == event.requested);
+  CHECK(summary.devices[0].most_lacking == 500);
+}
+
 TEST_CASE("the totals of a process outlive SIGKILL") {
   const ScratchFolder folder;
   const int status = in_child([&] {

@@ -74,3 +74,16 @@ TEST_CASE("a JUnit report has a case for each condition") {
   CHECK(report.find(R"(name="--no-leaks"/>)") != std::string::npos);
   CHECK(report.find(R"(<failure message="too &quot;much&quot; &amp; more">)") != std::string::npos);
 }
+
+TEST_CASE("of a log that was cut off neither the peak nor what was freed is known") {
+  History history(By::function);
+  history.note_cut_off();
+  history.finish();
+  Conditions conditions;
+  conditions.max_peak = config::Size::of_bytes(1 << 30);
+  conditions.no_leaks = true;
+  conditions.max_fragmentation_percent = 100;
+  for (const Verdict &verdict : judge(conditions, history)) {
+    CHECK(has_line(verdict.reasons, "the log was cut off: "));
+  }
+}

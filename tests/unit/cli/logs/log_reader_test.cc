@@ -21,7 +21,12 @@ TEST_CASE("what is no whole log is said in a sentence") {
   CHECK(problem_in(std::string(kMetaRecord) + "\n" + R"({"t":"free","seq":2})" + "\n") ==
         "line 2: records are missing before this one");
   CHECK(problem_in(std::string(kMetaRecord) + "\n[]\n") == "line 2: no record: the log was cut off or changed");
-  CHECK(problem_in(std::string(kMetaRecord) + "\n" + R"({"t":"free","seq":1})") == "line 2: the log was cut off here");
+  CHECK(problem_in("ok") == "not a log of Ration: its first line is no meta record");
+  CHECK(problem_in("{") == "line 1: the log was cut off here");
+  CHECK(problem_in(std::string(kMetaRecord).substr(0, 60)) == "line 1: the log was cut off here");
+  const std::string whole = log_of({free_record(1), free_record(2)});
+  CHECK(problem_in(whole.substr(0, whole.find("free") + 5) + "\n" + whole.substr(whole.find('\n') + 1)) ==
+        "line 2: no record: the log was cut off or changed");  // and goes on
 }
 
 TEST_CASE("a first line that lists impossible devices is refused, by every number") {
@@ -37,4 +42,27 @@ TEST_CASE("a first line that lists impossible devices is refused, by every numbe
     INFO(devices);
     CHECK(history_of(with_devices(devices)).allocs() == 1);
   }
+}
+
+TEST_CASE("a log that was cut off in its last line is read to there") {
+  const std::string whole = log_of({free_record(1), free_record(2), free_record(3)});
+  const auto read = [](const std::string &text) {
+    std::istringstream log(text);
+    LogReader reader(log);
+    std::uint64_t records = 0;
+    for (Record record; reader.next(record); ++records) {
+    }
+    CHECK(reader.problem().empty());
+    return std::pair(records, reader.cut_off_line());
+  };
+  CHECK(read(whole) == std::pair<std::uint64_t, std::uint64_t>(4, 0));
+  const std::uint64_t last = whole.rfind('{');
+  for (std::uint64_t bytes = last + 1; bytes < whole.size() - 1; ++bytes) {
+    CHECK(read(whole.substr(0, bytes)) == std::pair<std::uint64_t, std::uint64_t>(3, 4));
+  }
+  CHECK(read(whole.substr(0, last + 20) + "\n") == std::pair<std::uint64_t, std::uint64_t>(3, 4));
+  CHECK(read(whole.substr(0, whole.size() - 1)) == std::pair<std::uint64_t, std::uint64_t>(4, 4));  // no newline
+  CHECK(read(whole.substr(0, last)) == std::pair<std::uint64_t, std::uint64_t>(3, 0));
+  const std::string ended = log_of({kEndRecord});
+  CHECK(read(ended.substr(0, ended.size() - 1)) == std::pair<std::uint64_t, std::uint64_t>(2, 0));
 }

@@ -122,7 +122,7 @@ TEST_CASE("the titles tell which rows are shown, and the arrow keys reach the ot
 
 TEST_CASE("a part for which there is no room shows no rows, and says of how many") {
   for (std::size_t height = 1; height < 12; ++height) {
-    for (const std::size_t width : {30, 80}) {
+    for (const std::size_t width : std::vector<std::size_t>{30, 80}) {
       const Frame frame = frame_of(machine_with(2, 2, 3), {}, height, width);
       CHECK_FALSE(shows(frame, "1-0/"));
     }
