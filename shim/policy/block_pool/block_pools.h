@@ -337,6 +337,7 @@ class BlockPools {
   std::unordered_map<std::uint64_t, std::uint64_t> granule_ids_ GUARDED_BY(granules_mutex_);  // in the log, by handle
   SlabDirectory slabs_;
   std::atomic<std::uint64_t> last_slab_{0};
+  std::atomic<std::uint64_t> publications_{0};  // each thread that publishes sees what the ones before published
   std::atomic<DevicePoolState *> devices_state_[ledger::kMaxDevices] = {};
   std::atomic<int> devices_end_{0};  // behind the last device with a state
   Giver giver_{*this, ledger_};      // the destructor ends it first

@@ -225,14 +225,20 @@ def one_thread(machine):
 
 def no_thread(machine):
     """Where there is no memory for a thread, sharing is refused with a line; then it works."""
-    exporter, importer = machine.peer(), machine.peer()
-    exporter.do(f"take {PAGE} 7")
-    process = exporter.member.pid
-    pages = int(pathlib.Path(f"/proc/{process}/statm").read_text().split()[0])
-    before = resource.prlimit(process, resource.RLIMIT_AS)
+    importer = machine.peer()
     records = 5 * MIB // 4  # the exporter's file
-    resource.prlimit(process, resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGESIZE") + records, before[1]))
-    expect("refused", exporter.code("share own"), OUT_OF_MEMORY)
+    for _ in range(8):  # the C library may have the stack of a thread that has ended, which needs no memory
+        exporter = machine.peer()
+        exporter.do(f"take {PAGE} 7")
+        process = exporter.member.pid
+        pages = int(pathlib.Path(f"/proc/{process}/statm").read_text().split()[0])
+        before = resource.prlimit(process, resource.RLIMIT_AS)
+        resource.prlimit(process, resource.RLIMIT_AS, (pages * os.sysconf("SC_PAGESIZE") + records, before[1]))
+        code = exporter.code("share own")
+        if code == OUT_OF_MEMORY:
+            break
+        exporter.end()
+    expect("refused", code, OUT_OF_MEMORY)
     expect_that(f"a line: {exporter.member.err()}", "no thread can be made" in exporter.member.err())
     expect("sockets", sockets(exporter), [])
     resource.prlimit(process, resource.RLIMIT_AS, before)
