@@ -36,10 +36,8 @@ Settings::Limit Settings::limit_on(const DeviceIdentity &device) const {
     result.bytes = std::min(result.bytes, bytes);
   };
   for (const LimitMap *items : {&limit, &stray_group_limit}) {
-    for (const LimitItem &item : *items) {
-      if (item.fits(device)) {
-        hold(item.size.bytes_of(total));
-      }
+    if (const auto bytes = smallest_limit(*items, device)) {
+      hold(*bytes);
     }
   }
   const auto hold_reserve = [&](const Size &size) {
@@ -61,10 +59,8 @@ std::optional<std::uint64_t> Settings::group_limit_on(const Group &group, const 
   const std::uint64_t total = device.total_bytes;
   std::optional<std::uint64_t> least;
   const auto hold = [&](std::uint64_t bytes) { least = std::min(least.value_or(total), bytes); };
-  for (const LimitItem &item : group.limit) {
-    if (item.fits(device)) {
-      hold(item.size.bytes_of(total));
-    }
+  if (const auto bytes = smallest_limit(group.limit, device)) {
+    hold(*bytes);
   }
   if (group.in_doubt) {
     hold(three_quarters(total));

@@ -99,6 +99,17 @@ std::string contradiction(const LimitMap &items, const LimitItem &item) {
 
 }  // namespace
 
+std::optional<std::uint64_t> smallest_limit(const LimitMap &items, const DeviceIdentity &device) {
+  std::optional<std::uint64_t> smallest;
+  for (const LimitItem &item : items) {
+    if (item.fits(device)) {
+      const std::uint64_t bytes = item.size.bytes_of(device.total_bytes);
+      smallest = std::min(smallest.value_or(bytes), bytes);
+    }
+  }
+  return smallest;
+}
+
 bool LimitItem::fits(const DeviceIdentity &device) const {
   if (ordinal >= 0) {
     return ordinal == device.ordinal;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,10 @@ struct LimitItem {
 };
 
 using LimitMap = std::vector<LimitItem>;
+
+// The least that the items which fit the device leave of it, in bytes; nothing: none fits. It may be more than its
+// total.
+std::optional<std::uint64_t> smallest_limit(const LimitMap &items, const DeviceIdentity &device);
 
 // More than any machine has. What a limit names beyond them is an error.
 inline constexpr std::size_t kMostDevices = 256;

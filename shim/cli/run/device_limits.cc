@@ -1,7 +1,6 @@
 #include "cli/run/device_limits.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 
 #include "cli/driver_probe.h"
@@ -53,24 +52,13 @@ std::string said_of_ordinals(const EnvironmentBlock &environment) {
   return is_set ? " (" + std::string(kVisible) + "=" + config::shown(environment.value(kVisible)) + ")" : "";
 }
 
-// The smallest of the items that fit, where that is more than the device has; nothing: none is.
-std::optional<std::uint64_t> beyond(const config::LimitMap &limit, const config::DeviceIdentity &device) {
-  std::optional<std::uint64_t> smallest;
-  for (const config::LimitItem &item : limit) {
-    if (item.fits(device)) {
-      const std::uint64_t bytes = item.size.bytes_of(device.total_bytes);
-      smallest = std::min(smallest.value_or(bytes), bytes);
-    }
-  }
-  return device.total_bytes != 0 && smallest && *smallest > device.total_bytes ? smallest : std::nullopt;
-}
-
 }  // namespace
 
 std::vector<std::string> limits_beyond(const config::Settings &settings, const config::DeviceIdentity &device) {
   std::vector<std::string> sentences;
   const auto tell = [&](const config::LimitMap &limit, const std::string &whose) {
-    if (const auto bytes = beyond(limit, device)) {
+    const auto bytes = config::smallest_limit(limit, device);
+    if (bytes && device.total_bytes != 0 && *bytes > device.total_bytes) {
       sentences.push_back("the limit of " + config::show_bytes(*bytes) + whose + " is larger than device " +
                           std::to_string(device.ordinal) + ", which has " + config::show_bytes(device.total_bytes));
     }

@@ -137,6 +137,7 @@ Waited wait_for(pid_t child, const std::string &path, const BlockedSignals &sign
     if (signal.si_signo == SIGCHLD) {
       continue;
     }
+    // Asked of the terminal's signals, too: else a later one to us alone would be taken for one that it saw.
     const bool has_group_got = (signal.si_code != SI_QUEUE && witness.saw(signal.si_signo)) || command_got(signal);
     if (!has_group_got) {
       forward(signal, child);

@@ -14,6 +14,8 @@
 #include <sstream>
 #include <string>
 
+#include "base/clock.h"
+
 namespace ration::cli {
 
 namespace {
@@ -44,12 +46,6 @@ void clear_arguments() {
   if (rest >> begin >> end && begin < end) {
     std::memset(reinterpret_cast<void *>(begin), 0, end - begin);  // NOLINT(performance-no-int-to-ptr)
   }
-}
-
-std::int64_t now_ns() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
 // A question is the signal of the highest number, so that it is taken last of those that have arrived.
@@ -121,9 +117,9 @@ void SignalWitness::ask() {
 
 // An earlier one of a group's signals may have been merged with another of ours.
 bool SignalWitness::has_seen(int signal) {
-  constexpr std::int64_t kSameNs = 1'000'000'000;
+  constexpr std::uint64_t kSameNs = 1'000'000'000;
   const auto place = static_cast<std::size_t>(signal);
-  const std::int64_t last = seen_->last_ns[place].load(std::memory_order_relaxed);
+  const std::uint64_t last = seen_->last_ns[place].load(std::memory_order_relaxed);
   const bool is_new = last != known_ns_[place];
   known_ns_[place] = last;
   return is_new && now_ns() - last < kSameNs;

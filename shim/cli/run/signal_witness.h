@@ -25,7 +25,7 @@ class SignalWitness {
   bool saw(int signal);
 
   struct Seen {  // what the witness writes
-    std::array<std::atomic<std::int64_t>, NSIG> last_ns{};
+    std::array<std::atomic<std::uint64_t>, NSIG> last_ns{};
     std::atomic<int> answered{0};
   };
 
@@ -34,7 +34,7 @@ class SignalWitness {
   void ask();
 
   Seen *seen_ = nullptr;
-  std::array<std::int64_t, NSIG> known_ns_{};
+  std::array<std::uint64_t, NSIG> known_ns_{};
   int asked_ = 0;
   pid_t process_ = -1;
 };

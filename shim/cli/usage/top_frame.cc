@@ -90,6 +90,14 @@ void add_titles(FrameDraft &draft, const Table &table, const std::string &rows) 
   }
 }
 
+// The rows of a part that are shown, which the frame then knows.
+ShownRows place_part(FrameDraft &draft, const TopState &state, TopPart part, std::size_t all, std::size_t room) {
+  const ShownRows rows = rows_shown(all, room, state.first_of(part));
+  draft.frame().last_first_rows[static_cast<std::size_t>(part)] = rows.last_first();
+  draft.frame().shown_rows[static_cast<std::size_t>(part)] = rows.count;
+  return rows;
+}
+
 // What the frame is made of: the draft, and what is shown.
 class FrameParts {
  public:
@@ -113,10 +121,7 @@ class FrameParts {
 };
 
 ShownRows FrameParts::place(TopPart part, std::size_t all, std::size_t room) {
-  const ShownRows rows = rows_shown(all, room, state_.first_of(part));
-  draft_.frame().last_first_rows[static_cast<std::size_t>(part)] = rows.last_first();
-  draft_.frame().shown_rows[static_cast<std::size_t>(part)] = rows.count;
-  return rows;
+  return place_part(draft_, state_, part, all, room);
 }
 
 std::string FrameParts::end_of(TopPart part, const ShownRows &rows) const {
@@ -213,9 +218,7 @@ std::string FrameParts::add(std::size_t lines) {
 
 std::string add_help(FrameDraft &draft, const TopState &state, std::size_t height) {
   const Lines help = help_lines(state.is_unicode);
-  const ShownRows rows = rows_shown(help.size(), height, state.first_of(TopPart::kHelp));
-  draft.frame().last_first_rows[static_cast<std::size_t>(TopPart::kHelp)] = rows.last_first();
-  draft.frame().shown_rows[static_cast<std::size_t>(TopPart::kHelp)] = rows.count;
+  const ShownRows rows = place_part(draft, state, TopPart::kHelp, help.size(), height);
   for (std::size_t i = rows.first; i < rows.first + rows.count; ++i) {
     draft.add(help[i]);
   }
