@@ -12,6 +12,7 @@ using ration::driver::real;
 using ration::hooks::Crossing;
 using ration::hooks::kAbsent;
 using ration::hooks::number_of;
+using ration::hooks::Refused;
 using ration::policy::Act;
 using ration::policy::ArrayMemory;
 using ration::policy::ArrayShape;
@@ -61,8 +62,7 @@ ArrayShape shape_of(const CUDA_ARRAY3D_DESCRIPTOR &deep, unsigned levels) {
   return {deep, levels, true};
 }
 
-// Works on a copy of the descriptor: what is charged is what the driver is asked for. Only success writes the program's
-// handle.
+// Works on a copy of the descriptor: what is charged is what the driver is asked for.
 template <class Slot, class Handle, class Descriptor, class... Levels>
 CUresult create(const Slot &slot, const char *api, const void *caller, CUresult (*undo)(CUdeviceptr), Handle *handle,
                 const Descriptor *given, Levels... levels) {
@@ -75,16 +75,14 @@ CUresult create(const Slot &slot, const char *api, const void *caller, CUresult 
   const Descriptor asked = *given;
   const ArrayShape shape = shape_of(asked, levels...);
   const auto make = [&](Handle *made) { return slot(made, &asked, levels...); };
-  if (!can_be(shape.descriptor)) {
-    Handle made = nullptr;
-    const CUresult result = make(&made);  // the driver's own refusal
-    return result == CUDA_SUCCESS ? (undo(number_of(made)), CUDA_ERROR_OUT_OF_MEMORY) : result;
-  }
-  return ration::hooks::obtaining<Crossing::allocating, ArrayMemory>(
+  return ration::hooks::obtaining<Crossing::allocating, ArrayMemory, Refused::leaves>(
       handle, 0, make, [&](ArrayMemory &arrays, Act act) {
+        if (!can_be(shape.descriptor)) {
+          return ration::policy::Admission::refuse_as_driver(act, undo);
+        }
         CUdeviceptr made = 0;
         ration::policy::Request request{api, 0, 0, caller};
-        request.invalid = is_element(shape.descriptor) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        request.invalid = !is_element(shape.descriptor);
         const CUresult result = arrays.create(request, shape, act, undo, &made);
         if (result == CUDA_SUCCESS) {
           *handle = reinterpret_cast<Handle>(made);

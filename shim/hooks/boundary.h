@@ -138,24 +138,41 @@ CUdeviceptr number_of(Value value) {
   }
 }
 
-// For a driver call that writes one address or handle: `call` makes it for a given place, the program's or one of ours,
-// so that a failure leaves the program's untouched. `body` gets the family's object and the call as an Act that obtains
-// `bytes`.
-template <Crossing kCrossing, class Family, class Place, class Call, class Body>
+// What the driver leaves in the program's place when it refuses for want of memory, and so do we. H100, H200, driver
+// 580.159: a refused cuMemAlloc sets the address to 0, for zero bytes and without a context, too; cuMemCreate leaves
+// the handle as it was.
+enum class Refused { zeroes, leaves };
+
+// For a driver call that writes one address or handle: `call` makes it for a given place, the program's or one of ours.
+// A refusal of the driver leaves in the program's place what the driver wrote; one of ours leaves what `kRefused` says.
+// `body` gets the family's object and the call as an Act that obtains `bytes`.
+template <Crossing kCrossing, class Family, Refused kRefused, class Place, class Call, class Body>
 CUresult obtaining(Place *place, std::uint64_t bytes, const Call &call, const Body &body) noexcept {
+  const Place refused = kRefused == Refused::zeroes ? Place{} : *place;
+  Place left = refused;
   const auto act = [&](policy::Obtained &got) {
-    Place obtained{};
+    Place obtained = *place;
     const CUresult result = call(&obtained);
+    left = result == CUDA_SUCCESS ? refused : obtained;
     got = {number_of(obtained), bytes};
     return result;
   };
-  return cross<kCrossing, Family>([&] { return call(place); },
-                                  [&](Family &family) { return body(family, policy::Act(act)); });
+  const auto real_call = [&] {
+    const CUresult result = call(place);
+    left = *place;
+    return result;
+  };
+  const CUresult result =
+      cross<kCrossing, Family>(real_call, [&](Family &family) { return body(family, policy::Act(act)); });
+  if (result != CUDA_SUCCESS) [[unlikely]] {
+    *place = left;
+  }
+  return result;
 }
 
 // The hook of one driver function that takes memory: `slot` with `place` and `rest`. A null place is the driver's to
 // refuse.
-template <class Family, class Slot, class Place, class Body, class... Rest>
+template <class Family, Refused kRefused = Refused::zeroes, class Slot, class Place, class Body, class... Rest>
 CUresult allocating(const Slot &slot, std::uint64_t bytes, const Body &body, Place *place, Rest... rest) noexcept {
   if (!slot.present()) {
     return kAbsent;
@@ -163,7 +180,7 @@ CUresult allocating(const Slot &slot, std::uint64_t bytes, const Body &body, Pla
   if (place == nullptr) {
     return slot(place, rest...);
   }
-  return obtaining<Crossing::allocating, Family>(
+  return obtaining<Crossing::allocating, Family, kRefused>(
       place, bytes, [&](Place *to) { return slot(to, rest...); }, body);
 }
 

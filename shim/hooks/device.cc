@@ -42,7 +42,7 @@ extern "C" CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsign
       real.cuMemAllocManaged, bytesize,
       [=](DeviceMemory &memory, Act act) {
         ration::policy::Request request{"cuMemAllocManaged", bytesize, bytesize, caller};
-        request.invalid = valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        request.invalid = !valid;
         return memory.allocate_managed(request, act, dptr);
       },
       dptr, bytesize, flags);

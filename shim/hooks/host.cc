@@ -7,6 +7,7 @@
 using ration::driver::real;
 using ration::hooks::Crossing;
 using ration::hooks::kAbsent;
+using ration::hooks::Refused;
 using ration::policy::Act;
 using ration::policy::HostMemory;
 using ration::policy::Obtained;
@@ -30,7 +31,7 @@ CUresult allocate(const Slot &slot, const char *api, const void *caller, void **
   if (pp == nullptr) {
     return slot(pp, bytes, rest...);
   }
-  return ration::hooks::obtaining<Crossing::counting, HostMemory>(
+  return ration::hooks::obtaining<Crossing::counting, HostMemory, Refused::leaves>(
       pp, bytes, [&](void **pinned) { return slot(pinned, bytes, rest...); },
       [&](HostMemory &memory, Act act) {
         CUdeviceptr pinned = 0;

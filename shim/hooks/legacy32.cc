@@ -54,15 +54,13 @@ extern "C" CUresult cuMemFree(CUdeviceptr_v1 dptr) {
 extern "C" CUresult cuMemGetInfo(unsigned int *free, unsigned int *total) {
   return forwarding<Queries>(
       real.cuMemGetInfo,
-      [=](Queries &queries, const auto &) {
-        unsigned driver_free = 0;
-        unsigned driver_total = 0;
-        const CUresult result = real.cuMemGetInfo(&driver_free, &driver_total);
+      [=](Queries &queries, const auto &call) {
+        const CUresult result = call();
         if (result != CUDA_SUCCESS) {
           return result;
         }
-        std::size_t free_bytes = driver_free;
-        std::size_t total_bytes = driver_total;
+        std::size_t free_bytes = free != nullptr ? *free : 0;
+        std::size_t total_bytes = total != nullptr ? *total : 0;
         queries.present_memory(&free_bytes, &total_bytes);
         if (free != nullptr) {
           *free = saturated(free_bytes);

@@ -31,7 +31,13 @@ struct Pitched {
   bool valid = true;  // the element size is one that the driver takes
 };
 
-// `slot` with two places and `rest`. Only success writes `*dptr` and `*pitch_bytes`.
+// Whether no pitch can hold such rows. H100, H200, driver 580.159: INVALID_VALUE, whatever memory there is.
+inline bool is_pitch_impossible(std::uint64_t width) {
+  return width > UINT64_MAX - (kPitchAlignment - 1);
+}
+
+// `slot` with two places and `rest`. Refused for want of memory, the address becomes 0 and the pitch what it would be,
+// as a driver leaves them (H100, H200, driver 580.159). What the driver itself refuses is left as it left it.
 template <class Slot, class Address, class Size, class... Rest>
 CUresult allocate_pitched(const Slot &slot, const Pitched &asked, Address *dptr, Size *pitch_bytes,
                           Rest... rest) noexcept {
@@ -42,26 +48,30 @@ CUresult allocate_pitched(const Slot &slot, const Pitched &asked, Address *dptr,
     return slot(dptr, pitch_bytes, rest...);
   }
   auto pitch = static_cast<Size>(pitched_bytes(asked.width, 1, kPitchAlignment));
-  const auto act = [&](policy::Obtained &got) {
-    Address address = 0;
-    const CUresult result = slot(&address, &pitch, rest...);
-    got = {address, pitched_bytes(pitch, asked.height, 1)};
-    return result;
+  const auto call = [&](Address *address) {
+    pitch = *pitch_bytes;
+    return slot(address, &pitch, rest...);
   };
-  const auto body = [&](policy::DeviceMemory &memory) {
+  const auto body = [&](policy::DeviceMemory &memory, policy::Act act) {
+    const auto act_pitched = [&](policy::Obtained &got) {
+      const CUresult result = act(got);
+      got.bytes = pitched_bytes(pitch, asked.height, 1);
+      return result;
+    };
     const std::uint64_t bytes = pitched_bytes(asked.width, asked.height, 1);
     const std::uint64_t bound = pitched_bytes(asked.width, asked.height, kPitchAlignment);
     CUdeviceptr address = 0;
     policy::Request request{asked.api, bytes, bound, asked.caller, asked.pooled && bytes != 0 && bound != UINT64_MAX};
-    request.invalid = asked.valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = memory.allocate(request, act, &address);
+    request.invalid = !asked.valid || is_pitch_impossible(asked.width);
+    const CUresult result = memory.allocate(request, act_pitched, &address);
     if (result == CUDA_SUCCESS) {
       *dptr = static_cast<Address>(address);
-      *pitch_bytes = pitch;
     }
     return result;
   };
-  return cross<Crossing::allocating, policy::DeviceMemory>([&] { return slot(dptr, pitch_bytes, rest...); }, body);
+  const CUresult result = obtaining<Crossing::allocating, policy::DeviceMemory, Refused::zeroes>(dptr, 0, call, body);
+  *pitch_bytes = pitch;
+  return result;
 }
 
 }  // namespace ration::hooks

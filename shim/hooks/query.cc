@@ -10,24 +10,14 @@ using ration::policy::Queries;
 
 extern "C" {
 
-// Either place may be null; a failed call leaves both untouched.
+// Either place may be null. A failed call leaves in both what the driver does.
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
   return forwarding<Queries>(
       real.cuMemGetInfo_v2,
-      [=](Queries &queries, const auto &) {
-        size_t free_bytes = 0;
-        size_t total_bytes = 0;
-        const CUresult result =
-            real.cuMemGetInfo_v2(free != nullptr ? &free_bytes : nullptr, total != nullptr ? &total_bytes : nullptr);
-        if (result != CUDA_SUCCESS) {
-          return result;
-        }
-        queries.present_memory(&free_bytes, &total_bytes);
-        if (free != nullptr) {
-          *free = free_bytes;
-        }
-        if (total != nullptr) {
-          *total = total_bytes;
+      [=](Queries &queries, const auto &call) {
+        const CUresult result = call();
+        if (result == CUDA_SUCCESS) {
+          queries.present_memory(free, total);
         }
         return result;
       },

@@ -32,17 +32,15 @@ CUresult undo_create(CUdeviceptr made) {
   return real.cuMemRelease.present() ? real.cuMemRelease(made) : CUDA_ERROR_NOT_FOUND;
 }
 
-// What the driver answers to such a request whatever memory there is; CUDA_SUCCESS: it would try.
-CUresult state_of(size_t size, const CUmemAllocationProp &prop, unsigned long long flags) {
+// Whether the driver would try to serve such a request.
+bool is_valid(size_t size, const CUmemAllocationProp &prop, unsigned long long flags) {
   constexpr int kMinimum = 0;  // CU_MEM_ALLOC_GRANULARITY_MINIMUM
   size_t granularity = 1;
-  if (real.cuMemGetAllocationGranularity.present()) {
-    if (const CUresult result = real.cuMemGetAllocationGranularity(&granularity, &prop, kMinimum);
-        result != CUDA_SUCCESS) {
-      return result;
-    }
+  if (real.cuMemGetAllocationGranularity.present() &&
+      real.cuMemGetAllocationGranularity(&granularity, &prop, kMinimum) != CUDA_SUCCESS) {
+    return false;
   }
-  return flags != 0 || granularity == 0 || size % granularity != 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+  return flags == 0 && granularity != 0 && size % granularity == 0;
 }
 
 }  // namespace
@@ -55,11 +53,11 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
     return real.cuMemCreate(handle, size, prop, flags);
   }
   const void *caller = __builtin_return_address(0);
-  return ration::hooks::allocating<MappedMemory>(
+  return ration::hooks::allocating<MappedMemory, ration::hooks::Refused::leaves>(
       real.cuMemCreate, size,
       [=](MappedMemory &memory, Act act) {
         ration::policy::Request request{"cuMemCreate", size, size, caller};
-        request.invalid = state_of(size, *prop, flags);
+        request.invalid = !is_valid(size, *prop, flags);
         return memory.create(request, prop->location, act, undo_create, handle);
       },
       handle, size, prop, flags);

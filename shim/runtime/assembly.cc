@@ -27,7 +27,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       imports(fences, limits.state_folder()),
       room(ledger, journal, fences, pending, stream_pools, pools, async_pools, options.wait_ns),
       books(ledger, journal, pools, stream_pools),
-      admission(devices, contexts, ledger, journal, books, pools, stream_pools, async_pools, room, faults),
+      admission(devices, contexts, captures, ledger, journal, books, pools, stream_pools, async_pools, room, faults),
       async_memory(devices, ledger, journal, books, pools, stream_pools, async_pools, admission, options.async,
                    options.synchronous_free),
       sync_memops(pools, imports),

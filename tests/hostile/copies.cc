@@ -48,7 +48,7 @@ int main(int count, char **arguments) {
     }
     all.code = CUDA_SUCCESS;
     for (int taken = 0; (taken < kFew || i == count - 1) && all.code == CUDA_SUCCESS; ++taken) {
-      CUdeviceptr address = preload::kUntouched;
+      CUdeviceptr address = preload::kBefore;
       all.code = calls.allocate(&address, preload::kBlockBytes);
       all.blocks += all.code == CUDA_SUCCESS ? 1 : 0;
     }

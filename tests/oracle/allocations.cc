@@ -8,7 +8,7 @@
 namespace oracle {
 namespace {
 
-constexpr CUdeviceptr kUntouched = 0x5a5a'5a5a'5a5a'5a5a;
+constexpr CUdeviceptr kBefore = 0x5a5a'5a5a'5a5a'5a5a;
 
 template <class Function>
 Function *looked_up(const char *name, int version) {
@@ -19,7 +19,7 @@ Function *looked_up(const char *name, int version) {
 }
 
 std::string taken(Block *block, CUresult code, CUdeviceptr address, size_t bytes, Kind kind) {
-  if (code != CUDA_SUCCESS) return code_text(code) + (address == kUntouched ? "" : ":touched");
+  if (code != CUDA_SUCCESS) return code_text(code) + (address == kBefore ? ":=" : address == 0 ? "" : ":touched");
   block->life = Life::kLive;
   block->kind = kind;
   block->address = address;
@@ -49,7 +49,7 @@ CUresult allocate_by(const std::string &door, CUdeviceptr *address, size_t bytes
 std::string allocate(const Words &words) {
   Block *block = unused_block(words, 0);
   if (block == nullptr) return kSkipped;
-  CUdeviceptr address = kUntouched;
+  CUdeviceptr address = kBefore;
   const size_t bytes = size_word(words, 1);
   const CUresult code = allocate_by(word(words, 2), &address, bytes);
   return taken(block, code, address, bytes, Kind::kPlain);
@@ -58,7 +58,7 @@ std::string allocate(const Words &words) {
 std::string pitched(const Words &words) {
   Block *block = unused_block(words, 0);
   if (block == nullptr) return kSkipped;
-  CUdeviceptr address = kUntouched;
+  CUdeviceptr address = kBefore;
   size_t pitch = 0;
   const size_t height = size_word(words, 2);
   const CUresult code = cuMemAllocPitch_v2(&address, &pitch, size_word(words, 1), height, 4);
@@ -69,7 +69,7 @@ std::string pitched(const Words &words) {
 std::string managed(const Words &words) {
   Block *block = unused_block(words, 0);
   if (block == nullptr) return kSkipped;
-  CUdeviceptr address = kUntouched;
+  CUdeviceptr address = kBefore;
   const size_t bytes = size_word(words, 1);
   const CUresult code = cuMemAllocManaged(&address, bytes, CU_MEM_ATTACH_GLOBAL);
   return taken(block, code, address, bytes, Kind::kManaged);

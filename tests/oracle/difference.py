@@ -9,7 +9,8 @@ CHUNK = 32 << 20  # of a pool of the simulated driver's
 SLACK = 64 << 10  # the overhead of a pool: its slabs' first granules and its blocks' ends
 
 # After these nothing that follows depends on the answer.
-ASKS = ("info", "total", "range", "attribute", "read", "check", "free_null", "free_foreign", "free_again", "free_inside")
+ASKS = ("info", "total", "range", "attribute", "read", "check", "free_null", "free_foreign", "free_again", "free_inside", "capture",
+        "end_capture")
 TAKES = ("alloc", "managed", "alloc_async", "alloc_from", "physical", "pitch")
 
 
@@ -89,6 +90,7 @@ class State:
         settings = program.settings
         self.fixed = {"mode": settings.get("RATION_MODE", "pool"), "free": settings.get("RATION_FREE", "deferred"),
                       "preallocate": settings.get("RATION_PREALLOCATE", "true"), "devices": program.devices,
+                      "backing": settings.get("RATION_BACKING", "vmm"),
                       "late": "late" in program.header, "contexts": 0}
 
     def where(self, words=("", "")):
@@ -210,7 +212,7 @@ def differences(program, native, under):
         return
     for index, answer in enumerate(native[:end]):
         words = program.steps[index].split()
-        verb = words[1]
+        verb = words[1] if words[1] != "try" else f"try_{words[2]}"
         seen = under[index] if index < len(under) else "nothing"
         if seen.startswith(("hangs", "died", "init", "end")):
             yield Difference(program, index, verb, answer, seen, state.where(words))
@@ -224,7 +226,7 @@ def differences(program, native, under):
             if before != after:
                 yield Difference(program, index, verb, before, after, state.where(words))
                 refused = before.split(":")[0] != "0" and after.split(":")[0].rstrip("W!") != "0"
-                if after.endswith("W") or not (verb in ASKS or refused):
+                if after.endswith("W") or not (verb in ASKS or verb.startswith("try_") or refused):
                     return
         state.step(words, answer)
     yield from at_the_end(program, native, under, state.where())

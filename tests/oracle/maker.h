@@ -96,5 +96,7 @@ class Maker {
 void add_scenes(Maker &maker);
 void add_mixture(Maker &maker, int steps);
 void make_together(Maker &maker);
+// Instead of scenes: calls that fail, failures.cc.
+void make_failing(Maker &maker);
 
 }  // namespace oracle

@@ -23,6 +23,7 @@ void add_physical(Operations &all);
 void add_frees(Operations &all);
 void add_queries(Operations &all);
 void add_work(Operations &all);
+void add_failing(Operations &all);
 
 // Registers the kernel with the simulated driver; before cuInit.
 void register_kernel();

@@ -2,6 +2,7 @@
 """Never worse than the driver on a device of that size: random programs, natively and under Ration.
 
 oracle_test.py COUNT [SEED [FIRST]]   plays COUNT random programs; the seed is printed
+       … --family failing             of calls that fail
 oracle_test.py --replay FILE...       plays the programs of files; --show: prints the answers, too
 oracle_test.py --self-test            proves that each kind of difference is found (self_test.py)
 """
@@ -96,23 +97,23 @@ class Judge:
             raise Failure("too many programs destroy their own data natively")
 
 
-def play_batch(seed, first, count):
-    programs = generate(seed, first, count)
+def play_batch(seed, first, count, family):
+    programs = generate(seed, first, count, family)
     native = play_natively(programs)
     return list(zip(programs, native, play_under(programs, native, QUICK_MS)))
 
 
-def play_random(count, seed, first):
-    print(f"random programs: oracle_test.py {count} {seed} {first}", flush=True)
+def play_random(count, seed, first, family):
+    print(f"random programs: oracle_test.py {count} {seed} {first} --family {family}", flush=True)
     judge, began = Judge(), time.monotonic()
     starts = range(first, first + count, BATCH)
     with ThreadPoolExecutor(WORKERS) as workers:
-        for played in workers.map(lambda start: play_batch(seed, start, min(BATCH, first + count - start)), starts):
+        for played in workers.map(lambda start: play_batch(seed, start, min(BATCH, first + count - start), family), starts):
             for program, native, under in played:
                 judge.judge(program, native, under)
             judge.say_how_far()
     seconds = time.monotonic() - began
-    judge.report(count >= LONG)
+    judge.report(count >= LONG and family == "mixed")
     print(f"{count / seconds:.0f} programs a second")
     return not judge.found
 
@@ -144,13 +145,17 @@ def main(arguments):
     if arguments[0] == "--replay":
         files = [argument for argument in arguments[1:] if argument != "--show"]
         return replay(files, "--show" in arguments)
+    family = "mixed"
+    if "--family" in arguments:
+        family = arguments[arguments.index("--family") + 1]
+        arguments = arguments[:arguments.index("--family")]
     count = int(arguments[0])
     if len(arguments) > 1:
-        return play_random(count, int(arguments[1]), int(arguments[2]) if len(arguments) > 2 else 0)
+        return play_random(count, int(arguments[1]), int(arguments[2]) if len(arguments) > 2 else 0, family)
     if count < LONG:  # what decides about a change plays the same programs for each
-        return play_random(count, 1, 0)
+        return play_random(count, 1, 0, family)
     other = seed_of_run(random.SystemRandom().randrange(1 << 30))
-    return all([play_random(count // 2, 1, 0), play_random(count - count // 2, other, 0)])
+    return all([play_random(count // 2, 1, 0, family), play_random(count - count // 2, other, 0, family)])
 
 
 if __name__ == "__main__":

@@ -51,7 +51,8 @@ void say(const std::string &text) {
 const Operations &operations() {
   static const Operations all = [] {
     Operations each;
-    for (auto *add : {add_contexts, add_allocations, add_ordered, add_physical, add_frees, add_queries, add_work})
+    for (auto *add :
+         {add_contexts, add_allocations, add_ordered, add_physical, add_frees, add_queries, add_work, add_failing})
       add(each);
     return each;
   }();

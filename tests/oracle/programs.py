@@ -15,7 +15,10 @@ QUICK_MS, PATIENT_MS = 40, 4000  # how long a call may wait where it does not na
 # Names and weights; a program's number chooses among them.
 SETTINGS = [({}, 4), ({"RATION_PREALLOCATE": "false"}, 2), ({"RATION_PREALLOCATE_AFTER": "0"}, 2),
             ({"RATION_FREE": "synchronous"}, 1), ({"RATION_MODE": "async"}, 2), ({"RATION_MODE": "direct"}, 1)]
-CHOICES = [setting for setting, weight in SETTINGS for _ in range(weight)]
+CHOICES = {"mixed": [setting for setting, weight in SETTINGS for _ in range(weight)],
+           "failing": [{}, {"RATION_BACKING": "slab"}, {"RATION_MODE": "async"}, {"RATION_MODE": "direct"},
+                       {"RATION_PREALLOCATE": "false"}, {"RATION_BACKING": "slab", "RATION_PREALLOCATE": "false"},
+                       {"RATION_FREE": "synchronous"}, {"RATION_PREALLOCATE_AFTER": "0"}]}
 
 
 @dataclass
@@ -63,12 +66,13 @@ def parse(text):
     return programs
 
 
-def generate(seed, first, count):
-    made = subprocess.run([BUILD / "bin/oracle_generate", str(seed), str(first), str(count)], check=True,
+def generate(seed, first, count, family="mixed"):
+    made = subprocess.run([BUILD / "bin/oracle_generate", str(seed), str(first), str(count), family], check=True,
                           capture_output=True, text=True)
     programs = parse(made.stdout)
+    choices = CHOICES[family]
     for program in programs:
-        program.settings = CHOICES[int(program.name) % len(CHOICES)]
+        program.settings = choices[int(program.name) % len(choices)]
     return programs
 
 

@@ -24,7 +24,7 @@ COUNTED = {"sparse": "array", "deferred": "array", "cuMemAllocHost": "host", "cu
            "cuMemHostAlloc": "host", "cuMemHostRegister": "host", "cuMemHostRegister_v2": "host", "cuMemCreate on the host": "host"}
 OUTLIVES = {"cuMemCreate", "cuMemCreate on the host"}
 MOST = 8  # host and sparse allocations are logged but never refused
-LINE = re.compile(r"^blocks=(\d+) code=(\d+) untouched=(\d) held=(\d+) free=(\d+) narrow=(\d+),(\d+),(\d+)$", re.MULTILINE)
+LINE = re.compile(r"^blocks=(\d+) code=(\d+) as_driver=(\d) held=(\d+) free=(\d+) narrow=(\d+),(\d+),(\d+)$", re.MULTILINE)
 ENDS = {"cuArrayCreate": "cuArrayDestroy", "cuArray3DCreate": "cuArrayDestroy",
         "cuMipmappedArrayCreate": "cuMipmappedArrayDestroy", "cuMemAlloc": "cuMemFree", "cuMemAllocPitch": "cuMemFree",
         "cuMemAllocHost": "cuMemFreeHost", "cuMemHostAlloc": "cuMemFreeHost", "cuMemHostRegister": "cuMemHostUnregister",

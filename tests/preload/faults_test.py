@@ -40,12 +40,12 @@ def hits(folder):
 
 
 def door(name):
-    """Every way to device memory is refused, with its parameter untouched, and what is no device memory is not."""
+    """Every way to device memory is refused, with its parameter as the driver leaves it, and what is no device memory is not."""
     def case(folder):
         done = run("doors", name, "2", folder=folder, RATION_FAIL="above=0", SIMCUDA_DEVICES="1GiB")
         served = name in SERVED
         expect("status", done.status, 0)
-        expect("the first line", done.out.split(" held")[0], f"blocks={2 if served else 0} code={0 if served else 2} untouched=1")
+        expect("the first line", done.out.split(" held")[0], f"blocks={2 if served else 0} code={0 if served else 2} as_driver=1")
         reasons = {each["reason"] for each in of_type(done.logs["run.jsonl"], "oom")}
         expect("reasons", reasons, set() if served else {"fault"})
     return case

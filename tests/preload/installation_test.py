@@ -24,7 +24,7 @@ def preload_from(folder, core=None):
 def closed(folder, preload, *said):
     """Every allocating call returns 2 however it was found, every other call reaches the driver, and one line says why."""
     done = run("probe", preload=preload, **LIMITED)
-    expect("stdout", done.out, f"freed=0 reported=0 total={4 << 30} found=0\nby_pointer=2\nblocks=0 code=2 untouched=1\n"
+    expect("stdout", done.out, f"freed=0 reported=0 total={4 << 30} found=0\nby_pointer=2\nblocks=0 code=2 null=1\n"
            f"core={int('another build' in said[0])}\n")
     expect("lines on stderr", len(done.err.splitlines()), 1)
     for words in said:
@@ -56,13 +56,13 @@ def core_of_another_build(folder):
 def core_is_no_core(folder):
     preload = preload_from(folder, PROGRAMS / "libstub.so")
     done = run("probe", preload=preload, **LIMITED)
-    expect_that(done.out, "blocks=0 code=2 untouched=1" in done.out)
+    expect_that(done.out, "blocks=0 code=2 null=1" in done.out)
     expect_that(done.err, "cannot start its core" in done.err and len(done.err.splitlines()) == 1)
 
 
 def closed_for_every_thread(folder):
     done = run("race", "linked", preload=preload_from(folder), **LIMITED)
-    expect("stdout", done.out, "blocks=0 code=2 untouched=1\n")
+    expect("stdout", done.out, "blocks=0 code=2 null=1\n")
     expect("lines on stderr", len(done.err.splitlines()), 1)
 
 
@@ -101,7 +101,7 @@ def second_copy(folder):
 def not_inert(folder):
     for value in ("0", ""):
         done = run("probe", RATION_DISABLE=value, **LIMITED)
-        expect_that(f"RATION_DISABLE={value}: {done.out} {done.err}", "blocks=10 code=2 untouched=1\ncore=1" in done.out)
+        expect_that(f"RATION_DISABLE={value}: {done.out} {done.err}", "blocks=10 code=2 null=1\ncore=1" in done.out)
         expect("stderr", done.err, "")
 
 
@@ -112,7 +112,7 @@ def relative_path(folder):
     elsewhere.mkdir()
     preload = LIBRARIES.replace(str(LIBRARY), f"./{LIBRARY.name}")
     done = run("probe", str(elsewhere), folder=folder, preload=preload, **LIMITED)
-    expect_that(f"{done.out} {done.err}", "blocks=10 code=2 untouched=1\ncore=1" in done.out)
+    expect_that(f"{done.out} {done.err}", "blocks=10 code=2 null=1\ncore=1" in done.out)
 
 
 def odd_folder(folder):
@@ -123,7 +123,7 @@ def odd_folder(folder):
     os.symlink(odd, link)
     preload_from(str(odd), BUILD / "lib" / CORE)
     done = run("probe", preload=LIBRARIES.replace(str(LIBRARY), f"{link}/{LIBRARY.name}"), **LIMITED)
-    expect_that(f"{done.out} {done.err}", "blocks=10 code=2 untouched=1\ncore=1" in done.out)
+    expect_that(f"{done.out} {done.err}", "blocks=10 code=2 null=1\ncore=1" in done.out)
 
 
 def installed(folder):

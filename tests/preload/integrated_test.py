@@ -71,7 +71,7 @@ def limit_holds(way):
             done = run("linked_lazy", folder=folder, RATION_LIMIT=limit, **(MACHINE | WAYS[way]))
             expect("ended", (done.status, done.out, done.err), (0, elsewhere.out, ""))
             least = blocks - (1 if way == "async" else 0)  # whose pool grows in steps
-            expect("blocks", done.out, f"blocks={least} code=2 untouched=1\n")
+            expect("blocks", done.out, f"blocks={least} code=2 null=1\n")
             records = done.logs["run.jsonl"]
             expect("peak", records[-1]["peak"], [least * 100 * MIB])
             expect_that("reserved", records[-1]["reserved_peak"][0] <= shown)

@@ -10,7 +10,7 @@ from harness import (LIBRARIES, PROGRAMS, SANITIZED, clean_environment, driver_f
                      read_log, run)
 
 LIMITED = {"RATION_LIMIT": "1GiB"}
-FILLED = "blocks=10 code=2 untouched=1\n"
+FILLED = "blocks=10 code=2 null=1\n"
 
 
 def ending(how, status, has_end, **settings):

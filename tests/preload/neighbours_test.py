@@ -63,7 +63,7 @@ def interposer(library, order, is_used=True):
             # The interposer wraps the call of which slabs are made.
             done = run("looked_up", "soname", how, folder=folder, preload=preload, RATION_BACKING="slab", **LIMITED)
             expect_that(f"{how}: status {done.status}: {done.out} {done.err}",
-                        "blocks=10 code=2 untouched=1" in done.out)
+                        "blocks=10 code=2 null=1" in done.out)
             if how == "dlsym" and is_used:
                 expect_that(f"{how}: it is not in the chain: {done.out}", re.search(r"interposed=[1-9]", done.out))
     return case
@@ -72,7 +72,7 @@ def interposer(library, order, is_used=True):
 def direct_link(folder):
     for library in ("libinterposer.so", "libinterposer_wraps.so"):
         done = run("linked_lazy", preload=f"{LIBRARIES}:{PROGRAMS / library}", **LIMITED)
-        expect("stdout", done.out, "blocks=10 code=2 untouched=1\n")
+        expect("stdout", done.out, "blocks=10 code=2 null=1\n")
 
 
 CASES = {

@@ -2,7 +2,7 @@
 """routes_test.py GROUP | GROUP/ROUTE...: those routes of routes.txt obey the limit.
 
 Each program first runs without Ration, where it must get more blocks than the limit allows, then with it: exactly 10
-blocks, then code 2 with the out-parameter untouched, and a log of 10 allocations and the refusals.
+blocks, then code 2 with the address set to 0, and a log of 10 allocations and the refusals.
 """
 import os
 import pathlib
@@ -23,8 +23,8 @@ def rows(asked):
 
 
 def filled(done):
-    """(blocks, code, untouched) of the one line that a program prints."""
-    lines = re.findall(r"^blocks=(\d+) code=(\d+) untouched=(\d)$", done.out, re.MULTILINE)
+    """(blocks, code, null) of the one line that a program prints."""
+    lines = re.findall(r"^blocks=(\d+) code=(\d+) null=(\d)$", done.out, re.MULTILINE)
     expect_that(f"status {done.status}, printed {done.out!r} {done.err!r}", done.status == 0 and len(lines) == 1)
     return tuple(map(int, lines[0]))
 
@@ -35,7 +35,7 @@ def check(command, settings, folder):
     free_run = filled(run(*command, preload=None, **settings))
     expect_that(f"without Ration it got {free_run[0]} blocks", free_run[0] > BLOCKS)
     done = run(*command, folder=folder, RATION_LIMIT="1GiB", **settings)
-    expect("blocks, code, untouched", filled(done), (BLOCKS, 2, 1))
+    expect("blocks, code, null", filled(done), (BLOCKS, 2, 1))
     expect("stderr", done.err, "")
     expect("logs", list(done.logs), ["run.jsonl"])
     records = done.logs["run.jsonl"]

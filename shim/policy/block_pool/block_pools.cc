@@ -452,7 +452,7 @@ CUresult BlockPools::share(std::uint64_t address, const ContextRef &owner, CUipc
                            std::string &refused) {
   ContextPool &pool = *existing_pool(*owner);
   const ContextPool::InFlight in_flight(pool);
-  const std::optional<pool::Block> block = pool.blocks.find(address);
+  const std::optional<pool::Block> block = block_at(address, owner);
   if (!block || owner->ended_by.load() != nullptr) {
     return CUDA_ERROR_INVALID_VALUE;
   }

@@ -84,7 +84,7 @@ Contexts::Current Admission::current() {
   return where;
 }
 
-CUresult Admission::refuse_unknown(Act act, Undo undo) {
+CUresult Admission::refuse_as_driver(Act act, Undo undo) {
   Obtained obtained;
   const CUresult result = act(obtained);
   if (result != CUDA_SUCCESS) {
@@ -129,7 +129,7 @@ void Admission::record_oom(const char *api, std::uint64_t requested, std::uint64
 }
 
 bool Admission::refuses_on_purpose(const Request &request, const Contexts::Current &where) {
-  if (!faults_.any() || where.error != CUDA_SUCCESS || request.invalid != CUDA_SUCCESS || request.requested == 0 ||
+  if (!faults_.any() || where.error != CUDA_SUCCESS || request.invalid || request.requested == 0 ||
       !faults_.refuses(request.requested, request.caller)) {
     return false;
   }
@@ -139,22 +139,25 @@ bool Admission::refuses_on_purpose(const Request &request, const Contexts::Curre
 }
 
 CUresult Admission::deny(const Request &request, const Contexts::Current &where, events::Reason reason) {
-  if (request.invalid != CUDA_SUCCESS) {
-    return request.invalid;
-  }
   record_oom(request.api, request.requested, request.upper_bound, where.device, reason, where.context.get());
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// Where no context is current the driver would not have got as far as memory.
+// Instead of the driver's call, which a capture may forbid before memory matters. A pool's block would have been
+// served.
 CUresult Admission::deny_reserve(const Request &request, const Contexts::Current &where,
                                  ledger::ReserveOutcome outcome) {
+  if (!request.pooled && request.kind != events::Kind::vmm && captures_.running()) {
+    if (const CUresult forbidden = forbidden_by_captures(); forbidden != CUDA_SUCCESS) {
+      return forbidden;
+    }
+  }
   const std::uint64_t held_free = pools_.free_bytes(where.device) + async_.free_bytes(where.device);
   const bool held = held_free > 0 && request.upper_bound <= ledger_.account(where.device).available() + held_free;
   const bool unlimited =
       outcome == ledger::ReserveOutcome::over_limit && ledger_.account(where.device).limit() == UINT64_MAX;
   const events::Reason reason = unlimited ? events::Reason::device : reason_of(outcome);
-  return where.error != CUDA_SUCCESS ? where.error : deny(request, where, held ? events::Reason::pool_holds : reason);
+  return deny(request, where, held ? events::Reason::pool_holds : reason);
 }
 
 bool Admission::deferred_could_serve(const Request &request, int device) {
@@ -196,8 +199,8 @@ bool Admission::reserve(const Request &request, const Contexts::Current &where, 
     if (settling != nullptr) {
       settling->reset();  // others, and this one, wait for those that hold something
     }
-    if (where.error != CUDA_SUCCESS) {
-      return false;  // the driver would not have got as far as memory
+    if (where.error != CUDA_SUCCESS || request.invalid) {
+      return false;  // the driver will not get as far as memory
     }
     begun_ns = begun_ns != 0 ? begun_ns : now_ns();
     if (async_.release_retained(where.device) ||
@@ -247,7 +250,8 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
   std::uint64_t returned = 0;
   // Zero bytes are the driver's to refuse, also in a process beyond its limit, where not even they fit.
   if (request.upper_bound != 0 && !reserve(request, where, returned, reserved, settling)) {
-    return deny_reserve(request, where, reserved);
+    return where.error != CUDA_SUCCESS || request.invalid ? refuse_as_driver(act, undo)
+                                                          : deny_reserve(request, where, reserved);
   }
   CUresult result = act(obtained);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
@@ -332,7 +336,7 @@ CUresult Admission::obtain(AddressBook &book, const Request &request, const Cont
 
 CUresult Admission::obtain_here(AddressBook &book, const Request &request, Act act, Undo undo, CUdeviceptr *key) {
   if (request.charged && limit_unknown()) {
-    return refuse_unknown(act, undo);
+    return refuse_as_driver(act, undo);
   }
   const Contexts::Current where = current();
   return refuses_on_purpose(request, where) ? CUDA_ERROR_OUT_OF_MEMORY : obtain(book, request, where, act, undo, key);

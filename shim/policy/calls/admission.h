@@ -6,6 +6,7 @@
 
 #include "policy/calls/books.h"
 #include "policy/calls/room_maker.h"
+#include "policy/contexts/captures.h"
 #include "policy/devices/faults.h"
 #include "policy/driver_pools/async_pools.h"
 
@@ -13,10 +14,12 @@ namespace ration::policy {
 
 class Admission {
  public:
-  Admission(Devices &devices, Contexts &contexts, ledger::Ledger &ledger, events::Journal &journal, Books &books,
-            BlockPools &pools, StreamPools &stream_pools, AsyncPools &async, RoomMaker &room, Faults &faults)
+  Admission(Devices &devices, Contexts &contexts, Captures &captures, ledger::Ledger &ledger, events::Journal &journal,
+            Books &books, BlockPools &pools, StreamPools &stream_pools, AsyncPools &async, RoomMaker &room,
+            Faults &faults)
       : devices_(devices),
         contexts_(contexts),
+        captures_(captures),
         ledger_(ledger),
         journal_(journal),
         books_(books),
@@ -31,7 +34,7 @@ class Admission {
   // A limit was asked for and the driver does not say on what devices: nothing may be taken.
   bool limit_unknown() { return devices_.limit_unknown(); }
   // The driver refuses in its own words; what it serves all the same goes back: OUT_OF_MEMORY.
-  static CUresult refuse_unknown(Act act, Undo undo);
+  static CUresult refuse_as_driver(Act act, Undo undo);
 
   void poll_pending(int device) noexcept { room_.poll_pending(device); }
   // Whether the request's bound fits, if need be into what can be made free: without a wait, or briefly waited for.
@@ -79,6 +82,7 @@ class Admission {
 
   Devices &devices_;
   Contexts &contexts_;
+  Captures &captures_;
   ledger::Ledger &ledger_;
   events::Journal &journal_;
   Books &books_;

@@ -8,25 +8,26 @@ CUresult ArrayMemory::create(Request request, const ArrayShape &shape, Act act, 
   request.kind = events::Kind::array;
   request.requested = request.upper_bound = shape.bound();
   if (admission_.limit_unknown()) {
-    return Admission::refuse_unknown(act, undo);
+    return Admission::refuse_as_driver(act, undo);
   }
   const Contexts::Current where = admission_.current();
   ledger::Account &account = ledger_.account(where.device);
-  // The bound may be what does not fit. Else the program's own array tells how the driver is to be asked.
-  Request least = request;
-  least.upper_bound = shape.least();
-  if (where.error == CUDA_SUCCESS && costs_.is_to_learn() && !admission_.has_room(request, where) &&
-      admission_.has_room(least, where)) {
+  // The bound may be what does not fit, or no array can be so large. Else the program's own array tells how the driver
+  // is to be asked.
+  if (where.error == CUDA_SUCCESS && costs_.is_to_learn() && !admission_.has_room(request, where)) {
+    const Request probe{request.api, ArrayCosts::kProbeBytes, ArrayCosts::kProbeBytes, request.caller};
     ledger::Transit transit(account.transits());
-    if (account.reserve(ArrayCosts::kProbeBytes) == ledger::ReserveOutcome::granted) {
+    if (admission_.has_room(probe, where) && account.reserve(probe.upper_bound) == ledger::ReserveOutcome::granted) {
       transit.hold();
       costs_.probe(where);
-      account.release(ArrayCosts::kProbeBytes);
+      account.release(probe.upper_bound);
     }
   }
   std::optional<std::uint64_t> bytes = where.error == CUDA_SUCCESS ? costs_.of(where, shape) : std::nullopt;
   request.requested = request.upper_bound = bytes.value_or(request.upper_bound);
   request.exact = bytes.has_value();
+  request.invalid = request.invalid || (where.error == CUDA_SUCCESS && !admission_.has_room(request, where) &&
+                                        costs_.is_impossible(where, shape));
   const auto act_and_ask = [&](Obtained &obtained) {
     const CUresult result = act(obtained);
     if (result == CUDA_SUCCESS) {

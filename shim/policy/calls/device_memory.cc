@@ -21,7 +21,7 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
   const CancellationOff uncancelled;
   imports_.poll();
   if (admission_.limit_unknown()) {
-    return Admission::refuse_unknown(act, undo_free);
+    return Admission::refuse_as_driver(act, undo_free);
   }
   const Contexts::Current where = admission_.current();
   if (admission_.refuses_on_purpose(request, where)) {
@@ -59,8 +59,8 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
   return refused;
 }
 
-CUresult DeviceMemory::allocate_direct(const Request &request, const Contexts::Current &where, Act act,
-                                       CUdeviceptr *address) {
+CUresult DeviceMemory::allocate_direct(Request request, const Contexts::Current &where, Act act, CUdeviceptr *address) {
+  request.pooled = false;
   return admission_.obtain(books_.blocks, request, where, act, undo_free, address);
 }
 

@@ -28,12 +28,12 @@ CUresult MappedMemory::create(Request request, const CUmemLocation &location, Ac
   request.charged = location.type == CU_MEM_LOCATION_TYPE_DEVICE;
   request.kind = request.charged ? events::Kind::vmm : events::Kind::host;
   if (request.charged && admission_.limit_unknown()) {
-    return Admission::refuse_unknown(act, undo);
+    return Admission::refuse_as_driver(act, undo);
   }
   // Where it lies, not what is current. A device that is not there is the driver's to refuse, however full the others
   // are.
   if (request.charged && devices_.all() != nullptr && devices_.find(location.id) == nullptr) {
-    return Admission::refuse_unknown(act, undo);
+    return Admission::refuse_as_driver(act, undo);
   }
   const int device = request.charged && devices_.find(location.id) != nullptr ? location.id : 0;
   const Contexts::Current where{books_.no_context, device, CUDA_SUCCESS};

@@ -32,7 +32,7 @@ CUresult StreamMemory::allocate(Request request, CUmemoryPool handle, CUstream s
   };
   request.stream = stream;
   if (admission_.limit_unknown()) {
-    return Admission::refuse_unknown(act, undo);
+    return Admission::refuse_as_driver(act, undo);
   }
   if (captures_.running() && is_captured(stream)) {  // a node of a graph: GraphMemory's, when that runs
     stream_pools_.note_graph_allocation();
@@ -64,7 +64,7 @@ CUresult StreamMemory::allocate(Request request, CUmemoryPool handle, CUstream s
     return admission_.obtain(books_.blocks, request, where, act, undo, address);
   }
   where.device = pool->device;
-  if (handle == nullptr || where.error != CUDA_SUCCESS || request.invalid != CUDA_SUCCESS) {
+  if (handle == nullptr || where.error != CUDA_SUCCESS) {
     return allocate_from(pool, request, where, act, undo, address);
   }
   const auto act_behind = [&](Obtained &got) {

@@ -284,4 +284,8 @@ bool is_captured(CUstream stream) {
   return capture_status(stream, status) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
+CUresult forbidden_by_captures() {
+  return real.cuMemFree_v2.present() ? real.cuMemFree_v2(0) : CUDA_SUCCESS;
+}
+
 }  // namespace ration::policy

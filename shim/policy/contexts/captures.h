@@ -77,6 +77,11 @@ CUresult capture_status(CUstream stream, CUstreamCaptureStatus &status);
 // question itself would spoil one that the legacy stream is not part of.
 bool is_captured(CUstream stream);
 
+// What the driver answers this thread's allocations while captures run: STREAM_CAPTURE_UNSUPPORTED where one forbids
+// them, which loses that capture. H100, H200, driver 580.159: a free of null is refused as an allocation is, and costs
+// nothing; calls about physical memory are not refused.
+CUresult forbidden_by_captures();
+
 // In relaxed mode (cuThreadExchangeStreamCaptureMode) our driver calls do not invalidate a capture of this thread, or a
 // global one of another, that would forbid them otherwise.
 class RelaxedCapture {

@@ -17,11 +17,11 @@ struct Request {
   const void *caller;         // return address of the program's call
   bool pooled = false;        // may come from a pool: nothing but memory can be wrong with the request
   events::Kind kind = events::Kind::device;
-  bool exact = true;                // `upper_bound` is what the driver takes
-  bool charged = true;              // counts against the limit; else it is recorded only
-  CUstream stream = nullptr;        // that a stream-ordered call means; null: of no such call
-  std::uint64_t begun_ns = 0;       // of the call, where it may wait for other members; else 0
-  CUresult invalid = CUDA_SUCCESS;  // what the driver answers whatever memory there is; CUDA_SUCCESS: not known
+  bool exact = true;           // `upper_bound` is what the driver takes
+  bool charged = true;         // counts against the limit; else it is recorded only
+  CUstream stream = nullptr;   // that a stream-ordered call means; null: of no such call
+  std::uint64_t begun_ns = 0;  // of the call, where it may wait for other members; else 0
+  bool invalid = false;        // the driver refuses it whatever memory there is; it is asked also beyond the limit
 };
 
 // What one driver call obtained: an address, or a handle's value.

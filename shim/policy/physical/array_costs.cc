@@ -183,6 +183,19 @@ std::optional<std::uint64_t> ArrayCosts::of(const Contexts::Current &where, cons
   return of(where, shape);
 }
 
+bool ArrayCosts::is_impossible(const Contexts::Current &where, const ArrayShape &shape) noexcept {
+  if (tells_.load(std::memory_order_acquire) != Tells::deferred || !can_ask(shape.mipmapped)) {
+    return false;
+  }
+  constexpr unsigned kOfExtents = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP;
+  ArrayShape plain = shape;
+  plain.descriptor.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+  plain.descriptor.NumChannels = 1;
+  plain.descriptor.Flags &= kOfExtents;
+  CUresult error = CUDA_SUCCESS;
+  return !ask_deferred(where.context, plain, error).has_value() && error == CUDA_ERROR_INVALID_VALUE;
+}
+
 bool ArrayCosts::is_to_learn() const noexcept {
   return tells_.load(std::memory_order_acquire) == Tells::unknown && can_ask(false);
 }

@@ -29,7 +29,6 @@ struct ArrayShape {
   bool mipmapped = false;
 
   std::uint64_t bound() const { return array_bytes(descriptor, levels); }
-  std::uint64_t least() const { return least_array_bytes(descriptor, levels); }
 };
 
 class ArrayCosts {
@@ -41,6 +40,9 @@ class ArrayCosts {
   std::optional<std::uint64_t> of(const Contexts::Current &where, const ArrayShape &shape) noexcept;
   // The same for an array that was just created.
   std::optional<std::uint64_t> of(const Contexts::Current &where, const ArrayShape &shape, CUdeviceptr made) noexcept;
+
+  // Whether the driver refuses such an array whatever memory there is: one with its extents and no other demands.
+  bool is_impossible(const Contexts::Current &where, const ArrayShape &shape) noexcept;
 
   // Whether it is still unknown for which arrays this driver answers.
   bool is_to_learn() const noexcept;

@@ -34,9 +34,9 @@ CUdeviceptr take(size_t bytes) {
 }
 
 void refused(size_t bytes) {
-  CUdeviceptr address = kUntouched;
+  CUdeviceptr address = kBefore;
   REQUIRE(cuMemAlloc_v2(&address, bytes) == CUDA_ERROR_OUT_OF_MEMORY);
-  REQUIRE(address == kUntouched);
+  REQUIRE(address == 0);
 }
 
 void all_is_free(size_t limit) {

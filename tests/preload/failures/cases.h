@@ -15,10 +15,10 @@ namespace failures {
 
 inline constexpr size_t kMiB = size_t{1} << 20;
 inline constexpr size_t kGranule = 512;
-inline constexpr size_t kLimit = 1024 * kMiB;       // of device 0
-inline constexpr size_t kOtherLimit = 512 * kMiB;   // of device 1
-inline constexpr size_t kSlack = size_t{64} << 10;  // the granules that a pool keeps for its slabs
-inline constexpr CUdeviceptr kUntouched = 0x5a5a'5a5a'5a5a'5a5a;
+inline constexpr size_t kLimit = 1024 * kMiB;                  // of device 0
+inline constexpr size_t kOtherLimit = 512 * kMiB;              // of device 1
+inline constexpr size_t kSlack = size_t{64} << 10;             // the granules that a pool keeps for its slabs
+inline constexpr CUdeviceptr kBefore = 0x5a5a'5a5a'5a5a'5a5a;  // what an output parameter holds before the call
 
 // A new context on a device, made current.
 CUcontext enter(CUdevice device = 0);

@@ -66,13 +66,13 @@ TEST_CASE("each of several racing requests is counted or refused and never live 
       for (unsigned round = 0; round < 40; ++round) {
         std::vector<CUdeviceptr> mine;
         for (unsigned i = 0; i < 5; ++i) {
-          CUdeviceptr block = kUntouched;
+          CUdeviceptr block = kBefore;
           const CUresult code = take_somehow(thread + round + i, &block);
           if (code == CUDA_SUCCESS) {
             mine.push_back(block);
             wrong += ++live <= 17 ? 0 : 1;
           } else {
-            wrong += code == CUDA_ERROR_OUT_OF_MEMORY && block == kUntouched ? 0 : 1;
+            wrong += code == CUDA_ERROR_OUT_OF_MEMORY && block == 0 ? 0 : 1;
             ++refusals;
           }
         }

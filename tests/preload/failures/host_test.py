@@ -80,7 +80,7 @@ def ending(way):
 def cleared(folder):
     """The process's initial environment in /proc is intact."""
     done = run("host", "cleared", folder=folder, **limited(folder))
-    expect("status, stdout, stderr", (done.status, done.out, done.err), (0, "blocks=10 code=2 untouched=1\n", ""))
+    expect("status, stdout, stderr", (done.status, done.out, done.err), (0, "blocks=10 code=2 null=1\n", ""))
 
 
 def quiet(folder):

@@ -85,7 +85,7 @@ TEST_CASE("managed blocks of every size live side by side up to the limit", "[sa
   std::vector<CUdeviceptr> blocks;
   size_t sum = 0;
   for (const size_t size : sizes_up_to(128 * kMiB)) {
-    CUdeviceptr block = kUntouched;
+    CUdeviceptr block = kBefore;
     const CUresult code = cuMemAllocManaged(&block, size, CU_MEM_ATTACH_GLOBAL);
     if (code == CUDA_SUCCESS) {
       sum += size;
@@ -93,7 +93,7 @@ TEST_CASE("managed blocks of every size live side by side up to the limit", "[sa
       *reinterpret_cast<volatile char *>(block + size - 1) = 3;  // from the host as well
     } else {
       REQUIRE(code == CUDA_ERROR_OUT_OF_MEMORY);
-      REQUIRE(block == kUntouched);
+      REQUIRE(block == 0);
     }
   }
   REQUIRE(sum > kLimit / 2);

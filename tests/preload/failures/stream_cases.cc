@@ -19,16 +19,16 @@ CUdeviceptr take_in(CUstream stream, size_t bytes) {
   return block;
 }
 
-TEST_CASE("a stream-ordered refusal is out of memory and leaves the address unchanged", "[streams]") {
+TEST_CASE("a stream-ordered refusal is out of memory and sets the address to 0", "[streams]") {
   enter();
   const CUmemoryPool pool = keeping_pool(0);
   for (const size_t bytes : {kLimit + 1, 2 * kLimit, SIZE_MAX / 2}) {
-    CUdeviceptr block = kUntouched;
+    CUdeviceptr block = kBefore;
     REQUIRE(cuMemAllocAsync(&block, bytes, nullptr) == CUDA_ERROR_OUT_OF_MEMORY);
     REQUIRE(cuMemAllocAsync_ptsz(&block, bytes, nullptr) == CUDA_ERROR_OUT_OF_MEMORY);
     REQUIRE(cuMemAllocFromPoolAsync(&block, bytes, pool, nullptr) == CUDA_ERROR_OUT_OF_MEMORY);
     REQUIRE(cuMemAllocFromPoolAsync_ptsz(&block, bytes, pool, nullptr) == CUDA_ERROR_OUT_OF_MEMORY);
-    REQUIRE(block == kUntouched);
+    REQUIRE(block == 0);
   }
   REQUIRE(memory().free == kLimit);
 }

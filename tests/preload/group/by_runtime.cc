@@ -9,17 +9,17 @@
 
 namespace {
 
-void *const kUntouched = reinterpret_cast<void *>(0x5a5a'5a5a'5a5a'5a5a);
+void *const kBefore = reinterpret_cast<void *>(0x5a5a'5a5a'5a5a'5a5a);
 std::vector<void *> blocks;
 
 int execute(const char *op) {
   const char *equals = strchr(op, '=');
   const size_t number = equals != nullptr ? strtoull(equals + 1, nullptr, 10) : 0;
   if (strncmp(op, "alloc=", 6) == 0) {
-    void *address = kUntouched;
+    void *address = kBefore;
     const cudaError_t code = cudaMalloc(&address, number);
     blocks.push_back(address);
-    return code == cudaSuccess || address == kUntouched ? static_cast<int>(code) : -1;
+    return code == cudaSuccess || address == nullptr ? static_cast<int>(code) : -1;
   }
   if (strncmp(op, "free=", 5) == 0) {
     return static_cast<int>(cudaFree(blocks.at(number)));

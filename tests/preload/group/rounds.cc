@@ -51,11 +51,11 @@ bool judge(const Task &task, int round, Shared &shared) {
 
 // False where a call failed in an unexpected way.
 bool take_part(const Task &task, Shared &shared, CUdeviceptr &block) {
-  block = preload::kUntouched;
+  block = preload::kBefore;
   const CUresult code = cuMemAlloc_v2(&block, task.bytes);
   const bool got = code == CUDA_SUCCESS;
   shared.got += got ? 1 : 0;
-  if (!got && (code != CUDA_ERROR_OUT_OF_MEMORY || block != preload::kUntouched)) {
+  if (!got && (code != CUDA_ERROR_OUT_OF_MEMORY || block != 0)) {
     dprintf(1, "an unexpected code: %d\n", static_cast<int>(code));
     return false;
   }

@@ -115,7 +115,7 @@ void Program::close_context(size_t which) {
 }
 
 void Program::take(OpenContext &context, uint64_t bytes) {
-  Block block{preload::kUntouched, bytes, context.handle};
+  Block block{preload::kBefore, bytes, context.handle};
   const CUresult code = cuMemAlloc_v2(&block.address, bytes);
   if (code == CUDA_ERROR_OUT_OF_MEMORY) {
     ++refused_;

@@ -60,11 +60,11 @@ void work(CUcontext context, unsigned seed, Shared &shared) {
     return;
   }
   for (unsigned i = 0;; ++i) {
-    CUdeviceptr address = preload::kUntouched;
+    CUdeviceptr address = preload::kBefore;
     const CUresult code = cuMemAlloc_v2(&address, 1 + (seed * 7919 + i * 104729) % (512u << 10));
     ++shared.had;
     if (is_gone(code)) {
-      claim("refused, and touched", code, address == preload::kUntouched);
+      claim("refused, and not set to 0", code, address == 0);
       return;
     }
     CUdeviceptr victim = 0;

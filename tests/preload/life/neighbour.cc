@@ -89,7 +89,7 @@ int main() {
   }
   const int first = fill_and_empty(found);
   const preload::Taken second = preload::take_all(found.calls.allocate);
-  dprintf(1, "wrong=%d first=%d second=%d code=%d untouched=%d\n", wrong.load(), first, second.blocks,
-          static_cast<int>(second.code), second.untouched ? 1 : 0);
+  dprintf(1, "wrong=%d first=%d second=%d code=%d null=%d\n", wrong.load(), first, second.blocks,
+          static_cast<int>(second.code), second.null ? 1 : 0);
   return 0;
 }

@@ -43,7 +43,7 @@ def preload_of(kind, libraries):
 
 
 def seen(done):
-    line = re.fullmatch(r"wrong=(\d+) first=(\d+) second=(\d+) code=(\d+) untouched=(\d)\n", done.out)
+    line = re.fullmatch(r"wrong=(\d+) first=(\d+) second=(\d+) code=(\d+) null=(\d)\n", done.out)
     expect_that(f"status {done.status}, {done.out!r} {done.err[:2000]!r}", done.status == 0 and line)
     return tuple(map(int, line.groups()))
 
@@ -79,7 +79,7 @@ def by_command(link, kind, mode):
         environment = clean_environment() | DEVICE | {"LD_LIBRARY_PATH": str(driver_folder("sim"))}
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, cwd=folder, check=False)
         expect_that(f"{done.returncode} {done.stdout!r} {done.stderr!r}",
-                    (done.returncode, done.stdout) == (0, "wrong=0 first=10 second=10 code=2 untouched=1\n"))
+                    (done.returncode, done.stdout) == (0, "wrong=0 first=10 second=10 code=2 null=1\n"))
     return case
 
 

@@ -31,7 +31,7 @@ void give_back(Block block) {
 }
 
 void take(std::vector<Block> &blocks, uint64_t bytes) {
-  CUdeviceptr address = preload::kUntouched;
+  CUdeviceptr address = preload::kBefore;
   const CUresult code = cuMemAlloc_v2(&address, bytes);
   if (code == CUDA_SUCCESS) {
     const uint64_t now = live += bytes;
@@ -40,7 +40,7 @@ void take(std::vector<Block> &blocks, uint64_t bytes) {
     }
     blocks.push_back({address, bytes});
   } else {
-    (code == CUDA_ERROR_OUT_OF_MEMORY && address == preload::kUntouched ? refused : wrong)++;
+    (code == CUDA_ERROR_OUT_OF_MEMORY && address == 0 ? refused : wrong)++;
   }
 }
 

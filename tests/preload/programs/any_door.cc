@@ -1,6 +1,6 @@
 // any_door SEED STEPS THREADS LIMIT: random allocations through every driver function, and frees through every function
 // that may free them. After each step the simulated device holds at most LIMIT. At the end, with everything freed, one
-// block of the whole LIMIT is granted. A refusal has the right code and leaves the output parameter untouched.
+// block of the whole LIMIT is granted. A refusal has the right code and leaves the output parameter as the driver does.
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
 #endif
@@ -17,7 +17,7 @@
 
 namespace {
 
-constexpr unsigned long long kUntouched = 0x5a5a'5a5a'5a5a'5a5a;
+constexpr unsigned long long kBefore = 0x5a5a'5a5a'5a5a'5a5a;
 constexpr size_t kGranularity = size_t{2} << 20;
 
 enum Kind { kPlain, kPitch, kManaged, kOrdered, kFromPool, kArray, kMipmapped, kPhysical, kTiles, kKinds };
@@ -172,9 +172,9 @@ void short_lived(size_t bytes, CUstream stream, bool destroyed_first) {
   props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
   CUmemoryPool own = nullptr;
   if (cuMemPoolCreate(&own, &props) != CUDA_SUCCESS) return fail("a pool", 0);
-  unsigned long long out = kUntouched;
+  unsigned long long out = kBefore;
   const CUresult code = cuMemAllocFromPoolAsync(&out, bytes, own, stream);
-  if (code != CUDA_SUCCESS && (code != CUDA_ERROR_OUT_OF_MEMORY || out != kUntouched)) fail("a pool's refusal", code);
+  if (code != CUDA_SUCCESS && (code != CUDA_ERROR_OUT_OF_MEMORY || out != 0)) fail("a pool's refusal", code);
   if (destroyed_first && cuMemPoolDestroy(own) != CUDA_SUCCESS) fail("a destroy", 0);
   if (code == CUDA_SUCCESS && cuMemFreeAsync(out, stream) != CUDA_SUCCESS) fail("a free after a destroy", out);
   if (!destroyed_first && cuMemPoolDestroy(own) != CUDA_SUCCESS) fail("a destroy", 1);
@@ -193,13 +193,13 @@ void work(unsigned seed, int steps) {
     } else if (takes) {
       const auto kind = static_cast<Kind>(random() % kKinds);
       const size_t bytes = (size_t{random()} % (limit / 8) + 512) / 512 * 512;
-      unsigned long long out = kUntouched;
+      unsigned long long out = kBefore;
       const CUresult code = take(kind, bytes, stream, &out);
       if (code == CUDA_SUCCESS) {
         mine.push_back({kind, out, 0, (bytes + kGranularity - 1) / kGranularity * kGranularity});
         if (kind == kPhysical && random() % 2 == 0) map(mine.back());
         if (kind == kTiles) lay_on_tiles(mine.back(), stream);
-      } else if (code != CUDA_ERROR_OUT_OF_MEMORY || out != kUntouched) {
+      } else if (code != CUDA_ERROR_OUT_OF_MEMORY || out != (kind < kArray ? 0 : kBefore)) {
         fail("a refusal's code", static_cast<unsigned long long>(code));
       }
     } else {

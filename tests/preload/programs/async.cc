@@ -73,7 +73,7 @@ std::vector<CUdeviceptr> fill(std::size_t bytes, CUresult &code) {
     blocks.push_back(block);
     block = 77;
   }
-  say("untouched", block == 77);
+  say("null", block == 0);
   return blocks;
 }
 

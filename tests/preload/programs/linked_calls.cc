@@ -11,10 +11,10 @@ int main() {
   }
   preload::Taken taken;
   for (;; ++taken.blocks) {
-    CUdeviceptr address = preload::kUntouched;
+    CUdeviceptr address = preload::kBefore;
     taken.code = cuMemAlloc_v2(&address, preload::kBlockBytes);
     if (taken.code != CUDA_SUCCESS) {
-      taken.untouched = address == preload::kUntouched;
+      taken.null = address == 0;
       preload::print(taken);
       return 0;
     }

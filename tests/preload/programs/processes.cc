@@ -39,7 +39,7 @@ int fork_after_use() {
   const pid_t child = fork();
   if (child == 0) {
     CUcontext current = nullptr;
-    CUdeviceptr address = preload::kUntouched;
+    CUdeviceptr address = preload::kBefore;
     size_t free_bytes = 1;
     size_t total = 1;
     dprintf(1, "child: init %d", static_cast<int>(cuInit(0)));
@@ -47,7 +47,7 @@ int fork_after_use() {
     dprintf(1, ", context %d", static_cast<int>(cuCtxCreate_v2(&current, 0, 0)));
     dprintf(1, ", free memory %d", static_cast<int>(cuMemGetInfo_v2(&free_bytes, &total)));
     dprintf(1, ", allocate %d", static_cast<int>(cuMemAlloc_v2(&address, 1 << 20)));
-    dprintf(1, ", untouched %d", address == preload::kUntouched ? 1 : 0);
+    dprintf(1, ", untouched %d", address == preload::kBefore ? 1 : 0);
     dprintf(1, ", free %d\n", static_cast<int>(cuMemFree_v2(address)));
     _exit(0);
   }

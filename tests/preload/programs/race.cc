@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
       }
       const preload::Taken taken = preload::take_all(functions.allocate);
       blocks += taken.blocks;
-      (taken.code == CUDA_ERROR_OUT_OF_MEMORY && taken.untouched ? refused : wrong)++;
+      (taken.code == CUDA_ERROR_OUT_OF_MEMORY && taken.null ? refused : wrong)++;
     });
   }
   for (std::thread &thread : threads) {

@@ -50,11 +50,11 @@ int main() {
   checks.expect("the core is not mapped", !preload::is_mapped("libration-core.so"));
   checks.expect("no driver is mapped", !preload::is_mapped("libcuda.so"));
   // A preload that exports a function makes a weak reference to it true; a call of it must then return, not crash.
-  CUdeviceptr address = preload::kUntouched;
+  CUdeviceptr address = preload::kBefore;
   if (&cuMemAlloc_v2 != nullptr) {
     checks.expect("without a driver, nothing is allocated", cuMemAlloc_v2(&address, 1 << 20) == CUDA_ERROR_NOT_FOUND);
   }
-  checks.expect("the out-parameter is untouched", address == preload::kUntouched);
+  checks.expect("the out-parameter is untouched", address == preload::kBefore);
   nvmlMemory_t memory = {1, 1, 1};
   if (&nvmlDeviceGetMemoryInfo != nullptr) {
     checks.expect("without NVML, there is no answer",

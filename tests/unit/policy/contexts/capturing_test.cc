@@ -75,7 +75,8 @@ TEST_CASE("no driver call of Ration's own invalidates another thread's capture")
   CHECK(driver.timeline.forbidden().empty());
 }
 
-TEST_CASE("a request outside the pool is denied while a capture runs, and invalidates none") {
+TEST_CASE(
+    "a request outside the pool is refused while a capture forbids it as the driver does, which loses the capture") {
   FakeDriver driver;
   PooledProgram program(driver, limit_of(6 * kMiB));
   const CUcontext context = program.create();
@@ -86,9 +87,9 @@ TEST_CASE("a request outside the pool is denied while a capture runs, and invali
   CapturingThread capturing(program, context, driver.timeline.open_stream(context));
   CHECK(program.take_direct(5 * kMiB / 2) == kUntouched);
   CHECK(driver.live_blocks() == 2);  // nobody can know whether the driver's free would wait
-  CHECK(program.denied(events::Reason::pool_holds) == 1);
-  CHECK(capturing.end() == CUDA_SUCCESS);
-  CHECK(driver.timeline.forbidden().empty());
+  CHECK(program.last == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CHECK(program.denied(events::Reason::pool_holds) == 0);
+  CHECK(capturing.end() == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
 TEST_CASE("waiting for what was sealed before invalidates no capture") {

@@ -82,7 +82,7 @@ TEST_CASE("with no current context the answer is the driver's, beyond the limit 
   CHECK(program.last == CUDA_ERROR_INVALID_CONTEXT);
   CHECK(program.take(2000) == kUntouched);
   CHECK(program.last == CUDA_ERROR_INVALID_CONTEXT);
-  driver.fails["cuCtxGetCurrent"] = CUDA_ERROR_NOT_INITIALIZED;
+  driver.fails["cuCtxGetCurrent"] = driver.fails["cuMemAlloc_v2"] = CUDA_ERROR_NOT_INITIALIZED;
   program.take(2000);
   CHECK(program.last == CUDA_ERROR_NOT_INITIALIZED);
   CHECK(program.denied(events::Reason::limit) == 0);
