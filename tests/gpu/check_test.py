@@ -14,6 +14,7 @@ sys.dont_write_bytecode = True  # the source tree is only read
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import conformance  # noqa: E402
+import differences  # noqa: E402
 import items  # noqa: E402
 import questions  # noqa: E402
 import results  # noqa: E402
@@ -109,6 +110,39 @@ def failed_assertions_are_read(*_):
     expect("a crash without a report", len(conformance.failed_assertions(runs.Ended(-11, "", "", 0.1))) == 1)
 
 
+def bad_verdicts_are_found(*_):
+    name, case = "conformance: a capture, once: again", "a capture, once: again"
+    for text, wrong in ((f"{name}: simcuda, as on H100", None), (f"{name}: incomparable, as: test, so", None), ("", "no verdict"),
+                        (f'{name}: test, renamed; now "a \'new\' name"', None), (f'{name}: test, renamed; now "none"', "no case 'none'"),
+                        (f"{name}: mended, as on H100", "unknown verdict 'mended'"), (f"{name} is mended", "unknown verdict ''"),
+                        (f"{name}: simcuda", "no reason"), (f"{name}: simcuda, ", "no reason"),
+                        (f"demo: test, mended\n{name}: test, mended", "stale"), (f"{name}: test, a\n{name}: test, b", "several lines")):
+        listed = differences.entries(f"# a comment: test, of it\n{text}\n")
+        found, covered = differences.problems(listed, {name}, {case, "a 'new' name"})
+        expect(f"{text!r}: {found}", not found if wrong is None else any(wrong in line for line in found.values()))
+        expect(f"{text!r}: {covered}", covered == (0 if wrong and wrong != "stale" else 1))
+    found, _ = differences.problems(differences.entries(f"{name}: ration, so"), {name}, set())
+    expect(f"a case that is gone: {found}", "has no case" in found[name])
+
+
+def what_cannot_be_compared_is_skipped(_, folder):
+    program = folder / conformance.PROGRAM
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\ncase "$1" in --list*) printf "first\\nsecond\\n";; first) exit 1;; esac\n', encoding="utf-8")
+    program.chmod(0o755)
+    (folder / "lines").write_text("conformance: first: incomparable, another tenant\n", encoding="utf-8")
+    shipped, differences.FILE = differences.FILE, folder / "lines"
+    try:
+        for sim, statuses in ((False, {"conformance: first": "skipped"}), (True, {"conformance: first": "failed"})):
+            written = results.Results(folder / "out.json", "", "")
+            check = items.Check(trees.Tree(folder, sim, folder, folder / "state"), written, runs.Clock(60), full=True)
+            seen = conformance.report(check)
+            expect(f"{seen}", seen.status == ("failed" if sim else "ok") and seen.figures["run"] == (2 if sim else 1))
+            expect(f"{written.tests}", {test["name"]: test["status"] for test in written.tests} == statuses)
+    finally:
+        differences.FILE = shipped
+
+
 def what_differs_is_not_judged(*_):
     expect("none", questions.note_on([]) == "ended, with the native answers")
     expect("one", questions.note_on(["a"]) == "ended; 1 difference from its native run: recorded, not judged")
@@ -153,8 +187,9 @@ def mistakes_end_before_a_build(_, folder):
 
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
-    for case in (differing_output_fails, failed_assertions_are_read, what_differs_is_not_judged, few_figures_are_printed,
-                 figures_come_from_the_summary, mistakes_end_before_a_build, all_held_is_success, a_failure_is_reported,
+    for case in (differing_output_fails, failed_assertions_are_read, bad_verdicts_are_found,
+                 what_cannot_be_compared_is_skipped,
+                 what_differs_is_not_judged, few_figures_are_printed, figures_come_from_the_summary, mistakes_end_before_a_build, all_held_is_success, a_failure_is_reported,
                  a_killed_check_leaves_its_results):
         folder = pathlib.Path(tempfile.mkdtemp())
         try:

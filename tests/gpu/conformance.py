@@ -2,7 +2,7 @@
 
 Each case runs in a process of its own, so that one that spoils its context spoils no other; several at a time. One that
 fails beside others runs again alone, because cases compare the device's free memory before and after. A failed case is a
-difference between driver and simulator: a bug of the simulator, or a line in conformance_differences.txt.
+difference between driver and simulator: a bug of the simulator, unless differences.txt says that it cannot be compared.
 """
 import concurrent.futures
 import html
@@ -10,12 +10,12 @@ import os
 import re
 import time
 
+import differences
 import items
 import runs
 import tree as trees
 
 PROGRAM = "tests/simcuda/conformance/simcuda_conformance"
-DIFFERENCES = trees.HERE / "conformance_differences.txt"
 ALONE = re.compile("filled to the last block|refused for lack of memory")  # they take the whole device
 AT_A_TIME, CASE_SECONDS = 12, 20
 SECONDS, SECONDS_ALONE, TIMES_LONGER_IF_FULL = 40, 20, 4  # beside each other, then alone
@@ -26,13 +26,6 @@ EXPRESSION = re.compile(r'<Expression success="false" type="(\w+)" filename="([^
                         r"\s*<Original>(.*?)</Original>\s*<Expanded>(.*?)</Expanded>", re.S)
 OTHER = re.compile(r"<(Exception|FatalErrorCondition|Failure)\b[^>]*>(.*?)</\1>", re.S)
 TOTALS = re.compile(r'<OverallResults successes="(\d+)" failures="(\d+)"')
-
-
-def differences():
-    """Case name -> reason."""
-    lines = DIFFERENCES.read_text(encoding="utf-8").splitlines()
-    rows = (line.partition(": ") for line in lines if line and not line.startswith("#"))
-    return {name: reason for name, _, reason in rows}
 
 
 def settings(check):
@@ -90,9 +83,13 @@ def report(check):
     if not check.tree.has(PROGRAM):
         raise items.Skip(f"{PROGRAM} is not built")
     begun = time.monotonic()
-    names, listed, suite = list_cases(check), differences(), Suite(check)
+    names, suite = list_cases(check), Suite(check)
+    left_out = {} if check.tree.sim else differences.incomparable()
+    for name in names:
+        if name in left_out:
+            check.results.add(f"conformance: {name}", "skipped", None, left_out[name])
     longer = TIMES_LONGER_IF_FULL if check.full else 1
-    ordered = [name for first in range(STRIDE) for name in names[first::STRIDE]]
+    ordered = [name for first in range(STRIDE) for name in names[first::STRIDE] if name not in left_out]
     chosen = ordered[::EACH_OVER_SIM] if check.tree.sim and not check.full else ordered
     alone = [name for name in chosen if ALONE.search(name)]
     missed = suite.run(alone, 1, SECONDS)
@@ -108,21 +105,18 @@ def report(check):
         if check.raw:
             (check.raw / f"conformance.{re.sub(r'[^A-Za-z0-9]+', '_', name)[:120]}.xml").write_text(ended.out, encoding="utf-8")
         note = "seen only beside other cases" if name in not_again else ""
-        status, note = ("skipped", listed[name]) if name in listed else ("failed", note)
-        check.results.add(f"conformance: {name}", status, figures, note)
-    unlisted = [name for name in suite.failed() if name not in listed]
+        check.results.add(f"conformance: {name}", "failed", figures, note)
+    failed = len(suite.failed())
     totals = [TOTALS.search(ended.out) for ended in suite.seen.values()]
-    figures = {"cases": len(names), "run": len(suite.seen), "held": len(suite.seen) - len(suite.failed()),
+    figures = {"cases": len(names), "run": len(suite.seen), "held": len(suite.seen) - failed,
                "without_assertions": sum(bool(found) and found.groups() == ("0", "0") for found in totals),
                "held_only_alone": [name for name in beside if suite.seen[name].status == 0],
                "hung": [name for name, ended in before.items() if ended.status is None], "not_reached": missed,
                "seconds": round(time.monotonic() - begun, 1)}
     if check.tree.sim:
         figures["chosen"] = len(chosen)
-    note = f"{len(unlisted)} differences" if unlisted else f"{len(missed)} cases not reached" if missed else ""
-    stale = [name for name in listed if name in suite.seen and suite.seen[name].status == 0]
-    status = "failed" if unlisted else "skipped" if missed else "ok"
-    return items.Outcome(status, figures | ({"listed_but_held": stale} if stale else {}), note)
+    note = f"{failed} differences" if failed else f"{len(missed)} cases not reached" if missed else ""
+    return items.Outcome("failed" if failed else "skipped" if missed else "ok", figures, note)
 
 
 def tests(check, _):

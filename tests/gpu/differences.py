@@ -1,0 +1,71 @@
+"""differences.txt: what became of each test that failed on hardware. Format and verdicts: its head."""
+import json
+import pathlib
+import re
+from dataclasses import dataclass
+
+HERE = pathlib.Path(__file__).resolve().parent
+FILE = HERE / "differences.txt"
+VERDICTS = ("simcuda", "ration", "test", "incomparable")
+CASE = "conformance: "  # before the name of a case of the conformance suite
+LINE = re.compile(rf"((?:{CASE})?.+?): (\w+)(?:,\s*(.*))?")
+NOW = re.compile(r'now "(.*)"$')
+
+
+@dataclass
+class Entry:
+    name: str  # as in the results
+    verdict: str
+    reason: str
+
+    @property
+    def case(self):
+        """The name of its conformance case today, None where it is none."""
+        if not self.name.startswith(CASE):
+            return None
+        renamed = NOW.search(self.reason)
+        return renamed.group(1) if renamed else self.name[len(CASE):]
+
+
+def entries(text):
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    found = [LINE.fullmatch(line) for line in lines]
+    return [Entry(match[1], match[2], match[3] or "") if match else Entry(line, "", "") for line, match in zip(lines, found)]
+
+
+def incomparable():
+    """Conformance case -> why hardware does not run it."""
+    return {entry.case: entry.reason for entry in entries(FILE.read_text(encoding="utf-8"))
+            if entry.verdict == "incomparable" and entry.case}
+
+
+def failed_names(folder):
+    """What failed in any result file."""
+    files = (json.loads(file.read_text(encoding="utf-8")) for file in sorted(folder.glob("*.json")))
+    return {test["name"] for file in files for test in file["tests"] if test["status"] == "failed"}
+
+
+def problem(entry, failed, cases):
+    """What is wrong with a line, None if nothing."""
+    if entry.verdict not in VERDICTS:
+        return f"unknown verdict {entry.verdict!r}"
+    if not entry.reason:
+        return "no reason"
+    if entry.name not in failed:
+        return "stale: no result file has it as failed"
+    if entry.case is not None and entry.case not in cases:
+        return f"the conformance suite has no case {entry.case!r}"
+    return None
+
+
+def problems(listed, failed, cases):
+    """(name -> what is wrong with it, how many of `failed` have a line that is right)."""
+    found = {name: "no verdict" for name in sorted(failed)}
+    names = [entry.name for entry in listed]
+    for entry in listed:
+        wrong = "it has several lines" if names.count(entry.name) > 1 else problem(entry, failed, cases)
+        if wrong:
+            found[entry.name] = wrong
+        else:
+            del found[entry.name]
+    return found, len(failed - set(found))
