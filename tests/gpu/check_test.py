@@ -15,6 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 import conformance  # noqa: E402
 import differences  # noqa: E402
+import frameworks  # noqa: E402
 import items  # noqa: E402
 import questions  # noqa: E402
 import results  # noqa: E402
@@ -143,6 +144,31 @@ def what_cannot_be_compared_is_skipped(_, folder):
         differences.FILE = shipped
 
 
+def a_refusal_is_expected(*_):
+    figures = {"reasons": {"pool_holds": 2}}
+    refused = runs.Ended(1, "", "torch.OutOfMemoryError: CUDA\n", 0.1)
+    for ended, seen, status in ((refused, figures, "ok"), (refused, {"reasons": {"pool_holds": 1, "limit": 1}}, "failed"), (refused, {}, "failed"),
+                                (runs.Ended(0, "", "", 0.1), figures, "failed"), (runs.Ended(1, "", "KeyError", 0.1), figures, "failed"),
+                                (runs.Ended(None, "", "torch.OutOfMemoryError", 0.1), figures, "failed")):
+        expect(f"{ended} {seen}", frameworks.as_refused(ended, seen).status == status)
+
+
+def a_framework_that_fails_natively_is_skipped(_, folder):
+    check = items.Check(trees.Tree(folder, False, folder, folder / "state"), None, runs.Clock(60))
+    (folder / "numba.py").touch()  # found, and has nothing of Numba
+    references = items.References()
+    os.environ["PYTHONPATH"] = str(folder)
+    try:
+        seen = frameworks.run_one(check, sys.executable, references, "numba", trees.NATIVE)
+        expect(f"natively: {seen}", seen.status == "skipped" and "does not run here: ended with 1" in seen.note)
+        frameworks.run_one(check, sys.executable, references, "numba", "vmm")
+        raise AssertionError("it was compared")
+    except items.Skip as reason:
+        expect(f"{reason}", "native run failed" in str(reason))
+    finally:
+        del os.environ["PYTHONPATH"]
+
+
 def what_differs_is_not_judged(*_):
     expect("none", questions.note_on([]) == "ended, with the native answers")
     expect("one", questions.note_on(["a"]) == "ended; 1 difference from its native run: recorded, not judged")
@@ -188,7 +214,7 @@ def mistakes_end_before_a_build(_, folder):
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     for case in (differing_output_fails, failed_assertions_are_read, bad_verdicts_are_found,
-                 what_cannot_be_compared_is_skipped,
+                 what_cannot_be_compared_is_skipped, a_refusal_is_expected, a_framework_that_fails_natively_is_skipped,
                  what_differs_is_not_judged, few_figures_are_printed, figures_come_from_the_summary, mistakes_end_before_a_build, all_held_is_success, a_failure_is_reported,
                  a_killed_check_leaves_its_results):
         folder = pathlib.Path(tempfile.mkdtemp())

@@ -2,6 +2,7 @@
 
 A tree is a build folder, or what pack.py copied of one: the same places in both.
 """
+import collections
 import json
 import os
 import pathlib
@@ -82,6 +83,8 @@ def summary_figures(err):
     devices = [device for document in documents for process in document["processes"] for device in process["devices"]]
     if not devices:
         return {}
-    return {"peak": max(device["peak_bytes"] for device in devices),
-            "refused": sum(sum(device["refused"].values()) for device in devices),
-            "reserved_peak": max(device["peak_reserved_bytes"] for device in devices)}
+    reasons = collections.Counter()
+    for device in devices:
+        reasons.update({reason: count for reason, count in device["refused"].items() if count})
+    return {"peak": max(device["peak_bytes"] for device in devices), "refused": sum(reasons.values()),
+            "reserved_peak": max(device["peak_reserved_bytes"] for device in devices)} | ({"reasons": dict(reasons)} if reasons else {})
