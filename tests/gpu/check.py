@@ -24,6 +24,7 @@ import demo  # noqa: E402
 import environment  # noqa: E402
 import frameworks  # noqa: E402
 import items  # noqa: E402
+import live  # noqa: E402
 import members  # noqa: E402
 import pack  # noqa: E402
 import questions  # noqa: E402
@@ -31,10 +32,13 @@ import results  # noqa: E402
 import runs  # noqa: E402
 import runtime  # noqa: E402
 import tree as trees  # noqa: E402
+import verbs  # noqa: E402
+import wheel  # noqa: E402
 
 # In order of value: the first ones are reached even where time is short. Each returns its tests.
-ITEMS = (environment.tests, conformance.tests, questions.native_tests, questions.tests_under_ration, demo.tests, runtime.tests,
-         frameworks.tests, members.kill_tests, members.nvml_tests, costs.tests, members.share_tests)
+ITEMS = (environment.tests, conformance.tests, questions.native_tests, questions.tests_under_ration, demo.tests, live.tests,
+         verbs.tests, wheel.tests, runtime.tests, frameworks.tests, members.kill_tests, members.nvml_tests, costs.tests,
+         members.share_tests)
 SIM_SECONDS, SECONDS = 170, 520
 USAGE, NOT_BUILT, NO_DEVICE = 2, 3, 77
 
@@ -69,11 +73,14 @@ def parse():
         help=f"for all together; what is not reached is skipped (default {SECONDS}, with --sim {SIM_SECONDS})")
     add("--raw", type=pathlib.Path, metavar="FOLDER", help="keeps the whole output of each run")
     add("--python", metavar="FILE", help="the interpreter that has the frameworks")
+    add("--wheel", type=pathlib.Path, metavar="FILE", help="the wheel to install (default: that of the pack, or of dist/)")
     add("--list", action="store_true", help="prints the names of the tests, and runs nothing")
     add("--pack", type=pathlib.Path, metavar="FOLDER", help="copies what a machine without a build needs, and runs nothing")
     arguments = parser.parse_args()
     if arguments.prebuilt and not (arguments.prebuilt / "bin/ration").exists():
         parser.error(f"{arguments.prebuilt} has no bin/ration")
+    if arguments.wheel and not arguments.wheel.is_file():
+        parser.error(f"{arguments.wheel} is no file")
     return arguments
 
 

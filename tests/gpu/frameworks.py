@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import items
+import pair
 import tree as trees
 
 FOLDER = trees.HERE / "frameworks"
@@ -30,6 +31,8 @@ PROGRAMS = {
 }
 UNDER_RATION_ONLY = {"jax_by_limit": "jax"}  # test -> the test with whose native run it is compared
 SOME_VARIANTS = ("slab", "vmm")  # of the tests that differ from another one only in their settings
+PAIR = "torch"  # also twice at once, in a group, each with a share
+GROUP_LIMIT, SHARE = 7 * trees.GIB, ("--limit", "4GiB", "--guarantee", "3GiB")
 MAIN = ("torch", "jax", "cupy", "numba")
 ALONE_NATIVELY = ("torch_expandable",)  # maps memory until the device is full, before it is refused
 # A slab that is preallocated leaves nothing to handles of the program and to the driver's pools, as the changelog's known
@@ -65,6 +68,11 @@ def noted(out):
     return [line[2:] for line in out.splitlines() if NOTED.match(line)]
 
 
+def command_of(python, name):
+    module, arguments, _ = PROGRAMS[name]
+    return [interpreter(module, python), "-B", FOLDER / f"{module}_hello.py", *arguments]
+
+
 def as_refused(ended, figures):
     """The outcome of a run that has to end with the documented refusal."""
     holds = ended.status == 1 and "OutOfMemoryError" in ended.err and list(figures.get("reasons", {})) == ["pool_holds"]
@@ -75,8 +83,7 @@ def as_refused(ended, figures):
 def run_one(check, python, references, name, variant):
     if check.tree.sim:
         raise items.Skip("needs a device that runs kernels")
-    module, arguments, settings = PROGRAMS[name]
-    command = [interpreter(module, python), "-B", FOLDER / f"{module}_hello.py", *arguments]
+    command, settings = command_of(python, name), PROGRAMS[name][2]
     reference = UNDER_RATION_ONLY.get(name, name)
     module_settings = PROGRAMS[reference][2]
     native = references.get(reference, lambda: check.run(f"frameworks.{reference}.native", command, SECONDS, **module_settings))
@@ -95,6 +102,19 @@ def run_one(check, python, references, name, variant):
     return items.compared(native, ended, figures, said)
 
 
+def run_pair(check, python, references):
+    if check.tree.sim:
+        raise items.Skip("needs a device that runs kernels")
+    command, settings = command_of(python, PAIR), PROGRAMS[PAIR][2]
+    native = references.get(PAIR, lambda: check.run(f"frameworks.{PAIR}.native", command, SECONDS, **settings))
+    if native.status != 0:
+        raise items.Skip("its native run failed: nothing to compare with")
+    outcome = pair.run(check, f"frameworks.{PAIR}.pair", native, command, GROUP_LIMIT, said, SHARE, SECONDS, **settings)
+    if outcome.status == "ok" and outcome.figures["members_seen"] < 2:
+        return items.Outcome("failed", outcome.figures, "the two never ran at once")
+    return outcome
+
+
 def tests(check, arguments):
     made, references = [], items.References()
     for name in PROGRAMS:
@@ -105,4 +125,4 @@ def tests(check, arguments):
             is_alone = name in ALONE_NATIVELY and variant == trees.NATIVE
             made.append(items.Test(f"frameworks.{name}.{variant}", lambda name=name, variant=variant: run_one(
                 check, arguments.python, references, name, variant), "" if is_alone else name))
-    return made
+    return [*made, items.Test(f"frameworks.{PAIR}.pair", lambda: run_pair(check, arguments.python, references), PAIR)]

@@ -75,6 +75,12 @@ def read_log(path):
     return {"records": len(records)} | end | ({"problem": "; ".join(problems)} if problems else {})
 
 
+def judged(figures, **conditions):
+    """Failed, with the names of the conditions that do not hold."""
+    broken = ", ".join(name.replace("_", " ") for name, holds in conditions.items() if not holds)
+    return Outcome("failed" if broken else "ok", figures, f"does not hold: {broken}" if broken else "")
+
+
 class References:
     """Native runs, each made once, by the first test that compares with it; others wait for it. Threads: any."""
 

@@ -48,6 +48,12 @@ class Lines:
         first, _, self._rest = self._rest.partition(b"\n")
         return first.decode()
 
+    def has_said(self):
+        """Whether it has written what was not read yet."""
+        if select.select([self.process.stdout], [], [], 0)[0]:
+            self._rest += os.read(self.process.stdout.fileno(), 65536)
+        return bool(self._rest)
+
     def value(self, name):
         """The number after `name=`, in the next line that has it."""
         while True:

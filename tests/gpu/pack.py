@@ -12,6 +12,8 @@ import costs
 import members
 import questions
 import runtime
+import tree as trees
+import wheel
 
 LIBRARIES = ("lib/libration.so", "lib/libration-core.so", "lib/ration/sim/libcuda.so.1", "lib/ration/sim/libnvidia-ml.so.1")
 PROGRAMS = ("bin/ration", conformance.PROGRAM, members.PROGRAM, costs.PROGRAM, costs.FIRST, costs.STITCH, "examples/share_one_gpu/driver_fill",
@@ -35,6 +37,12 @@ def pack(build, target, commit):
             copy(build / relative, target / relative)
         else:
             missing.append(relative)
+    made = wheel.built(trees.SOURCE / "dist")
+    if made:
+        (target / wheel.FOLDER).mkdir()
+        shutil.copy2(made, target / wheel.FOLDER)
+    else:
+        print("pack: no wheel in dist/, which scripts/package.sh makes", file=sys.stderr)
     problems = runtime.build(target / runtime.FOLDER, "sm_90")
     (target / "tests/gpu").mkdir(parents=True, exist_ok=True)
     (target / "tests/gpu/commit").write_text(f"{commit}\n", encoding="utf-8")

@@ -11,6 +11,7 @@ import sys
 import threading
 
 import items
+import pair
 import tree as trees
 
 FOLDER = "tests/gpu/runtime"
@@ -31,7 +32,7 @@ PROGRAMS = {
 }
 NAMES_OVER_SIM = ("churn", "churn_async", "full", "full_async")
 TAKES_ALL = ("full", "full_async")  # natively: alone
-LIMIT, GROUP_LIMIT, ROUNDS_IF_FULL = "6GiB", "3GiB", "12000"
+LIMIT, GROUP_LIMIT, ROUNDS_IF_FULL = "6GiB", 3 * trees.GIB, "12000"
 _building = threading.Lock()
 
 
@@ -124,21 +125,9 @@ def run_one(check, references, name, variant):
 
 
 def run_pair(check, references):
-    """Two processes of one group at the same time. Neither preallocates, which would take all that the group may have."""
     command, settings = command_of(check, "churn"), environment_of(check, "churn")
     native = references.get("churn", lambda: check.run("runtime.churn.native", command, **settings))
-    options = (*trees.SUMMARY, "--group", "check-pair", "--group-limit", GROUP_LIMIT)
-    line, more = check.tree.under("vmm", command, options=options)
-    more["RATION_PREALLOCATE"] = "false"
-    with concurrent.futures.ThreadPoolExecutor(2) as workers:
-        pair = list(workers.map(lambda i: check.run(f"runtime.group.{i}", line, **(more | settings)), range(2)))
-    figures = {f"process{i}": {"seconds": round(ended.seconds, 2)} | trees.summary_figures(ended.err)
-               for i, ended in enumerate(pair)}
-    outcomes = [items.compared(native, ended, {}, str.splitlines) for ended in pair]
-    bad = [outcome for outcome in outcomes if outcome.status != "ok"]
-    if bad:
-        return items.Outcome("failed", figures | bad[0].figures, bad[0].note)
-    return items.Outcome("ok", figures)
+    return pair.run(check, "runtime.group", native, command, GROUP_LIMIT, str.splitlines, **settings)
 
 
 def tests(check, _):

@@ -56,6 +56,13 @@ class Blocks {
     return CUDA_SUCCESS;
   }
 
+  // Frees the newest block.
+  void drop() {
+    MUST(cuMemFree(blocks_.back().address));
+    held_ -= blocks_.back().bytes;
+    blocks_.pop_back();
+  }
+
   // Whether every block still has its pattern.
   bool verify() const {
     bool all_right = true;

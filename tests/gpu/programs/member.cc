@@ -3,10 +3,13 @@
 //   member fill              allocates blocks of 64 MiB until it is refused
 //   member take BYTES        tries until it is granted, at most 30 s; says so when it is first refused
 //   member share PERCENT%    asks what is free, waits for a line on stdin, then allocates PERCENT of that
+//   member obey              does what each line on stdin says: take BYTES, drop (the newest block), memory
 #include <unistd.h>
 
 #include <chrono>
 #include <cstring>
+#include <iostream>
+#include <string>
 #include <thread>
 
 #include "device.h"
@@ -65,6 +68,21 @@ void share(gpu::Blocks &blocks, const char *amount) {
   say("code=" + std::to_string(code));
 }
 
+void obey(gpu::Blocks &blocks) {
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line == "memory") {
+      const Memory seen = memory();
+      say("free=" + std::to_string(seen.free));
+      say("total=" + std::to_string(seen.total));
+    } else if (line == "drop") {
+      blocks.drop();
+      say("held=" + std::to_string(blocks.held()));
+    } else if (line.starts_with("take ")) {
+      say("code=" + std::to_string(blocks.take(bytes_of(line.c_str() + std::strlen("take "), 0))));
+    }
+  }
+}
+
 }  // namespace
 
 int main(int count, char **arguments) {
@@ -80,8 +98,10 @@ int main(int count, char **arguments) {
     take(blocks, arguments[2]);
   } else if (what == "share" && count > 2) {
     share(blocks, arguments[2]);
+  } else if (what == "obey") {
+    obey(blocks);
   } else {
-    std::fprintf(stderr, "usage: member hold AMOUNT | fill | take AMOUNT | share PERCENT%%\n");
+    std::fprintf(stderr, "usage: member hold AMOUNT | fill | take AMOUNT | share PERCENT%% | obey\n");
     return 2;
   }
   say("held=" + std::to_string(blocks.held()));
