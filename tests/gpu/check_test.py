@@ -174,6 +174,15 @@ def what_differs_is_not_judged(*_):
     expect("one", questions.note_on(["a"]) == "ended; 1 difference from its native run: recorded, not judged")
 
 
+def differences_are_found_on_both_sides(*_):
+    natively = [("one", "ok", {"code": 900, "lost": 2, "us": 1.5, "same": 1}, ""), ("gone", "ok", {}, "")]
+    here = [("one", "ok", {"code": 0, "kept": True, "us": 2.5, "same": 1}, ""), ("new", "ok", {"code": 0}, "")]
+    found = questions.differing(natively, here)
+    wanted = ["one.code: 900 natively, 0 here", "one.lost: 2 natively, None here", "one.kept: None natively, True here",
+              "new: missing natively, ok here: ", "new.code: None natively, 0 here", "gone: only natively"]
+    expect(f"{found}", found == wanted)
+
+
 def few_figures_are_printed(*_):
     expect("few", results.short({"code": 0, "waited": True}) == "code 0, waited True")
     for figures in (None, {}, {"list": [1]}, {f"figure_{number}": number for number in range(20)}):
@@ -215,7 +224,8 @@ def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     for case in (differing_output_fails, failed_assertions_are_read, bad_verdicts_are_found,
                  what_cannot_be_compared_is_skipped, a_refusal_is_expected, a_framework_that_fails_natively_is_skipped,
-                 what_differs_is_not_judged, few_figures_are_printed, figures_come_from_the_summary, mistakes_end_before_a_build, all_held_is_success, a_failure_is_reported,
+                 what_differs_is_not_judged, differences_are_found_on_both_sides, few_figures_are_printed,
+                 figures_come_from_the_summary, mistakes_end_before_a_build, all_held_is_success, a_failure_is_reported,
                  a_killed_check_leaves_its_results):
         folder = pathlib.Path(tempfile.mkdtemp())
         try:
