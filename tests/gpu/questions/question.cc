@@ -215,6 +215,10 @@ void *export_of(const char *symbol) {
   return found;
 }
 
+bool simulated() {
+  return dlsym(RTLD_DEFAULT, "simcuda_register_kernel") != nullptr;
+}
+
 std::string size_name(std::size_t bytes) {
   if (bytes >= kGiB && bytes % kGiB == 0) return std::to_string(bytes / kGiB) + "GiB";
   if (bytes >= kMiB && bytes % kMiB == 0) return std::to_string(bytes / kMiB) + "MiB";

@@ -81,6 +81,9 @@ void make_ready();
 // An export of the driver that not every cuda.h declares. Skips the test where the driver lacks it too.
 void *export_of(const char *symbol);
 
+// Whether the driver is the simulated one: its times mean nothing, and it has no code for NVIDIA's libraries.
+bool simulated();
+
 // "4KiB", "2MiB", "1GiB".
 std::string size_name(std::size_t bytes);
 
