@@ -132,9 +132,9 @@ CUresult cuGraphAddHostNode(CUgraphNode *phGraphNode, CUgraph hGraph, const CUgr
   if (nodeParams == nullptr || nodeParams->fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const CUDA_HOST_NODE_PARAMS host = *nodeParams;
   return build(phGraphNode, hGraph, {dependencies, numDependencies}, [=](Graph &graph, Frontier after) {
-    *phGraphNode = handle_of(add_node(
-        graph,
-        {.type = CU_GRAPH_NODE_TYPE_HOST, .work = [host] { host.fn(host.userData); }, .after = std::move(after)}));
+    *phGraphNode = handle_of(add_node(graph, {.type = CU_GRAPH_NODE_TYPE_HOST,
+                                              .work = [host] { in_turn([&] { host.fn(host.userData); }); },
+                                              .after = std::move(after)}));
     return CUDA_SUCCESS;
   });
 }

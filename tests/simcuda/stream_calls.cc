@@ -30,6 +30,20 @@ CUresult report(CUstream handle, Value *value, Read read) {
 
 }  // namespace
 
+void in_turn(const std::function<void()> &host_function) {
+  static std::mutex mutex;
+  static std::condition_variable &changed = *new std::condition_variable;  // a worker may outlive main
+  static std::uint64_t arrived = 0, served = 0;
+  std::unique_lock<std::mutex> lock(mutex);
+  const std::uint64_t number = arrived++;
+  changed.wait(lock, [&] { return served == number; });
+  lock.unlock();
+  host_function();
+  lock.lock();
+  ++served;
+  changed.notify_all();
+}
+
 CUstream make_stream(Context &context, Stream::Kind kind, int priority) {
   auto stream = new_stream(context, kind, std::clamp(priority, kHighestPriority, 0));
   const auto handle = reinterpret_cast<CUstream>(stream.get());
@@ -109,7 +123,7 @@ CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) {
   if (fn == nullptr) return CUDA_ERROR_INVALID_VALUE;
   Lock lock(driver().mutex);
   return run(lock, hStream, Form::kAsynchronous, Until::kQueued,
-             {CU_GRAPH_NODE_TYPE_HOST, [fn, userData] { fn(userData); }});
+             {CU_GRAPH_NODE_TYPE_HOST, [fn, userData] { in_turn([=] { fn(userData); }); }});
 }
 
 // How the caller's thread waits is the program's affair.
@@ -123,7 +137,7 @@ CUresult cuStreamAddCallback(CUstream hStream, CUstreamCallback callback, void *
   return with_stream(hStream, [=](Lock &lock, const std::shared_ptr<Stream> &stream) {
     if (stream->capture != nullptr) return refuse(*stream);
     return run(lock, stream, Form::kAsynchronous, Until::kQueued,
-               {CU_GRAPH_NODE_TYPE_HOST, [=] { callback(hStream, CUDA_SUCCESS, userData); }});
+               {CU_GRAPH_NODE_TYPE_HOST, [=] { in_turn([=] { callback(hStream, CUDA_SUCCESS, userData); }); }});
   });
 }
 

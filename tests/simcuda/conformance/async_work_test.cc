@@ -188,20 +188,21 @@ TEST_CASE("a peer copy runs in the peer's stream, asynchronously to the host") {
 
 TEST_CASE("the per-thread default streams of threads do not wait for each other") {
   const CurrentContext context;
+  const CUdeviceptr device = device_memory(4);
+  std::vector<unsigned char> seen(4);
   Gate gate;
   gate.hold(CU_STREAM_PER_THREAD);
   std::vector<std::thread> threads;
-  std::atomic<int> passed{0};
-  for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&] {
+  for (unsigned char i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
       cuCtxSetCurrent(context.get());
-      cuLaunchHostFunc_ptsz(
-          nullptr, [](void *count) { ++*static_cast<std::atomic<int> *>(count); }, &passed);
+      cuMemsetD8Async_ptsz(device + i, i + 1, 1, nullptr);
+      cuMemcpyDtoHAsync_v2_ptsz(&seen[i], device + i, 1, nullptr);
       cuStreamSynchronize_ptsz(nullptr);
     });
   }
   for (std::thread &thread : threads) thread.join();
-  CHECK(passed == 4);
+  CHECK(seen == counting(4));
   CHECK(cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_ERROR_NOT_READY);
 }
 

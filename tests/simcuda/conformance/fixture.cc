@@ -70,6 +70,19 @@ std::vector<unsigned char> read_back(CUdeviceptr address, std::size_t bytes) {
   return values;
 }
 
+bool runs_through(CUstream stream) {
+  constexpr std::size_t kBytes = 64;
+  const CUdeviceptr device = device_memory(kBytes);
+  std::vector<unsigned char> seen(kBytes);
+  for (const unsigned char value : {std::uint8_t{1}, std::uint8_t{2}}) {
+    REQUIRE(cuMemsetD8Async(device, value, kBytes, stream) == CUDA_SUCCESS);
+    REQUIRE(cuMemcpyDtoHAsync(seen.data(), device, kBytes, stream) == CUDA_SUCCESS);
+    REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+    if (seen != std::vector<unsigned char>(kBytes, value)) return false;
+  }
+  return true;
+}
+
 Gate::~Gate() {
   open();
   std::unique_lock<std::mutex> lock(mutex_);
@@ -82,6 +95,11 @@ void Gate::hold(CUstream stream) {
     ++inside_;
   }
   REQUIRE(cuLaunchHostFunc(stream, &Gate::wait, this) == CUDA_SUCCESS);
+}
+
+void Gate::await() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [this] { return reached_; });
 }
 
 void Gate::open() {
@@ -98,6 +116,8 @@ bool Gate::is_open() {
 void Gate::wait(void *gate) {
   auto *self = static_cast<Gate *>(gate);
   std::unique_lock<std::mutex> lock(self->mutex_);
+  self->reached_ = true;
+  self->changed_.notify_all();
   self->changed_.wait(lock, [self] { return self->open_; });
   --self->inside_;
   self->changed_.notify_all();

@@ -40,9 +40,11 @@ std::size_t free_bytes();
 bool supports(CUdevice_attribute attribute);
 std::vector<unsigned char> counting(std::size_t bytes, unsigned char first = 1);
 std::vector<unsigned char> read_back(CUdeviceptr address, std::size_t bytes);
+// Fills a block and copies it back in the stream, without a host function: one that blocks would hold it up.
+bool runs_through(CUstream stream);
 
-// Work that blocks a stream until the gate is opened, at the latest by the destructor, which waits until all such work
-// has ended.
+// A host function that blocks a stream until the gate is opened, at the latest by the destructor, which waits until all
+// of them have ended. Host functions of other streams wait for it as well.
 class Gate {
  public:
   Gate() = default;
@@ -50,6 +52,7 @@ class Gate {
   Gate(const Gate &) = delete;
   Gate &operator=(const Gate &) = delete;
   void hold(CUstream stream);
+  void await();  // until one of its host functions runs
   void open();
   bool is_open();
 
@@ -58,6 +61,7 @@ class Gate {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool open_ = false;
+  bool reached_ = false;
   unsigned inside_ = 0;  // blocked and not yet released
 };
 
