@@ -124,21 +124,30 @@ CUresult may_use(const Stream &stream) {
 }
 
 CUresult may_ask(const Stream &stream) {
+  if (stream.capture != nullptr) {  // an invalidated one included (H100, H200, driver 580.159: 900, not 901)
+    spoil(*stream.capture);
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
   if (const CUresult error = may_use(stream); error != CUDA_SUCCESS) return error;
-  if (stream.capture != nullptr) return refuse(stream);
   return may_act_unseen();
 }
 
-CUresult may_ask(const Context &context) {
+CUresult may_record(const Context &context) {
   bool capturing = false;
-  for (const Context *member : family(context)) {
-    for (const auto &stream : member->streams) {
-      if (stream->capture == nullptr) continue;
-      capturing = true;
-      spoil(*stream->capture);
-    }
+  for (const auto &stream : context.streams) {
+    if (stream->capture == nullptr) continue;
+    capturing = true;
+    spoil(*stream->capture);
   }
   return capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+CUresult may_ask(const Context &context) {
+  CUresult result = CUDA_SUCCESS;
+  for (const Context *member : family(context)) {
+    if (const CUresult error = may_record(*member); error != CUDA_SUCCESS) result = error;
+  }
+  return result;
 }
 
 CUresult may_act_unseen() {

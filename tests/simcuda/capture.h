@@ -48,8 +48,10 @@ bool joined(const Capture &capture, const Frontier &end);
 CUresult may_use(const Stream &stream);
 // May a call wait for the stream or query it?
 CUresult may_ask(const Stream &stream);
-// The same for a whole context.
+// The same for a whole context: a primary one with its green contexts.
 CUresult may_ask(const Context &context);
+// May an event of the context be recorded? Captures in a green context do not matter to its primary one.
+CUresult may_record(const Context &context);
 // May this thread make a call that a capture cannot record? STREAM_CAPTURE_UNSUPPORTED if not; the captures that forbid
 // it are invalidated.
 CUresult may_act_unseen();

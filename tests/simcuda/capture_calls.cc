@@ -82,11 +82,11 @@ CUresult end_by(CUstream handle, bool to_graphics, CUgraph *graph) {
   const std::shared_ptr<Capture> capture = stream->capture;
   if (capture == nullptr || capture->to_graphics != to_graphics) return CUDA_ERROR_ILLEGAL_STATE;
   *graph = nullptr;
-  // Neither of these two errors ends the capture: another caller still may.
+  // The capture is over all the same (H100, H200, driver 580.159: its stream then captures nothing).
   if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != this_thread(lock)) {
-    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    return finish(*capture, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, graph);
   }
-  if (capture->streams.front() != stream.get()) {
+  if (capture->streams.front() != stream.get()) {  // another caller may still end it
     refuse(*stream);
     return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
   }
@@ -195,8 +195,9 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream hStream, CUstreamCaptureStatus *capt
   return CUDA_SUCCESS;
 }
 
+// Takes any number, as H100 and H200 with driver 580.159 do.
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
-  if (mode == nullptr || !known(*mode)) return CUDA_ERROR_INVALID_VALUE;
+  if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *mode = exchange_capture_mode(*mode);
   return CUDA_SUCCESS;
 }

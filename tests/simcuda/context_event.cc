@@ -26,7 +26,7 @@ CUresult with_both(CUcontext handle, CUevent hEvent, Body body) {
 // timing.
 CUresult record_event(Lock &lock, Context &context, Event &event) {
   if (event.context != context.root) return CUDA_ERROR_INVALID_HANDLE;
-  if (const CUresult error = may_ask(context); error != CUDA_SUCCESS) return error;
+  if (const CUresult error = may_record(context); error != CUDA_SUCCESS) return error;
   std::vector<Mark> marks = marks_of(context);
   if ((event.flags & CU_EVENT_DISABLE_TIMING) != 0) {
     record(event, std::move(marks), nullptr);
@@ -43,7 +43,7 @@ CUresult record_event(Lock &lock, Context &context, Event &event) {
 CUresult await_event(Lock &, Context &context, const Event &event) {
   if (event.capture != nullptr) {
     event.capture->invalidated = true;
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return CUDA_ERROR_CAPTURED_EVENT;
   }
   if (const CUresult error = may_ask(context); error != CUDA_SUCCESS) return error;
   std::erase_if(context.awaited, [](const Mark &mark) { return mark.reached(); });

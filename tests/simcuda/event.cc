@@ -12,9 +12,11 @@ namespace {
 
 constexpr unsigned kExternal = 1;  // CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL: nodes that are not simulated
 
-// A call cannot wait for or query a captured event; the attempt invalidates a capture in progress.
+// A call cannot wait for or query a captured event; the attempt invalidates a capture in progress. Once that is over,
+// the event is one of no work.
 CUresult may_ask(const Event &event) {
   if (event.capture == nullptr) return may_act_unseen();
+  if (event.capture->over()) return CUDA_ERROR_INVALID_VALUE;
   event.capture->invalidated = true;
   return CUDA_ERROR_CAPTURED_EVENT;
 }

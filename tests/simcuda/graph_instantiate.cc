@@ -1,5 +1,6 @@
 // Instantiating graphs, and what an executable graph says of itself. Layer: graph_exec.h. Threads: any.
 #include "implemented.h"
+#include "tests/simcuda/capture.h"
 #include "tests/simcuda/graph_exec.h"
 
 namespace simcuda {
@@ -20,6 +21,7 @@ CUresult instantiate(CUgraphExec *handle, CUgraph source, unsigned long long fla
   *result = CUDA_GRAPH_INSTANTIATE_ERROR;
   if (handle == nullptr || (flags & ~kFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   const Lock lock(driver().mutex);
+  if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   const std::shared_ptr<Graph> graph = find_graph(source);
   if (graph == nullptr || graph->capturing || graph->owned) return CUDA_ERROR_INVALID_VALUE;
   if (graph->allocates && has_exec(graph)) return CUDA_ERROR_NOT_SUPPORTED;

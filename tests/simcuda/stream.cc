@@ -205,9 +205,6 @@ CUresult run(Lock &lock, const std::shared_ptr<Stream> &stream, Form form, Until
                  {.type = work.type, .work = std::move(work.run), .after = stream->frontier, .captured = true})};
     return CUDA_SUCCESS;
   }
-  if (form == Form::kSynchronous && until == Until::kDone) {
-    if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
-  }
   const Mark mark = submit(lock, stream, Pace::kDelayed, std::move(work.run));
   if (until == Until::kDone) wait(lock, mark);
   return until == Until::kDone ? stream->context->health() : CUDA_SUCCESS;

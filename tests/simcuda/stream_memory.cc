@@ -47,6 +47,7 @@ CUresult allocate_from(CUdeviceptr *dptr, size_t bytesize, CUstream hStream, con
   const std::shared_ptr<MemPool> pool = choose(*stream);
   if (dptr == nullptr || bytesize == 0 || pool == nullptr || pool->origin) return CUDA_ERROR_INVALID_VALUE;
   if (stream->capture != nullptr) return capture_allocation(*stream, *pool, bytesize, symbol, dptr);
+  if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   std::uint64_t address = 0;
   if (const CUresult error = allocate_in_order(pool, stream, bytesize, &address); error != CUDA_SUCCESS) return error;
   *dptr = address;
@@ -81,6 +82,7 @@ CUresult cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
   if (const CUresult error = find_stream(lock, hStream, &stream); error != CUDA_SUCCESS) return error;
   if (const CUresult error = may_use(*stream); error != CUDA_SUCCESS) return error;
   if (stream->capture != nullptr) return capture_free(*stream, dptr);
+  if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   if (dptr == 0) return CUDA_SUCCESS;
   std::map<std::uint64_t, Allocation>::iterator block;
   if (const CUresult error = begin_free(dptr, &block); error != CUDA_SUCCESS) return error;

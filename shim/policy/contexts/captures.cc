@@ -133,7 +133,8 @@ std::uint64_t Captures::number_of(CUstream stream, const ContextRef &context) {
 }
 
 void Captures::finish_end(std::uint64_t number, CUresult result) {
-  // These two leave the capture as it was; after every other answer it is over, with a graph or without.
+  // An end in a stream that joined leaves the capture as it was. One in the wrong thread has dropped it (H100, H200,
+  // driver 580), which the next query says. After every other answer it is over, with a graph or without.
   if (result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD || result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED) {
     return;
   }

@@ -118,6 +118,20 @@ void an_ended_one_of_a_living_thread(preload::Checks &checks) {
   }
 }
 
+// The driver answers WRONG_THREAD and drops the capture all the same.
+void an_end_in_the_wrong_thread(preload::Checks &checks) {
+  const CUstream stream = new_stream();
+  capture(stream);
+  CUresult ended = CUDA_SUCCESS;
+  std::thread([&] {
+    CUgraph graph = nullptr;
+    verdict.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(context));
+    ended = cuStreamEndCapture(stream, &graph);
+  }).join();
+  checks.expect("an end in the wrong thread is refused", ended == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+  checks.expect("what it dropped blocks nothing", all_is_served() && all_is_served());
+}
+
 void a_context_that_went(preload::Checks &checks) {
   CUcontext made = nullptr;
   verdict.succeeded("cuCtxCreate", cuCtxCreate_v2(&made, 0, 0));
@@ -137,7 +151,7 @@ int main() {
     return verdict.status();
   }
   for (const auto test : {free_into_a_capture, nothing_cleans_meanwhile, a_destroyed_stream,
-                          an_ended_one_of_a_living_thread, a_context_that_went}) {
+                          an_ended_one_of_a_living_thread, an_end_in_the_wrong_thread, a_context_that_went}) {
     test(checks);
   }
   const int status = checks.done();

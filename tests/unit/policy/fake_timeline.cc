@@ -186,11 +186,12 @@ CUresult FakeTimeline::end_capture(CUstream stream) {
   if (found == captures_.end()) {
     return CUDA_ERROR_ILLEGAL_STATE;
   }
-  if (found->second.thread != gettid()) {
-    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-  }
+  const bool elsewhere = found->second.thread != gettid();
   const bool whole = found->second.status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
   captures_.erase(found);
+  if (elsewhere) {
+    return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+  }
   return whole ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 

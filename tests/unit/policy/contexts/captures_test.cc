@@ -68,12 +68,26 @@ TEST_CASE("a begin that the driver refuses is no capture") {
   CHECK(recorder.is_quiet());
 }
 
-TEST_CASE("an end in the wrong thread leaves the capture as it is, every other answer ends it") {
+TEST_CASE("an end in the wrong thread is over when the driver says so") {
+  for (const bool told : {true, false}) {
+    INFO(told);
+    CaptureRecorder recorder;
+    if (!told) {
+      driver::real.cuStreamGetCaptureInfo.set(nullptr);
+      driver::real.cuStreamIsCapturing.set(nullptr);
+    }
+    REQUIRE(recorder.begin(recorder.stream) == CUDA_SUCCESS);
+    std::thread([&] { CHECK(recorder.end(recorder.stream) == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD); }).join();
+    CHECK(recorder.captures.running());
+    CHECK(recorder.is_quiet() == told);
+  }
+}
+
+TEST_CASE("an end in a stream that joined leaves the capture as it is, every other answer ends it") {
   CaptureRecorder recorder;
   driver::real.cuStreamGetCaptureInfo.set(nullptr);  // no other function says so
   driver::real.cuStreamIsCapturing.set(nullptr);
   REQUIRE(recorder.begin(recorder.stream) == CUDA_SUCCESS);
-  std::thread([&] { CHECK(recorder.end(recorder.stream) == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD); }).join();
   CHECK_FALSE(recorder.is_quiet());
   recorder.captures.finish_end(recorder.captures.number_of(recorder.stream, recorder.context),
                                CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
