@@ -13,6 +13,7 @@ namespace simcuda {
 struct GraphStep {
   const GraphNode *node = nullptr;
   std::vector<std::size_t> after;
+  bool inner = false;  // of a child graph
 };
 
 // Each step after all steps that it depends on; empty optional: the graph has a cycle.

@@ -64,6 +64,7 @@ bool add_nodes(std::vector<Scope> &scopes, std::vector<GraphStep> &steps) {
       CUgraph child = nullptr;
       const bool known = real.cuGraphNodeGetType(nodes[i], &type) == CUDA_SUCCESS;
       steps.push_back(known ? step_of(nodes[i], type) : GraphStep());
+      steps.back().inner = scopes[each].begin != SIZE_MAX;
       any = any || steps.back().kind != GraphStep::Kind::other;
       if (known && type == CU_GRAPH_NODE_TYPE_GRAPH && real.cuGraphChildGraphNodeGetGraph.present() &&
           real.cuGraphChildGraphNodeGetGraph(nodes[i], &child) == CUDA_SUCCESS) {

@@ -16,6 +16,7 @@ struct GraphStep {
   int device = 0;  // ordinal
   std::uint64_t requested = 0;
   CUdeviceptr address = 0;
+  bool inner = false;  // of a graph in the graph
 };
 
 struct GraphSteps {

@@ -110,7 +110,7 @@ TEST_CASE("a graph with memory becomes a child graph only where it is moved") {
   CHECK(cuGraphInstantiate(&exec, child, 0) != CUDA_SUCCESS);
   CHECK(cuGraphAddMemAllocNode(&node, child, nullptr, 0, &params) != CUDA_SUCCESS);
   Exec(graph).launch(stream);
-  CHECK(graph_memory() > 0);
+  CHECK(graph_memory() == 64 * kMiB);  // H100, driver 580.159
   trim();
 }
 
