@@ -115,6 +115,7 @@ class Pool {
     return pool::bytes_of(usable_granules_ - used_granules_ - retired_granules_);
   }
   [[nodiscard]] std::uint64_t retired_bytes() const noexcept { return pool::bytes_of(retired_granules_); }
+  [[nodiscard]] std::uint64_t used_bytes() const noexcept { return pool::bytes_of(used_granules_); }
   // Whether there is one slab, and blocks may be placed in it without regard to those that left it.
   [[nodiscard]] bool is_in_one_piece() const noexcept {
     return regions_.size() == 1 && (live_count_ != 0 || retired_count_ == 0);

@@ -103,6 +103,9 @@ class SharedPool {
   [[nodiscard]] std::uint64_t retired_bytes_locked() const noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     return pool_.retired_bytes() + (stitcher_ == nullptr ? 0 : stitcher_->retired_bytes());
   }
+  [[nodiscard]] std::uint64_t used_bytes_locked() const noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
+    return pool_.used_bytes() + (stitcher_ == nullptr ? 0 : stitcher_->live_bytes());
+  }
   [[nodiscard]] bool is_in_one_piece_locked() const noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     return pool_.is_in_one_piece();
   }

@@ -107,6 +107,7 @@ class Stitcher {
   [[nodiscard]] Counts counts() const noexcept;
   // One of them; a free that hits asks.
   [[nodiscard]] std::uint64_t retired_bytes() const noexcept { return views_.retired_bytes(); }
+  [[nodiscard]] std::uint64_t live_bytes() const noexcept { return views_.live_bytes(); }
   // The pages that back a live block: `handle`, the page in it, and the offset of the first byte in the first page.
   struct Backing {
     std::uint64_t handle;

@@ -5,7 +5,7 @@
 namespace ration::policy {
 
 inline bool ContextPool::may_allocate(CUcontext handle, std::uint64_t bytes) noexcept {
-  if (!serves(handle)) {
+  if (!serves(handle) || blocks.used_bytes_locked() + bytes >= most_used_.load(std::memory_order_relaxed)) {
     return false;
   }
   return !is_of_few(bytes) || blocks.is_in_one_piece_locked();  // else slabs, or holes, may have to be merged first

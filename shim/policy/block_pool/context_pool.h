@@ -2,10 +2,10 @@
 // Layer: policy/block_pool. Threads: any; the lock of `blocks` guards the fast path too, and nothing is taken under it.
 // Owns: the pool's books; its slabs belong to the driver and go with the context.
 //
-// The fast path is open while a call of the default kind concerns the pool alone: no preallocation to come, no free
-// that waits, and a context that is alive and not about to end. A thread that changes one of these closes the fast path
-// under the lock first; the next allocation on the slow path opens it again. With a log a hit is followed by its
-// record, and until that is written the call is in flight; a block that it freed enters the quarantine after it.
+// The fast path is open while a call of the default kind concerns the pool alone: no free that waits, no use that
+// brings the preallocation, and a context that is alive and not about to end. A thread that changes one of these closes
+// the fast path under the lock first; the next allocation on the slow path opens it again. With a log a hit is followed
+// by its record, and until that is written the call is in flight; a block that it freed enters the quarantine after it.
 #pragma once
 
 #include <algorithm>
@@ -72,14 +72,19 @@ class alignas(64) ContextPool final : public PoolOfContext {
     in_flight.fetch_sub(1);
     wake_waiters();
   }
-  // `may_open` is asked under the lock. REQUIRES: has_fast_path().
-  template <class MayOpen>
-  void open_to_hits(CUcontext handle, const MayOpen &may_open) noexcept {
+  // `most_used`, asked under the lock: the live bytes that no hit reaches; 0: it stays as it is, kAnyUse: no bound.
+  // REQUIRES: has_fast_path().
+  static constexpr std::uint64_t kAnyUse = UINT64_MAX;
+  template <class MostUsed>
+  void open_to_hits(CUcontext handle, const MostUsed &most_used) noexcept {
     const pool::Guard guard(blocks.mutex());
-    if (may_open()) {
+    if (const std::uint64_t most = most_used(); most != 0) {
+      most_used_.store(most, std::memory_order_relaxed);
       handle_.store(handle, std::memory_order_relaxed);
     }
   }
+  // A hint.
+  bool is_bounded() const { return most_used_.load(std::memory_order_relaxed) != kAnyUse; }
   void close_to_hits() noexcept override;
   bool has_fast_path() const { return table_ != nullptr; }
   // Whether a block there is stitched: it lies among the views. REQUIRES: a context's pool.
@@ -156,13 +161,14 @@ class alignas(64) ContextPool final : public PoolOfContext {
   Freed enter_freed(std::uint32_t count, std::uint64_t address, std::uint64_t bytes) noexcept
       RATION_POOL_ANNOTATE(requires_capability(blocks.mutex()));
 
-  std::atomic<CUcontext> handle_{nullptr};    // written under the lock; null: closed
-  std::atomic<int> device_{-1};               // written under the lock
-  std::atomic<std::uint32_t> count_{0};       // written under the lock; of freed_
-  std::uint32_t unrecorded_ = 0;              // retired, to be kept once they are in the log; under the lock
-  std::uint64_t bytes_ = 0;                   // of those blocks; under the lock
-  std::unique_ptr<pool::Address[]> freed_;    // under the lock
-  std::atomic<std::uint64_t> due_blocks_{1};  // hints of the quarantine's
+  std::atomic<CUcontext> handle_{nullptr};         // written under the lock; null: closed
+  std::atomic<std::uint64_t> most_used_{kAnyUse};  // written under the lock
+  std::atomic<int> device_{-1};                    // written under the lock
+  std::atomic<std::uint32_t> count_{0};            // written under the lock; of freed_
+  std::uint32_t unrecorded_ = 0;                   // retired, to be kept once they are in the log; under the lock
+  std::uint64_t bytes_ = 0;                        // of those blocks; under the lock
+  std::unique_ptr<pool::Address[]> freed_;         // under the lock
+  std::atomic<std::uint64_t> due_blocks_{1};       // hints of the quarantine's
   std::atomic<std::uint64_t> due_bytes_{1};
   std::atomic<std::uint64_t> large_bytes_{UINT64_MAX};
   std::atomic<std::uint64_t> few_bytes_{UINT64_MAX / 2};

@@ -113,15 +113,21 @@ bool BlockPools::free_hit(const char *api, std::uint64_t address) noexcept {
 }
 
 // At the end of every allocation on the slow path. Where frees wait, every call has more to do than the fast path does.
+// The allocation that brings the preallocation is no hit; only the device's first context makes one.
 void BlockPools::open_fast_path(ContextPool &pool, const DevicePoolState &state) noexcept {
   const Context &context = *pool.context;
-  if (!pool.has_fast_path() || pool.serves(context.handle) || synchronous_free_ || no_fast_path_ ||
-      is_over_order(context.device)) {
+  if (!pool.has_fast_path() || (pool.serves(context.handle) && !pool.is_bounded()) || synchronous_free_ ||
+      no_fast_path_ || is_over_order(context.device)) {
     return;
   }
   context_pools_.note_use(journal_.logging());
-  pool.open_to_hits(context.handle,
-                    [&] { return context.may_be_hit() && state.preallocation.load() == DevicePoolState::done; });
+  pool.open_to_hits(context.handle, [&]() -> std::uint64_t {
+    if (!context.may_be_hit()) {
+      return 0;
+    }
+    const bool is_due = state.preallocation.load() != DevicePoolState::done;
+    return is_due && state.first.load() == &context ? state.plan.after : ContextPool::kAnyUse;
+  });
 }
 
 }  // namespace ration::policy

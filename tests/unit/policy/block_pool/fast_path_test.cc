@@ -33,7 +33,7 @@ struct FastPool {
 
   void open() {
     fixture.context_pools.note_use(false);
-    pool->open_to_hits(context->handle, [] { return true; });
+    pool->open_to_hits(context->handle, [] { return ContextPool::kAnyUse; });
   }
   std::uint64_t take(std::uint64_t bytes = 512) {
     std::uint64_t address = 0;
@@ -80,7 +80,7 @@ TEST_CASE("a fast path serves the handle that it is open for, until it is closed
   CHECK(fixture.context_pools.find(handle) == nullptr);
   CHECK(fast.take() == 0);
   CHECK(fast.free(block) == ContextPool::Freed::no);
-  fast.pool->open_to_hits(handle, [] { return false; });
+  fast.pool->open_to_hits(handle, [] { return std::uint64_t{0}; });
   CHECK(fast.take() == 0);
   fast.open();
   CHECK(fast.free(block) == ContextPool::Freed::due);  // the quarantine has not said yet when
@@ -167,7 +167,7 @@ TEST_CASE("a stale handle finds a recycled pool closed, also when another contex
   CHECK(fixture.quarantine.blocks() == 0);
   REQUIRE(pool->blocks.add_slab({0x900000000, kMiB, 3}) == pool::AddSlabOutcome::kAdded);
   prepare(*pool);
-  pool->open_to_hits(fixture.context->handle, [] { return true; });
+  pool->open_to_hits(fixture.context->handle, [] { return ContextPool::kAnyUse; });
   CHECK_FALSE(pool->allocate_hit(handle, 512, fixture.journal, none));
   CHECK(pool->allocate_hit(fixture.context->handle, 512, fixture.journal, none));
   CHECK(pool->free_hit(handle, none, fixture.journal, UINT64_MAX).kind == ContextPool::Freed::no);

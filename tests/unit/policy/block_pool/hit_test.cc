@@ -153,6 +153,46 @@ TEST_CASE("a context that turns out to have ended serves no hit") {
   CHECK(program.take(512) != kUntouched);
 }
 
+TEST_CASE("until the use reaches the preallocation's threshold calls are hits, and so they are after it") {
+  FakeDriver driver;
+  auto limits = limit_of(100 * kMiB);
+  limits->plan.bytes = 100 * kMiB;
+  limits->plan.after = 8 * kMiB;
+  PooledProgram program(driver, std::move(limits));
+  warm(program);
+  const auto pair = [&](std::uint64_t bytes) {
+    const int before = driver.calls("cuCtxGetCurrent");
+    REQUIRE(program.free(program.take(bytes)) == CUDA_SUCCESS);
+    return driver.calls("cuCtxGetCurrent") - before;
+  };
+  CHECK(pair(512) == 2);  // one for each call: what is no hit asks more
+  const CUdeviceptr kept = program.take(kMiB);
+  CHECK(pair(512) == 2);
+  CHECK(program.charged() < 8 * kMiB);
+  const CUdeviceptr reached = program.take(7 * kMiB);
+  CHECK(program.charged() == 100 * kMiB);
+  CHECK(pair(512) == 2);
+  CHECK(program.free(kept) == CUDA_SUCCESS);
+  CHECK(program.free(reached) == CUDA_SUCCESS);
+}
+
+TEST_CASE("a hit does not reach the preallocation's threshold, though the pool has room") {
+  FakeDriver driver;
+  auto limits = limit_of(100 * kMiB);
+  limits->plan.bytes = 100 * kMiB;
+  limits->plan.after = 8 * kMiB;
+  PooledProgram program(driver, std::move(limits));
+  warm(program);
+  for (int block = 0; block < 2; ++block) {  // room for more than the threshold
+    REQUIRE(program.free(program.take(7 * kMiB)) == CUDA_SUCCESS);
+  }
+  program.synchronise();
+  REQUIRE(program.take(4 * kMiB) != kUntouched);
+  REQUIRE(program.charged() < 100 * kMiB);
+  CHECK(program.take(4 * kMiB) != kUntouched);
+  CHECK(program.charged() == 100 * kMiB);
+}
+
 TEST_CASE("a pool that served hits preallocates after the device's first context has ended") {
   FakeDriver driver;
   auto limits = limit_of(16 * kMiB);
