@@ -49,6 +49,7 @@ bool mark(CUdeviceptr block) {
 int child() {
   const SecondThread second_thread;
   setenv("SIMCUDA_DEVICES", "2x16GiB", 1);
+  setenv("SIMCUDA_COSTS", "0", 1);
   CUdeviceptr from = 0, to = 0, marked = 0;
   void *host = nullptr;
   const bool good =

@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 std::vector<std::string> environment_of(Under under) {
   std::vector<std::string> environment{"PATH=/usr/bin:/bin", "LD_LIBRARY_PATH=" RATION_SIM_DIRECTORY,
-                                       "SIMCUDA_DEVICES=16GiB", "SIMCUDA_LATENCY_US=0"};
+                                       "SIMCUDA_DEVICES=16GiB", "SIMCUDA_LATENCY_US=0", "SIMCUDA_COSTS=0"};
   if (under != Under::kNothing) {
     environment.insert(
         environment.end(),

@@ -78,7 +78,7 @@ def generate(seed, first, count, family="mixed"):
 
 def play(texts, patience_ms, libraries=None):
     """The answers of each program, in order; `libraries` are preloaded."""
-    environment = clean_environment() | {"LD_LIBRARY_PATH": f"{BUILD}/lib/ration/sim"}
+    environment = clean_environment() | {"LD_LIBRARY_PATH": f"{BUILD}/lib/ration/sim", "SIMCUDA_COSTS": "h100"}
     with tempfile.TemporaryDirectory() as state:
         os.chmod(state, 0o700)
         if libraries:

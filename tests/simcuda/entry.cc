@@ -9,7 +9,9 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <thread>
 
+#include "tests/simcuda/costs.h"
 #include "tests/simcuda/driver.h"
 #include "tests/simcuda/include/simcuda/simcuda.h"
 #include "tests/simcuda/settings.h"
@@ -22,10 +24,16 @@ std::atomic<unsigned long long> counts[kMostSymbols];
 std::atomic<int> watched{-1};
 std::atomic<void (*)(void)> watcher{nullptr};
 
+using Clock = std::chrono::steady_clock;
+std::atomic<unsigned long long> spent_ns{0};
+
 struct ThreadState {
   DefaultStream stream;
   unsigned device_side;
-  unsigned mappings;
+  const CallCost *cost;  // of the current call; null: none
+  Clock::time_point begun;
+  unsigned things;  // that it is about, and what they take
+  double things_us;
   char note[121];
 };
 thread_local ThreadState thread_state{};
@@ -37,14 +45,15 @@ int index_of(const char *symbol) {
   return found != end && std::strcmp(*found, symbol) == 0 ? static_cast<int>(found - kSymbols) : -1;
 }
 
-// Spins: a sleep of microseconds takes many times as long.
-void spend(const std::vector<Cost> &costs, unsigned index) {
-  for (const Cost &cost : costs) {
-    if (cost.symbol != kSymbols[index]) continue;
-    const std::chrono::duration<double, std::micro> whole(cost.microseconds * thread_state.mappings);
-    const auto begun = std::chrono::steady_clock::now();
-    while (std::chrono::steady_clock::now() - begun < whole) {
-    }
+// Until the call has taken its cost. A sleep ends many microseconds late, so the last millisecond is spun.
+void spend(const CallCost &cost) {
+  const double us =
+      cost.each ? cost.call_us * std::max(thread_state.things, 1u) : cost.call_us + thread_state.things_us;
+  spent_ns.fetch_add(static_cast<unsigned long long>(us * 1000), std::memory_order_relaxed);  // no partner: statistics
+  const auto end =
+      thread_state.begun + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::micro>(us));
+  std::this_thread::sleep_until(end - std::chrono::milliseconds(1));
+  while (Clock::now() < end) {
   }
 }
 
@@ -69,9 +78,14 @@ bool admit(unsigned index, DefaultStream stream, Needs needs, CUresult *refusal)
   const unsigned long long call = counts[index].fetch_add(1, std::memory_order_relaxed) + 1;  // no partner: statistics
   thread_state.stream = stream;
   thread_state.note[0] = '\0';
-  thread_state.mappings = 1;
   if (watched.load() == static_cast<int>(index)) {
     watcher.load()();
+  }
+  thread_state.cost = cost_of(index);
+  if (thread_state.cost != nullptr) {
+    thread_state.begun = Clock::now();
+    thread_state.things = 0;
+    thread_state.things_us = 0;
   }
   for (const Fault &fault : settings().faults) {
     if (fault.call == call && fault.symbol == kSymbols[index]) {
@@ -91,9 +105,8 @@ bool admit(unsigned index, DefaultStream stream, Needs needs, CUresult *refusal)
 }
 
 CUresult leave(unsigned index, CUresult result) {
-  const Settings &all = settings();
-  if (!all.costs.empty()) spend(all.costs, index);
-  if (!all.trace.empty()) trace(all.trace, kSymbols[index], result);
+  if (thread_state.cost != nullptr) spend(*thread_state.cost);
+  if (const std::string &path = settings().trace; !path.empty()) trace(path, kSymbols[index], result);
   return result;
 }
 
@@ -101,11 +114,14 @@ CUresult not_simulated(unsigned index) {
   counts[index].fetch_add(1, std::memory_order_relaxed);  // no partner: statistics
   complain(std::string("simcuda: ") + kSymbols[index] + " is not simulated");
   thread_state.note[0] = '\0';
+  thread_state.cost = nullptr;
   return leave(index, CUDA_ERROR_NOT_SUPPORTED);
 }
 
-void about(unsigned mappings) {
-  thread_state.mappings = mappings;
+void about(std::uint64_t bytes) {
+  if (thread_state.cost == nullptr) return;
+  ++thread_state.things;
+  thread_state.things_us += thread_state.cost->of(bytes);
 }
 
 void note(const char *format, ...) {
@@ -139,6 +155,10 @@ int simcuda_on_call(const char *symbol, void (*callback)(void)) {
   simcuda::watcher.store(callback);
   simcuda::watched.store(index);
   return symbol == nullptr || index >= 0 ? 0 : -1;
+}
+
+unsigned long long simcuda_costs_ns(void) {
+  return simcuda::spent_ns.load(std::memory_order_relaxed);  // no partner: statistics
 }
 
 unsigned simcuda_exports(unsigned *implemented) {

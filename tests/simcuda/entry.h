@@ -4,6 +4,7 @@
 #define __CUDA_API_VERSION_INTERNAL
 #include <cuda.h>
 
+#include <cstdint>
 #include <exception>
 
 namespace simcuda {
@@ -24,8 +25,8 @@ CUresult leave(unsigned index, CUresult result);
 
 CUresult not_simulated(unsigned index);
 
-// How many mappings the call is about: it takes its cost for each of them.
-void about(unsigned mappings);
+// The call is about a block, a mapping or a part of a pool of this size: it takes its cost for each (costs.h).
+void about(std::uint64_t bytes);
 
 // Details of a call for the trace. At most 120 characters are kept.
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "tests/simcuda/entry.h"
+
 namespace simcuda {
 namespace {
 
@@ -30,6 +32,7 @@ bool grow(Device &device, std::uint64_t wanted) {
   if (wanted <= pool.reserved) return true;
   const std::uint64_t step = round_up(wanted - pool.reserved, kStepBytes);
   if (!driver().machine->reserve(device.physical, step)) return false;
+  about(step);
   pool.reserved += step;
   return true;
 }
@@ -38,6 +41,7 @@ void shrink(Device &device, std::uint64_t reserved) {
   GraphPool &pool = device.graph_pool;
   if (reserved >= pool.reserved) return;
   driver().machine->release(device.physical, pool.reserved - reserved);
+  about(pool.reserved - reserved);
   pool.reserved = reserved;
 }
 

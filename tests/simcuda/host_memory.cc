@@ -7,6 +7,7 @@
 #include "implemented.h"
 #include "tests/simcuda/capture.h"
 #include "tests/simcuda/driver.h"
+#include "tests/simcuda/entry.h"
 
 namespace simcuda {
 namespace {
@@ -22,9 +23,20 @@ std::uintptr_t number_of(const void *pointer) {
 
 void release_host_block(std::map<std::uintptr_t, HostBlock>::iterator block) {
   const HostBlock &gone = block->second;
+  about(gone.bytes);
   if (gone.mapped != 0) ::munmap(reinterpret_cast<void *>(block->first), gone.mapped);
   if (gone.device != nullptr) driver().machine->release(gone.device->physical, gone.mapped);
   driver().host_blocks.erase(block);
+}
+
+// Waits for all work of the block's context. Meanwhile the block may go with its context.
+CUresult release_when_idle(Lock &lock, std::map<std::uintptr_t, HostBlock>::iterator block) {
+  const std::uintptr_t address = block->first;
+  const std::uint64_t id = block->second.id;
+  drain(lock, *block->second.context);
+  block = driver().host_blocks.find(address);
+  if (block != driver().host_blocks.end() && block->second.id == id) release_host_block(block);
+  return CUDA_SUCCESS;
 }
 
 bool overlaps(std::uintptr_t first, std::size_t bytes) {
@@ -80,6 +92,7 @@ CUresult cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   driver().host_blocks[number_of(memory)] = {bytesize, mapped, Flags, context->root, driver().next_id++, device};
+  about(mapped);
   *pp = memory;
   return CUDA_SUCCESS;
 }
@@ -89,13 +102,9 @@ CUresult cuMemFreeHost(void *p) {
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
   if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
-  auto block = driver().host_blocks.find(number_of(p));
+  const auto block = driver().host_blocks.find(number_of(p));
   if (block == driver().host_blocks.end() || block->second.mapped == 0) return CUDA_ERROR_INVALID_VALUE;
-  const std::uint64_t id = block->second.id;
-  drain(lock, *block->second.context);
-  block = driver().host_blocks.find(number_of(p));
-  if (block != driver().host_blocks.end() && block->second.id == id) release_host_block(block);
-  return CUDA_SUCCESS;
+  return release_when_idle(lock, block);
 }
 
 CUresult cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags) {
@@ -112,6 +121,7 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
   }
   if (overlaps(number_of(p), bytesize)) return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
   driver().host_blocks[number_of(p)] = {bytesize, 0, Flags, context->root, driver().next_id++, nullptr};
+  about(bytesize);
   return CUDA_SUCCESS;
 }
 
@@ -123,8 +133,7 @@ CUresult cuMemHostUnregister(void *p) {
   if (p == nullptr) return CUDA_ERROR_INVALID_VALUE;
   const auto block = driver().host_blocks.find(number_of(p));
   if (block == driver().host_blocks.end() || block->second.mapped != 0) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-  release_host_block(block);
-  return CUDA_SUCCESS;
+  return release_when_idle(lock, block);
 }
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags) {

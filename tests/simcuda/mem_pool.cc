@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "tests/simcuda/entry.h"
+
 namespace simcuda {
 namespace {
 
@@ -28,6 +30,7 @@ bool grow(MemPool &pool, std::uint64_t bytes) {
     return false;
   }
   pool.chunks.emplace(*base, Chunk(*base, step));
+  about(step);
   pool.reserved += step;
   pool.reserved_high = std::max(pool.reserved_high, pool.reserved);
   return true;
@@ -131,6 +134,7 @@ void free_at_once(std::map<std::uint64_t, Allocation>::iterator block) {
 }
 
 void trim(MemPool &pool, std::uint64_t keep) {
+  const std::uint64_t before = pool.reserved;
   for (auto chunk = pool.chunks.end(); chunk != pool.chunks.begin();) {
     --chunk;
     const std::uint64_t bytes = chunk->second.bytes();
@@ -140,6 +144,7 @@ void trim(MemPool &pool, std::uint64_t keep) {
     pool.reserved -= bytes;
     chunk = pool.chunks.erase(chunk);
   }
+  if (pool.reserved != before) about(before - pool.reserved);
 }
 
 void destroy_pool(const std::shared_ptr<MemPool> &pool) {

@@ -106,6 +106,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
   if (dptr == nullptr || bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
   std::uint64_t address = 0;
   if (const CUresult error = allocate(*context, bytesize, &address); error != CUDA_SUCCESS) return error;
+  about(bytesize);
   *dptr = address;
   return CUDA_SUCCESS;
 }
@@ -124,6 +125,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
   if (__builtin_mul_overflow(pitch, Height, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   std::uint64_t address = 0;
   if (const CUresult error = allocate(*context, bytes, &address); error != CUDA_SUCCESS) return error;
+  about(bytes);
   *dptr = address;
   *pPitch = pitch;
   return CUDA_SUCCESS;
@@ -140,6 +142,7 @@ CUresult cuMemFree_v2(CUdeviceptr dptr) {
   std::map<std::uint64_t, Allocation>::iterator block;
   if (const CUresult error = begin_free(dptr, &block); error != CUDA_SUCCESS) return error;
   const std::uint64_t id = block->second.id;
+  about(block->second.bytes);
   if (block->second.context != nullptr) {
     drain(lock, *block->second.context);
   } else {

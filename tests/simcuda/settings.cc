@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::uint64_t kDefaultDeviceBytes = 16ull << 30;
 constexpr std::uint64_t kDefaultContextBytes = 256ull << 20;
+// H100, H200, driver 580.159, 2026-11-26: 548,995,072 bytes (questions.contexts.costs).
+constexpr std::uint64_t kMeasuredContextBytes = 524ull << 20;
 constexpr unsigned kDefaultReturnMs = 2;
 constexpr unsigned kMostDevices = 16;
 constexpr double kMostCost = 1e6;  // microseconds
@@ -66,19 +68,24 @@ std::vector<Fault> parse_faults(const std::string &text) {
   return faults;
 }
 
-std::vector<Cost> parse_costs(const std::string &text) {
-  std::vector<Cost> costs;
-  if (text.empty()) return costs;
+// Unset: as measured. Empty or 0: none.
+void read_costs(Settings *read) {
+  const char *const set = std::getenv("SIMCUDA_COSTS");
+  const std::string_view text = set == nullptr ? "h100" : set;
+  if (text.empty() || text == "0") return;
   for (const std::string &part : split(text, ',')) {
+    if (part == "h100") {
+      read->measured_costs = true;
+      continue;
+    }
     const auto equals = std::min(part.find('='), part.size() - 1);
     const auto microseconds = whole_number<double>(std::string_view(part).substr(equals + 1));
     if (microseconds && *microseconds >= 0 && *microseconds <= kMostCost && part[equals] == '=') {
-      costs.push_back({part.substr(0, equals), *microseconds});
+      read->costs.push_back({part.substr(0, equals), *microseconds});
     } else {
-      complain("simcuda: SIMCUDA_COSTS: '" + part + "' is not SYMBOL=MICROSECONDS; ignored");
+      complain("simcuda: SIMCUDA_COSTS: '" + part + "' is neither h100 nor SYMBOL=MICROSECONDS; ignored");
     }
   }
-  return costs;
 }
 
 std::map<int, int> parse_attributes(const std::string &text) {
@@ -119,10 +126,11 @@ Settings *read() {
   } else {
     complain("simcuda: SIMCUDA_DEVICES=" + devices + " is not understood (8GiB, 2x8GiB, 8GiB,4GiB)");
   }
+  read_costs(read);
   const std::string context = text_of("SIMCUDA_CONTEXT_BYTES");
   const auto context_bytes = parse_bytes(context);
   if (!context.empty() && !context_bytes) complain("simcuda: SIMCUDA_CONTEXT_BYTES=" + context + " is not a size");
-  read->context_bytes = context_bytes.value_or(kDefaultContextBytes);
+  read->context_bytes = context_bytes.value_or(read->measured_costs ? kMeasuredContextBytes : kDefaultContextBytes);
   const std::string latency = text_of("SIMCUDA_LATENCY_US");
   if (!parse_range(latency, &read->least_latency_us, &read->most_latency_us)) {
     complain("simcuda: SIMCUDA_LATENCY_US=" + latency + " is neither a number nor MIN-MAX; ignored");
@@ -143,7 +151,6 @@ Settings *read() {
   read->unheard_of = !text_of("SIMCUDA_UNHEARD_OF").empty();
   if (const std::string missing = text_of("SIMCUDA_MISSING"); !missing.empty()) read->missing = split(missing, ',');
   read->faults = parse_faults(text_of("SIMCUDA_FAIL"));
-  read->costs = parse_costs(text_of("SIMCUDA_COSTS"));
   read->attributes = parse_attributes(text_of("SIMCUDA_ATTRIBUTES"));
   return read;
 }

@@ -16,8 +16,8 @@ struct Fault {
   int code;
 };
 
-// What a call takes at least, or each mapping that a call is about.
-struct Cost {
+// What a call takes at least, or each mapping that a call is about, instead of what was measured.
+struct NamedCost {
   std::string symbol;
   double microseconds;
 };
@@ -40,7 +40,8 @@ struct Settings {
   std::vector<std::string> missing;
   bool unheard_of = false;
   std::vector<Fault> faults;
-  std::vector<Cost> costs;
+  bool measured_costs = false;  // costs.cc
+  std::vector<NamedCost> costs;
   std::map<int, int> attributes;  // override of every device's attributes
 };
 

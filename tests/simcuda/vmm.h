@@ -2,6 +2,7 @@
 // Layer: driver.h. Threads: under Driver::mutex. Owns: a reservation's views, for ever, so that late stream work never
 // ends the process; what it writes to an unmapped range is lost, and its context has a fault.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -51,6 +52,11 @@ struct Mapping {
   std::uint64_t id = 0;
   std::vector<CUmemAccess_flags> devices;  // by ordinal
   CUmemAccess_flags host = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+  bool has_access() const {
+    return host != CU_MEM_ACCESS_FLAGS_PROT_NONE || std::any_of(devices.begin(), devices.end(), [](auto flags) {
+             return flags != CU_MEM_ACCESS_FLAGS_PROT_NONE;
+           });
+  }
 };
 
 struct Reservation {

@@ -62,7 +62,6 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
   const Lock lock(driver().mutex);
   const auto mappings = whole_mappings(ptr, size);
   if (mappings.empty()) return CUDA_ERROR_INVALID_VALUE;
-  about(static_cast<unsigned>(mappings.size()));
   for (const auto &[address, mapping] : mappings) {
     for (std::size_t i = 0; i < count; ++i) {
       if (!is_access(desc[i].flags)) return CUDA_ERROR_INVALID_VALUE;
@@ -70,6 +69,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
     }
   }
   for (const auto &[address, mapping] : mappings) {
+    const auto devices = mapping->devices;
     for (std::size_t i = 0; i < count; ++i) {
       if (desc[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
         mapping->devices[static_cast<std::size_t>(desc[i].location.id)] = desc[i].flags;
@@ -77,6 +77,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
         let_host(address, *mapping, desc[i].flags);
       }
     }
+    if (mapping->devices != devices) about(mapping->bytes);  // what a mapping has already costs no mapping
   }
   return CUDA_SUCCESS;
 }

@@ -121,6 +121,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CU
   if (const CUresult error = charge(*memory); error != CUDA_SUCCESS) return error;
   if (!place(*memory)) return CUDA_ERROR_OUT_OF_MEMORY;
   *handle = add_handle(std::move(memory));
+  about(size);
   return CUDA_SUCCESS;
 }
 
@@ -129,6 +130,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   MemoryHandle *const known = memory_handle(handle);
   if (known == nullptr) return CUDA_ERROR_INVALID_VALUE;
   --known->references;
+  if (known->references == 0 && known->mappings == 0) about(known->memory->bytes);
   forget_unused(handle);
   return CUDA_SUCCESS;
 }

@@ -122,6 +122,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
   if (start == nullptr) {
     if (const auto spare = take_spare(size, aligned)) {
       reserved[spare->first] = {size, spare->second, {}};
+      about(size);
       *ptr = spare->first;
       return CUDA_SUCCESS;
     }
@@ -133,6 +134,7 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   reserved[number_of(start)] = {size, view, {}};
+  about(size);
   *ptr = number_of(start);
   return CUDA_SUCCESS;
 }
@@ -144,6 +146,7 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
   if (found == memory.reservations.end() || found->second.bytes != size || !found->second.mappings.empty()) {
     return CUDA_ERROR_INVALID_VALUE;
   }
+  about(size);
   memory.spare.emplace(size, std::pair{found->first, found->second.view});
   memory.reservations.erase(found);
   return CUDA_SUCCESS;
@@ -172,6 +175,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
   }
   unwatch(reservation->view + (ptr - start), size);
   ++known->mappings;
+  about(size);
   return CUDA_SUCCESS;
 }
 
@@ -189,7 +193,6 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
     ++last;
   }
   if (unmapped != size) return CUDA_ERROR_INVALID_VALUE;
-  about(static_cast<unsigned>(std::distance(first, last)));
   std::byte *const view = found->reservation->view + (ptr - found->reserved_at);
   if (no_child(::mmap(view, size, PROT_READ | PROT_WRITE, kNowhere | MAP_FIXED, -1, 0), size) == nullptr) {
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -197,6 +200,7 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   watch_unmapped(view, size);
   std::for_each(first, last, [](auto &placed) {
     auto &[address, mapping] = placed;
+    if (mapping.has_access()) about(mapping.bytes);
     let_host(address, mapping, CU_MEM_ACCESS_FLAGS_PROT_NONE);
     --driver().virtual_memory.handles.at(mapping.handle).mappings;
     forget_unused(mapping.handle);

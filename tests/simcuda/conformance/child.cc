@@ -15,8 +15,10 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "simcuda/simcuda.h"
 #include "tests/simcuda/conformance/child_graph.h"
 #include "tests/simcuda/conformance/child_sharing.h"
 
@@ -286,6 +288,30 @@ int map_four() {
   return 0;
 }
 
+// Says what a context costs in MiB, then what cuMemAlloc and cuMemCreate of 2 MiB take in tenths of microseconds.
+int costs() {
+  constexpr size_t kGranule = size_t{2} << 20;
+  if (const CUresult error = start(); error != CUDA_SUCCESS) return static_cast<int>(error);
+  simcuda_books books = {};
+  DRIVER(simcuda_device_books)(0, &books);
+  say(std::to_string(books.context_bytes >> 20));
+  auto spent = [last = 0ull]() mutable {
+    const unsigned long long now = DRIVER(simcuda_costs_ns)();
+    return std::to_string((now - std::exchange(last, now)) / 100);
+  };
+  spent();
+  CUdeviceptr block = 0;
+  if (const CUresult error = DRIVER(cuMemAlloc_v2)(&block, kGranule)) return static_cast<int>(error);
+  say(spent());
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemGenericAllocationHandle handle = 0;
+  if (const CUresult error = DRIVER(cuMemCreate)(&handle, kGranule, &properties, 0)) return static_cast<int>(error);
+  say(spent());
+  return 0;
+}
+
 int look_up(const char *name) {
   void *address = nullptr;
   say(DRIVER(cuGetProcAddress_v2)(name, &address, 12000, 0, nullptr));
@@ -338,6 +364,7 @@ int main(int count, char **arguments) {
   if (what == "touch") return touch();
   if (what == "four_allocations") return four_allocations();
   if (what == "map_four") return map_four();
+  if (what == "costs") return costs();
   if (what == "look_up" && count > 2) return look_up(arguments[2]);
   if (what == "before_init") return before_init();
   if (what == "least") return least();

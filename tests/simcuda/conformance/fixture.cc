@@ -128,6 +128,7 @@ const Simulator &simulator() {
     Simulator found = {};
     find(found.calls, "simcuda_calls");
     find(found.calls_reset, "simcuda_calls_reset");
+    find(found.costs_ns, "simcuda_costs_ns");
     find(found.exports, "simcuda_exports");
     find(found.register_kernel, "simcuda_register_kernel");
     find(found.register_global, "simcuda_register_global");

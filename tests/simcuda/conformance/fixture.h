@@ -77,6 +77,7 @@ Value attribute(CUpointer_attribute which, CUdeviceptr pointer) {
 struct Simulator {
   decltype(&simcuda_calls) calls;
   decltype(&simcuda_calls_reset) calls_reset;
+  decltype(&simcuda_costs_ns) costs_ns;
   decltype(&simcuda_exports) exports;
   decltype(&simcuda_register_kernel) register_kernel;
   decltype(&simcuda_register_global) register_global;

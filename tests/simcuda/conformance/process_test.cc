@@ -111,6 +111,17 @@ TEST_CASE("a call takes its cost at least, and for each mapping that it is about
   for (std::size_t i = 0; i < took.size(); ++i) CHECK(std::stoi(took[i]) >= least[i]);
 }
 
+TEST_CASE("costs are an H100's unless other ones, or none, are asked for") {
+  const auto costs = [](const Environment &environment) { return run({"costs"}, environment); };
+  CHECK(costs({}) == Lines{"524", "296", "108"});
+  CHECK(costs({{"SIMCUDA_COSTS", "h100"}}) == Lines{"524", "296", "108"});
+  CHECK(costs({{"SIMCUDA_COSTS", "h100,cuMemCreate=29"}}) == Lines{"524", "296", "290"});
+  CHECK(costs({{"SIMCUDA_COSTS", "cuMemCreate=29"}}) == Lines{"256", "0", "290"});
+  CHECK(costs({{"SIMCUDA_COSTS", "0"}}) == Lines{"256", "0", "0"});
+  CHECK(costs({{"SIMCUDA_COSTS", ""}}) == Lines{"256", "0", "0"});
+  CHECK(costs({{"SIMCUDA_CONTEXT_BYTES", "16MiB"}}) == Lines{"16", "296", "108"});
+}
+
 TEST_CASE("a function that is declared missing is not found") {
   CHECK(run({"look_up", "cuMemGetInfo"}) == Lines{"0"});
   CHECK(run({"look_up", "cuMemGetInfo"}, {{"SIMCUDA_MISSING", "cuCtxSynchronize,cuMemGetInfo_v2"}}) == Lines{"500"});

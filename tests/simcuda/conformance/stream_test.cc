@@ -173,29 +173,6 @@ TEST_CASE("a destroyed stream completes its work, and its handle is invalid") {
   CHECK(number == 1);
 }
 
-TEST_CASE("freeing memory waits for queued work") {
-  const CurrentContext context;
-  const CUdeviceptr device = device_memory(kMiB);
-  const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
-  Gate gate;
-  int number = 0;
-  gate.hold(stream);
-  REQUIRE(cuLaunchHostFunc(stream, add_digit, &number) == CUDA_SUCCESS);
-  std::atomic<bool> open_before_return{false};
-  const unsigned long long frees = simulator() ? simulator().calls("cuMemFree_v2") : 0;
-  std::thread freeing([&] {
-    cuCtxSetCurrent(context.get());
-    cuMemFree(device);
-    open_before_return = gate.is_open() && number == 1;
-  });
-  // Gives a free that does not wait time to return too early.
-  while (simulator() && simulator().calls("cuMemFree_v2") == frees) std::this_thread::yield();
-  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
-  gate.open();
-  freeing.join();
-  CHECK(open_before_return);
-}
-
 TEST_CASE("memory freed in stream order stays valid until the free is reached") {
   const CurrentContext context;
   const std::size_t before = free_bytes();

@@ -19,6 +19,9 @@ SIMCUDA_API void simcuda_calls_reset(void);
  * callback of a driver does. The callback need not return. NULL ends it. 0 = done, -1 = no such export. */
 SIMCUDA_API int simcuda_on_call(const char *symbol, void (*callback)(void));
 
+/* What this process's calls have taken by SIMCUDA_COSTS so far, at least. */
+SIMCUDA_API unsigned long long simcuda_costs_ns(void);
+
 /* The number of functions that the library exports, and how many of them are simulated. */
 SIMCUDA_API unsigned simcuda_exports(unsigned *implemented);
 

@@ -1,0 +1,151 @@
+// Which calls wait for running work, and for whose. Source of every case: H100, H200, driver 580.159, 2026-11-26
+// (tests/gpu/results, questions.waits.*, contexts.free_across, arrays.destroying), but where it says otherwise.
+#include <cstdlib>
+#include <functional>
+#include <thread>
+
+#include "tests/simcuda/conformance/graph.h"
+#include "tests/simcuda/conformance/pool.h"
+#include "tests/simcuda/conformance/shape.h"
+#include "tests/simcuda/conformance/vmm.h"
+
+namespace simcuda::conformance {
+namespace {
+
+// A call that ends something, and the export whose calls the simulator counts.
+struct Ending {
+  const char *symbol;
+  std::function<CUresult()> call;
+};
+
+struct FreeLater {
+  void operator()(void *memory) const { std::free(memory); }
+};
+
+// New objects of the current context, each with the call that ends it; `pages` is registered.
+std::vector<Ending> waiting_ends(void *pages) {
+  const auto block = [](std::size_t bytes) {
+    return Ending{"cuMemFree_v2", [address = device_memory(bytes)] { return cuMemFree(address); }};
+  };
+  const auto array = [](unsigned flags) {
+    return Ending{"cuArrayDestroy", [array = new_array(shape(64, 64, 0, flags))] { return cuArrayDestroy(array); }};
+  };
+  CUdeviceptr managed = 0;
+  void *pinned = nullptr;
+  REQUIRE(cuMemAllocManaged(&managed, kMiB, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+  REQUIRE(cuMemAllocHost(&pinned, 4096) == CUDA_SUCCESS);
+  REQUIRE(cuMemHostRegister(pages, 4096, 0) == CUDA_SUCCESS);
+  const CUmipmappedArray levels = new_mipmapped(shape(64, 64), 3);
+  return {block(4096),
+          block(64 * kMiB),
+          {"cuMemFree_v2", [managed] { return cuMemFree(managed); }},
+          {"cuMemFreeHost", [pinned] { return cuMemFreeHost(pinned); }},
+          {"cuMemHostUnregister", [pages] { return cuMemHostUnregister(pages); }},
+          array(0),
+          array(CUDA_ARRAY3D_DEFERRED_MAPPING),
+          // Assumed of the other kind of array.
+          {"cuMipmappedArrayDestroy", [levels] { return cuMipmappedArrayDestroy(levels); }}};
+}
+
+// Whether the call, on a thread of the context, returns only once the gate is open.
+bool waits(const Ending &ending, CUcontext context, Gate &gate) {
+  const auto calls = [&] { return simulator() ? simulator().calls(ending.symbol) : 0; };
+  const unsigned long long before = calls();
+  bool open = false;
+  CUresult result = CUDA_ERROR_UNKNOWN;
+  std::thread thread([&] {
+    cuCtxSetCurrent(context);
+    result = ending.call();
+    open = gate.is_open();
+  });
+  while (simulator() && calls() == before) std::this_thread::yield();
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();  // time for a call that does not wait
+  gate.open();
+  thread.join();
+  return result == CUDA_SUCCESS && open;
+}
+
+TEST_CASE("what ends memory waits for the work of its context, in every stream") {
+  const CurrentContext context;
+  const std::unique_ptr<void, FreeLater> pages(std::aligned_alloc(4096, 4096));
+  for (const CUstream stream : {new_stream(), new_stream(CU_STREAM_NON_BLOCKING), CU_STREAM_LEGACY}) {
+    for (const Ending &ending : waiting_ends(pages.get())) {
+      INFO(ending.symbol << " beside stream " << stream);
+      Gate gate;
+      gate.hold(stream);
+      CHECK(waits(ending, context.get(), gate));
+    }
+  }
+}
+
+TEST_CASE("it waits for no other context's work") {
+  const CurrentContext busy;
+  const CUstream stream = new_stream();
+  const CurrentContext context;
+  const std::unique_ptr<void, FreeLater> pages(std::aligned_alloc(4096, 4096));
+  const std::vector<Ending> endings = waiting_ends(pages.get());
+  Gate gate;
+  REQUIRE(cuCtxSetCurrent(busy.get()) == CUDA_SUCCESS);
+  gate.hold(stream);
+  REQUIRE(cuCtxSetCurrent(context.get()) == CUDA_SUCCESS);
+  for (const Ending &ending : endings) {
+    INFO(ending.symbol);
+    CHECK(ending.call() == CUDA_SUCCESS);
+  }
+  CHECK_FALSE(gate.is_open());
+}
+
+TEST_CASE("a free of another context's block waits for that context's work alone") {
+  const CurrentContext owner;
+  const CUstream of_owner = new_stream(CU_STREAM_NON_BLOCKING);
+  const CUdeviceptr first = device_memory(4096), second = device_memory(4096);
+  const CurrentContext current;
+  const CUstream of_current = new_stream(CU_STREAM_NON_BLOCKING);
+  {
+    Gate gate;
+    gate.hold(of_current);
+    CHECK(cuMemFree(first) == CUDA_SUCCESS);
+    CHECK_FALSE(gate.is_open());
+  }
+  Gate gate;
+  REQUIRE(cuCtxSetCurrent(owner.get()) == CUDA_SUCCESS);
+  gate.hold(of_owner);
+  REQUIRE(cuCtxSetCurrent(current.get()) == CUDA_SUCCESS);
+  CHECK(waits({"cuMemFree_v2", [second] { return cuMemFree(second); }}, current.get(), gate));
+}
+
+TEST_CASE("allocations wait for nothing, nor does what ends mappings, handles, pools, streams, events and graphs") {
+  const CurrentContext context;
+  const CUstream idle = new_stream(CU_STREAM_NON_BLOCKING), busy = new_stream();
+  CUdeviceptr block = 0;
+  void *pinned = nullptr;
+  NewGraph graph;
+  Exec exec(graph);
+  Gate gate;
+  gate.hold(busy);
+  CHECK(cuMemAlloc(&block, kMiB) == CUDA_SUCCESS);
+  CHECK(cuMemAllocManaged(&block, kMiB, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+  CHECK(cuMemAllocHost(&pinned, 4096) == CUDA_SUCCESS);
+  new_array(shape(64, 64));
+  CHECK(cuMemFree(0) == CUDA_SUCCESS);
+  { const MappedRange range(2); }
+  {
+    Pool pool;
+    CHECK(cuMemFreeAsync(pool.allocate(kMiB, idle), idle) == CUDA_SUCCESS);
+    CHECK(cuStreamSynchronize(idle) == CUDA_SUCCESS);
+    CHECK(cuMemFree(pool.allocate(kMiB, idle)) == CUDA_SUCCESS);
+    CHECK(cuMemPoolTrimTo(pool.get(), 0) == CUDA_SUCCESS);
+    CHECK(cuMemFreeAsync(pool.allocate(kMiB, busy), busy) == CUDA_SUCCESS);
+  }
+  const CUevent event = new_event();
+  CHECK(cuCtxRecordEvent(context.get(), event) == CUDA_SUCCESS);
+  CHECK(cuEventQuery(event) == CUDA_ERROR_NOT_READY);
+  CHECK(cuEventDestroy(event) == CUDA_SUCCESS);
+  CHECK(cuStreamDestroy(busy) == CUDA_SUCCESS);
+  exec.destroy();
+  CHECK(cuDeviceGraphMemTrim(0) == CUDA_SUCCESS);
+  CHECK_FALSE(gate.is_open());
+}
+
+}  // namespace
+}  // namespace simcuda::conformance
