@@ -8,7 +8,6 @@ namespace simcuda {
 namespace {
 
 constexpr std::uint64_t kRowBytes = 64, kRows = 8;  // of one tile
-constexpr unsigned kFlags = 0x1ff;
 constexpr CUdevice_attribute kNone = CU_DEVICE_ATTRIBUTE_MAX;
 
 std::uint64_t round_up(std::uint64_t value, std::uint64_t granule) {
@@ -85,8 +84,9 @@ bool surface_fits(const Device &device, const CUDA_ARRAY3D_DESCRIPTOR &shape) {
   return within(device, shape, {CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH, kNone, kNone});
 }
 
+// Flags that no array has are no error: H100, H200, driver 580.159: bit 31 is accepted.
 bool right_shape(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
-  if (shape.Width == 0 || (shape.Flags & ~kFlags) != 0) return false;
+  if (shape.Width == 0) return false;
   if ((shape.Flags & CUDA_ARRAY3D_CUBEMAP) != 0) {
     const bool layers = (shape.Flags & CUDA_ARRAY3D_LAYERED) != 0;
     if (shape.Width != shape.Height || shape.Depth == 0 || shape.Depth % 6 != 0) return false;

@@ -58,9 +58,8 @@ CUresult check(const CUarrayMapInfo &request, const Device &device, Change *chan
   if (request.flags != 0 || request.reserved[0] != 0 || request.reserved[1] != 0) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult error = region_of(*memory, request, &change->region); error != CUDA_SUCCESS) return error;
   change->array = memory;
-  if (request.memOperationType == CU_MEM_OPERATION_TYPE_UNMAP) {
-    return request.memHandle.memHandle == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-  }
+  // H100, driver 580.159: an unmapping that names memory is accepted.
+  if (request.memOperationType == CU_MEM_OPERATION_TYPE_UNMAP) return CUDA_SUCCESS;
   if (request.memOperationType != CU_MEM_OPERATION_TYPE_MAP || !fits(request, change->region.bytes, ordinal)) {
     return CUDA_ERROR_INVALID_VALUE;
   }

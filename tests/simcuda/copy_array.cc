@@ -48,7 +48,8 @@ CUresult copy_3d(const CUDA_MEMCPY3D *pCopy, CUstream stream, Form form) {
 }  // namespace
 
 CUresult plan_3d(const Context &context, Reach reach, const CUDA_MEMCPY3D &request, Form form, BoxCopy *copy) {
-  if (request.srcLOD != 0 || request.dstLOD != 0 || request.reserved0 != nullptr || request.reserved1 != nullptr) {
+  // H100, H200, driver 580.159: a srcLOD is ignored.
+  if (request.dstLOD != 0 || request.reserved0 != nullptr || request.reserved1 != nullptr) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (request.WidthInBytes == 0 || request.Height == 0 || request.Depth == 0) return CUDA_SUCCESS;

@@ -125,7 +125,7 @@ TEST_CASE("a box copied into a 3D array can be copied into device memory") {
   CHECK(cuMemcpy3D(&in) == CUDA_ERROR_INVALID_VALUE);
   in.dstZ = 0;
   in.srcLOD = 1;
-  CHECK(cuMemcpy3D(&in) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cuMemcpy3D(&in) == CUDA_SUCCESS);  // H100, H200, driver 580.159: ignored, although cuda.h wants 0
   CHECK(cuMemcpy3D(nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
 

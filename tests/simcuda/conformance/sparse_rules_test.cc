@@ -16,7 +16,7 @@ TEST_CASE("a list without entries is refused") {
   CHECK(cuMemMapArrayAsync(nullptr, 1, nullptr) == kRefused);
 }
 
-TEST_CASE("a list with one invalid entry changes nothing") {
+TEST_CASE("a list with one invalid entry changes nothing", "[alone]") {
   const CurrentContext context;
   if (!has_sparse_arrays() || !simulator()) return;
   const std::size_t before = free_bytes();
@@ -79,14 +79,14 @@ TEST_CASE("tiles require live memory of a tile pool that is large enough") {
   CHECK(change(of_tiles(mapping(array, pool, 2 * kGranule), cut, 0, 0)) == kRefused);
   CUarrayMapInfo unmap = unmapping(array);
   unmap.memHandle.memHandle = pool;
-  CHECK(change(unmap) == kRefused);
+  CHECK(change(unmap) == CUDA_SUCCESS);  // H100, driver 580.159
   CUarrayMapInfo neither = mapping(array, pool);
   neither.memOperationType = static_cast<CUmemOperationType>(0);
   CHECK(change(neither) == kRefused);
   CHECK(cuMemRelease(plain) == CUDA_SUCCESS);
   CHECK(cuMemRelease(pool) == CUDA_SUCCESS);
   if (!simulator()) return;
-  CHECK(change(mapping(array, pool)) == kRefused);  // though a tile keeps the memory
+  CHECK(change(mapping(array, pool)) == kRefused);  // released
   CHECK(change(mapping(array, 0)) == kRefused);
   CUmemAllocationProp host = properties_of(CU_MEM_LOCATION_TYPE_HOST);
   host.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
