@@ -78,10 +78,7 @@ def lookup(rows, implemented):
             return "nullptr, nullptr"
         return f'"{symbol}", ' + (f"reinterpret_cast<void *>(&::{symbol})" if symbol in implemented else "nullptr")
 
-    # The catalogue has no version for a few names (green contexts, notifications): 12.4 introduced
-    # them.
-    for row in sorted(({**r, "min_version": r["min_version"] or 12040} for r in rows),
-                      key=lambda r: (r["name"], r["min_version"])):
+    for row in sorted(rows, key=lambda r: (r["name"], r["min_version"])):
         lines.append(f'{{"{row["name"]}", {row["min_version"]}, {half(row["export"])}, {half(row["per_thread_export"])}}},')
     return lines
 

@@ -1,5 +1,7 @@
 // cuGetProcAddress: by name, version and default-stream flag. Functions that are not simulated are not found, without a
 // message: optional look-ups of programs must not be noisy. Layer: settings, entry. Threads: any.
+// H100, H200, driver 580.159: with the flag, a name that has per-thread flavours has nothing else, from 7.0 on; what is
+// not found is no error where the program asks for the status; flags may be set together.
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -26,17 +28,18 @@ const Row kRows[] = {
 #include "lookup.inc"
 };
 
+constexpr int kFirstPerThreadVersion = 7000;
+constexpr cuuint64_t kFlags = CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+
 void *unless_missing(const char *symbol, void *address) {
   const auto &missing = settings().missing;
   if (symbol == nullptr || std::find(missing.begin(), missing.end(), symbol) != missing.end()) return nullptr;
   return address;
 }
 
-void *address_in(const Row &row, cuuint64_t flags) {
-  if (flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) {
-    if (void *const found = unless_missing(row.per_thread_symbol, row.per_thread_address)) return found;
-  }
-  return unless_missing(row.symbol, row.address);
+void *address_in(const Row &row, bool per_thread) {
+  return per_thread ? unless_missing(row.per_thread_symbol, row.per_thread_address)
+                    : unless_missing(row.symbol, row.address);
 }
 
 struct Answer {
@@ -48,15 +51,20 @@ Answer look_up(std::string_view name, int version, cuuint64_t flags) {
   const auto of_name =
       std::equal_range(std::begin(kRows), std::end(kRows), Row{name.data(), 0, "", nullptr, "", nullptr},
                        [](const Row &a, const Row &b) { return std::strcmp(a.name, b.name) < 0; });
+  const std::span rows(of_name.first, of_name.second);
+  const bool per_thread =
+      (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0 &&
+      std::any_of(rows.begin(), rows.end(), [](const Row &row) { return row.per_thread_symbol != nullptr; });
   const Row *newest = nullptr;
   bool known = false;
-  for (const Row &row : std::span(of_name.first, of_name.second)) {
-    known |= address_in(row, flags) != nullptr;
-    if (row.version <= version) newest = &row;
+  for (const Row &row : rows) {
+    if (per_thread && row.per_thread_symbol == nullptr) continue;
+    known |= address_in(row, per_thread) != nullptr;
+    if ((per_thread ? std::max(row.version, kFirstPerThreadVersion) : row.version) <= version) newest = &row;
   }
   if (!known) return {nullptr, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND};
   if (newest == nullptr) return {nullptr, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT};
-  void *const address = address_in(*newest, flags);
+  void *const address = address_in(*newest, per_thread);
   return {address, address == nullptr ? CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND : CU_GET_PROC_ADDRESS_SUCCESS};
 }
 
@@ -81,9 +89,7 @@ void *look_up_unheard_of(std::string_view name, int version, cuuint64_t flags) {
 CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
                              CUdriverProcAddressQueryResult *symbolStatus) {
   if (symbol != nullptr) note("%.80s@%d/%llu", symbol, cudaVersion, static_cast<unsigned long long>(flags));
-  if (symbol == nullptr || pfn == nullptr || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (symbol == nullptr || pfn == nullptr || (flags & ~kFlags) != 0) return CUDA_ERROR_INVALID_VALUE;
   if (cudaVersion > kDriverVersion && !settings().unheard_of) return CUDA_ERROR_INVALID_VALUE;
   Answer answer = look_up(symbol, cudaVersion, flags);
   if (settings().unheard_of) {
@@ -93,7 +99,7 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cu
   }
   *pfn = answer.address;
   if (symbolStatus != nullptr) *symbolStatus = answer.status;
-  return answer.address != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+  return answer.address != nullptr || symbolStatus != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags) {
