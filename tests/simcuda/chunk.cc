@@ -6,7 +6,7 @@
 
 namespace simcuda {
 
-std::optional<Chunk::Block> Chunk::take(std::uint64_t bytes, const std::function<bool(const Mark &)> &usable) {
+std::optional<std::uint64_t> Chunk::take(std::uint64_t bytes, const std::function<bool(const Mark &)> &usable) {
   auto first = ranges_.end();
   std::uint64_t run = 0;
   for (auto range = ranges_.begin(); range != ranges_.end(); ++range) {
@@ -22,19 +22,17 @@ std::optional<Chunk::Block> Chunk::take(std::uint64_t bytes, const std::function
 }
 
 // The rest of the last piece stays dependent on the same pending free.
-Chunk::Block Chunk::carve(Ranges::iterator first, std::uint64_t bytes) {
-  Block block{first->first, {}};
+std::uint64_t Chunk::carve(Ranges::iterator first, std::uint64_t bytes) {
+  const std::uint64_t address = first->first;
   auto piece = first;
   for (std::uint64_t left = bytes; left > 0; piece = ranges_.erase(piece)) {
     const Range range = piece->second;
     const std::uint64_t part = std::min(left, range.bytes);
-    if (!range.pending_free.reached() && range.pending_free.number > block.pending_free.number)
-      block.pending_free = range.pending_free;
     if (part < range.bytes) ranges_.emplace(piece->first + part, Range{range.bytes - part, false, range.pending_free});
     left -= part;
   }
-  ranges_.emplace(block.address, Range{bytes, true, {}});
-  return block;
+  ranges_.emplace(address, Range{bytes, true, {}});
+  return address;
 }
 
 std::uint64_t Chunk::give(std::uint64_t address, Mark pending_free) {

@@ -15,12 +15,8 @@ class Chunk {
  public:
   Chunk(std::uint64_t base, std::uint64_t bytes) : bytes_(bytes), ranges_{{base, Range{bytes, false, {}}}} {}
 
-  struct Block {
-    std::uint64_t address = 0;
-    Mark pending_free;  // the latest pending free that covers this memory
-  };
-  // Memory is usable if no free of it is pending, or if `usable` accepts the pending free.
-  std::optional<Block> take(std::uint64_t bytes, const std::function<bool(const Mark &)> &usable);
+  // The address of a block. Memory is usable if no free of it is pending, or if `usable` accepts the pending free.
+  std::optional<std::uint64_t> take(std::uint64_t bytes, const std::function<bool(const Mark &)> &usable);
   // Returns the block's size. REQUIRES: take() returned the address.
   std::uint64_t give(std::uint64_t address, Mark pending_free);
 
@@ -39,7 +35,7 @@ class Chunk {
   };
   using Ranges = std::map<std::uint64_t, Range>;
 
-  Block carve(Ranges::iterator first, std::uint64_t bytes);
+  std::uint64_t carve(Ranges::iterator first, std::uint64_t bytes);
   void merge_clean();
 
   std::uint64_t bytes_;

@@ -60,8 +60,7 @@ struct Allocation {
   std::optional<Import> import = {};
   std::shared_ptr<MemPool> pool = {};
   std::shared_ptr<GraphBlock> graph_block = {};  // of no context, either
-  // A pool's block: the stream-ordered free that precedes this use. A graph's block: the launch that allocates it.
-  Mark pending_free = {};
+  Mark allocated = {};  // a pool's block: where its stream was then; a graph's block: the launch that allocates it
   std::unique_ptr<Advised> managed = nullptr;  // null: device memory only
 };
 

@@ -74,7 +74,7 @@ DefaultStream default_stream() {
   return thread_state.stream;
 }
 
-bool admit(unsigned index, DefaultStream stream, Needs needs, CUresult *refusal) {
+Admission admit(unsigned index, DefaultStream stream, Needs needs, CUresult *refusal) {
   const unsigned long long call = counts[index].fetch_add(1, std::memory_order_relaxed) + 1;  // no partner: statistics
   thread_state.stream = stream;
   thread_state.note[0] = '\0';
@@ -90,18 +90,18 @@ bool admit(unsigned index, DefaultStream stream, Needs needs, CUresult *refusal)
   for (const Fault &fault : settings().faults) {
     if (fault.call == call && fault.symbol == kSymbols[index]) {
       *refusal = static_cast<CUresult>(fault.code);
-      return false;
+      return Admission::kFault;
     }
   }
   if (needs == Needs::kDriver && phase() != Phase::kReady) {
     *refusal = CUDA_ERROR_NOT_INITIALIZED;
-    return false;
+    return Admission::kRefused;
   }
   if (thread_state.device_side != 0) {
     *refusal = CUDA_ERROR_NOT_PERMITTED;
-    return false;
+    return Admission::kRefused;
   }
-  return true;
+  return Admission::kGranted;
 }
 
 CUresult leave(unsigned index, CUresult result) {

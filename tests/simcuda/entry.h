@@ -19,8 +19,9 @@ extern const unsigned kImplementedCount;
 // The meaning of stream 0 in this thread's current call: legacy in the plain exports, per-thread in _ptds and _ptsz.
 DefaultStream default_stream();
 
-// Counts the call; false = the call must return *refusal without running its body.
-bool admit(unsigned index, DefaultStream stream, Needs needs, CUresult *refusal);
+enum class Admission : unsigned char { kGranted, kFault, kRefused };
+// Counts the call; unless granted, the call must return *refusal without running its body. kFault: a scripted one.
+Admission admit(unsigned index, DefaultStream stream, Needs needs, CUresult *refusal);
 CUresult leave(unsigned index, CUresult result);
 
 CUresult not_simulated(unsigned index);
@@ -40,10 +41,13 @@ class DeviceSide {
   DeviceSide &operator=(const DeviceSide &) = delete;
 };
 
-template <class Body>
-CUresult enter(unsigned index, DefaultStream stream, Needs needs, Body body) {
+// `cleared` is set to 0 where the call has a scripted fault, as by a refused one of a real driver.
+template <class Body, class... Out>
+CUresult enter(unsigned index, DefaultStream stream, Needs needs, Body body, Out *...cleared) {
   CUresult result = CUDA_ERROR_UNKNOWN;
-  if (admit(index, stream, needs, &result)) {
+  const Admission admission = admit(index, stream, needs, &result);
+  if (admission == Admission::kFault) ((cleared == nullptr ? void() : void(*cleared = 0)), ...);
+  if (admission == Admission::kGranted) {
     try {
       result = body();
     } catch (const std::exception &) {

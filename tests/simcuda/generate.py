@@ -14,6 +14,8 @@ PROTOTYPE = re.compile(r"^CUresult (cu\w+)\(([^;]*)\);", re.M)
 FLAVOURS = ("_ptds", "_ptsz")
 BEFORE_INIT = {"cuInit", "cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString", "cuGetProcAddress",
                "cuGetProcAddress_v2", "cuGetExportTable"}
+# An output that a refused call sets to 0 (H100, H200, driver 580.159). Here for scripted faults; the bodies do the rest.
+CLEARED = {"cuMemAlloc_v2": "dptr", "cuMemAllocManaged": "dptr", "cuMemAllocAsync": "dptr", "cuMemAllocFromPoolAsync": "dptr"}
 
 
 def prototypes(folder):
@@ -57,7 +59,8 @@ def entries(symbols, implemented):
         needs = "kNothing" if symbol in BEFORE_INIT else "kDriver"
         lines += [f"SIMCUDA_EXPORT {symbol}({'' if parameters == 'void' else parameters}) {{",
                   f"  return simcuda::enter({index}, simcuda::DefaultStream::{stream}, simcuda::Needs::{needs},",
-                  f"                        [&] {{ return simcuda::{body}({arguments(parameters)}); }});", "}"]
+                  f"                        [&] {{ return simcuda::{body}({arguments(parameters)}); }}"
+                  f"{', ' + CLEARED[body] if body in CLEARED else ''});", "}"]
     return lines
 
 

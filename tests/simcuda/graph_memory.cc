@@ -149,7 +149,7 @@ void leave_allocated(const std::shared_ptr<GraphBlock> &block, const Mark &end) 
                                                           .device = block->device,
                                                           .id = driver().next_id++,
                                                           .graph_block = block,
-                                                          .pending_free = end});
+                                                          .allocated = end});
 }
 
 void free_by_launch(const GraphBlock &block, const Mark &end) {

@@ -69,6 +69,7 @@ CUmemLocation location_of(CUdevice device) {
 
 CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
   note("%zu", bytesize);
+  if (dptr != nullptr) *dptr = 0;  // H100, H200, driver 580.159: of a refused call, too
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;

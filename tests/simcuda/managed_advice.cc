@@ -19,7 +19,8 @@ CUresult apply(const ManagedRange &range, CUmem_advise what, CUmemLocation locat
       advise(range, [&](Advice &advice) { advice.read_mostly = what == CU_MEM_ADVISE_SET_READ_MOSTLY; });
       return CUDA_SUCCESS;
     case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
-      if (const CUresult error = resolve(&location); error != CUDA_SUCCESS) return error;
+      // H100, H200, driver 580.159: a device that does not exist is INVALID_VALUE here; for a prefetch INVALID_DEVICE.
+      if (resolve(&location) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
       advise(range, [&](Advice &advice) { advice.preferred = location; });
       return CUDA_SUCCESS;
     case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:

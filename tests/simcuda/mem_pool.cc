@@ -15,14 +15,17 @@ constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t step) {
 
 void reconcile(MemPool &pool) {
   for (auto &[address, chunk] : pool.chunks) chunk.reconcile([](const Mark &mark) { return mark.reached(); });
+  std::erase_if(pool.used_until, [&pool](const auto &entry) {
+    if (!entry.first.reached()) return false;
+    pool.used -= entry.second;
+    return true;
+  });
 }
 
-// The last chunk before the maximum may be smaller than a step.
 bool grow(MemPool &pool, std::uint64_t bytes) {
   Device &device = *pool.device;
-  const std::uint64_t room = (pool.most_bytes - pool.reserved) / kGranuleBytes * kGranuleBytes;
-  const std::uint64_t step = std::min(round_up(bytes, kPoolStepBytes), room);
-  if (step < bytes) return false;
+  const std::uint64_t step = round_up(bytes, kPoolStepBytes);
+  if (step > pool.most_bytes - pool.reserved) return false;
   if (!has_addresses(device) || !driver().machine->reserve(device.physical, step)) return false;
   const auto base = device.space->take(step);
   if (!base) {
@@ -37,7 +40,7 @@ bool grow(MemPool &pool, std::uint64_t bytes) {
 }
 
 // A stream is ordered after its own frees. For other streams only the device's progress counts.
-std::optional<Chunk::Block> take(MemPool &pool, const std::shared_ptr<Stream> &stream, std::uint64_t bytes) {
+std::optional<std::uint64_t> take(MemPool &pool, const std::shared_ptr<Stream> &stream, std::uint64_t bytes) {
   const auto usable = [&](const Mark &mark) {
     return mark.stream == stream || (pool.allow_opportunistic && mark.reached());
   };
@@ -51,11 +54,21 @@ std::map<std::uint64_t, Chunk>::iterator chunk_of(MemPool &pool, std::uint64_t a
   return std::prev(pool.chunks.upper_bound(address));
 }
 
-void give(std::map<std::uint64_t, Allocation>::iterator block, Mark pending_free) {
+// Returns the bytes that the block took.
+std::uint64_t give(std::map<std::uint64_t, Allocation>::iterator block, Mark pending_free) {
   MemPool &pool = *block->second.pool;
   if (block->second.published) pool.device->space->publish(block->first, 0);
-  pool.used -= chunk_of(pool, block->first)->second.give(block->first, std::move(pending_free));
+  const std::uint64_t bytes = chunk_of(pool, block->first)->second.give(block->first, std::move(pending_free));
   driver().allocations.erase(block);
+  return bytes;
+}
+
+// Queued after the free, so that it has been reached: no later call polls a destroyed pool.
+void end_after(Lock &lock, const std::shared_ptr<MemPool> &pool, const std::shared_ptr<Stream> &stream) {
+  submit(lock, stream, Pace::kInstant, [pool] {
+    const Lock in_stream_order(driver().mutex);
+    if (pool->destroyed) destroy_pool(pool);
+  });
 }
 
 void forget_if_empty(const MemPool &pool) {
@@ -92,7 +105,6 @@ std::shared_ptr<MemPool> current_pool(Device &device) {
 
 CUresult allocate_in_order(const std::shared_ptr<MemPool> &pool, const std::shared_ptr<Stream> &stream,
                            std::uint64_t bytes, std::uint64_t *address) {
-  if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > pool->device->bytes) return CUDA_ERROR_OUT_OF_MEMORY;
   const std::uint64_t cost = round_up(bytes, kGranuleBytes);
   auto block = take(*pool, stream, cost);
@@ -105,13 +117,13 @@ CUresult allocate_in_order(const std::shared_ptr<MemPool> &pool, const std::shar
   if (!block) block = take(*pool, stream, cost);
   pool->used += cost;
   pool->used_high = std::max(pool->used_high, pool->used);
-  driver().allocations.emplace(block->address, Allocation{.requested = bytes,
-                                                          .bytes = cost,
-                                                          .device = pool->device,
-                                                          .id = driver().next_id++,
-                                                          .pool = pool,
-                                                          .pending_free = block->pending_free});
-  *address = block->address;
+  driver().allocations.emplace(*block, Allocation{.requested = bytes,
+                                                  .bytes = cost,
+                                                  .device = pool->device,
+                                                  .id = driver().next_id++,
+                                                  .pool = pool,
+                                                  .allocated = {stream, stream->submitted}});
+  *address = *block;
   return CUDA_SUCCESS;
 }
 
@@ -119,18 +131,21 @@ void free_in_order(Lock &lock, std::map<std::uint64_t, Allocation>::iterator blo
                    const std::shared_ptr<Stream> &stream) {
   const std::shared_ptr<MemPool> pool = block->second.pool;
   Mark reached = submit(lock, stream, Pace::kDelayed, [] {});
-  give(block, std::move(reached));
-  // Queued after the free, so that it has been reached: no later call polls a destroyed pool.
-  submit(lock, stream, Pace::kInstant, [pool] {
-    const Lock in_stream_order(driver().mutex);
-    if (pool->destroyed) destroy_pool(pool);
-  });
+  pool->used -= give(block, std::move(reached));
+  end_after(lock, pool, stream);
 }
 
-void free_at_once(std::map<std::uint64_t, Allocation>::iterator block) {
+// H100, H200, driver 580.159: does not wait for the stream that allocated it; its bytes count as used meanwhile.
+void free_at_once(Lock &lock, std::map<std::uint64_t, Allocation>::iterator block) {
   const std::shared_ptr<MemPool> pool = block->second.pool;
-  give(block, {});
-  if (pool->destroyed) destroy_pool(pool);
+  const Mark allocated = block->second.allocated;
+  if (allocated.reached()) {
+    pool->used -= give(block, {});
+    if (pool->destroyed) destroy_pool(pool);
+  } else {
+    pool->used_until.emplace_back(allocated, give(block, allocated));
+    end_after(lock, pool, allocated.stream);
+  }
 }
 
 void trim(MemPool &pool, std::uint64_t keep) {

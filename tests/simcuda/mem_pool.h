@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "tests/simcuda/chunk.h"
 #include "tests/simcuda/driver.h"
@@ -38,6 +40,7 @@ struct MemPool {
   std::uint64_t release_threshold = 0;
   std::uint64_t reserved = 0, reserved_high = 0;
   std::uint64_t used = 0, used_high = 0;
+  std::vector<std::pair<Mark, std::uint64_t>> used_until;  // bytes freed at once that their stream has yet to allocate
   std::map<std::uint64_t, Chunk> chunks;
   std::map<const Device *, CUmemAccess_flags> access;
 };
@@ -53,14 +56,14 @@ std::shared_ptr<MemPool> current_pool(Device &device);
 // Registers the pool under its handle.
 std::shared_ptr<MemPool> add_pool(MemPool pool);
 
-// A block for later work of the stream. INVALID_VALUE, OUT_OF_MEMORY.
+// A block for later work of the stream. OUT_OF_MEMORY. REQUIRES: bytes != 0.
 CUresult allocate_in_order(const std::shared_ptr<MemPool> &pool, const std::shared_ptr<Stream> &stream,
                            std::uint64_t bytes, std::uint64_t *address);
 // A free that is queued in the stream: the block is not allocated from now on.
 void free_in_order(Lock &lock, std::map<std::uint64_t, Allocation>::iterator block,
                    const std::shared_ptr<Stream> &stream);
-// A free that has completed: any stream may reuse the block.
-void free_at_once(std::map<std::uint64_t, Allocation>::iterator block);
+// A free by the host: any stream may reuse the block once its own one has allocated it.
+void free_at_once(Lock &lock, std::map<std::uint64_t, Allocation>::iterator block);
 
 // Releases wholly free chunks to the device while at least `keep` bytes stay reserved.
 void trim(MemPool &pool, std::uint64_t keep);

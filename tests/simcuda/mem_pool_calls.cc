@@ -22,7 +22,7 @@ CUresult read_pool(CUmemoryPool *out, CUdevice dev, std::shared_ptr<MemPool> (*w
   return CUDA_SUCCESS;
 }
 
-// The two kinds of location that every pool function accepts but that are not simulated are no program error.
+// Kinds of location that pool functions know but that are not simulated are no program error.
 CUresult judge(const CUmemLocation &location, CUmemAllocationType type) {
   if (type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED) return CUDA_ERROR_INVALID_VALUE;
   const bool managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
@@ -31,6 +31,7 @@ CUresult judge(const CUmemLocation &location, CUmemAllocationType type) {
       return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
     case CU_MEM_LOCATION_TYPE_HOST:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:  // H100, H200, driver 580.159
       return CUDA_ERROR_NOT_SUPPORTED;
     case CU_MEM_LOCATION_TYPE_NONE:
       return managed ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
@@ -41,11 +42,13 @@ CUresult judge(const CUmemLocation &location, CUmemAllocationType type) {
 
 CUresult judge(const CUmemPoolProps &props) {
   const auto types = static_cast<unsigned>(props.handleTypes);
-  if (props.win32SecurityAttributes != nullptr || (props.usage & ~CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS) != 0 ||
+  // H100, H200, driver 580.159: win32SecurityAttributes are ignored.
+  if ((props.usage & ~CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS) != 0 ||
       std::any_of(std::begin(props.reserved), std::end(props.reserved), [](unsigned char byte) { return byte != 0; })) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (props.location.type == CU_MEM_LOCATION_TYPE_HOST && types != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (props.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT) return CUDA_ERROR_INVALID_VALUE;
   if (const CUresult error = judge(props.location, props.allocType); error != CUDA_SUCCESS) return error;
   Device *device = nullptr;
   if (device_of(props.location.id, &device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
@@ -131,7 +134,10 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {
   MemPool made;
   made.device = &driver().devices[static_cast<std::size_t>(poolProps->location.id)];
   made.handle_types = poolProps->handleTypes;
-  if (poolProps->maxSize != 0) made.most_bytes = poolProps->maxSize;
+  // H200, driver 580.159: a maximum is rounded up to whole steps.
+  if (poolProps->maxSize != 0 && poolProps->maxSize <= UINT64_MAX - kPoolStepBytes) {
+    made.most_bytes = (poolProps->maxSize + kPoolStepBytes - 1) / kPoolStepBytes * kPoolStepBytes;
+  }
   *pool = handle_of(add_pool(std::move(made)).get());
   return CUDA_SUCCESS;
 }
@@ -215,8 +221,9 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *map, size_
       const bool known = flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
                          flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
       if (map[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !known) return CUDA_ERROR_INVALID_VALUE;
-      if (device_of(map[i].location.id, &device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_VALUE;
-      if (device == found->device && flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_INVALID_VALUE;
+      // H200, driver 580.159: INVALID_DEVICE in both cases.
+      if (device_of(map[i].location.id, &device) != CUDA_SUCCESS) return CUDA_ERROR_INVALID_DEVICE;
+      if (device == found->device && flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) return CUDA_ERROR_INVALID_DEVICE;
       access[device] = flags;
     }
     found->access = std::move(access);

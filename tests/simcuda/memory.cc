@@ -86,8 +86,6 @@ void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation
   const auto &[address, block] = *allocation;
   if (block.import) {
     block.device->space->unmap(address, block.bytes);
-  } else if (block.pool != nullptr) {
-    return free_at_once(allocation);
   } else if (block.graph_block != nullptr) {
     return free_graph_block_at_once(allocation);
   } else {
@@ -99,6 +97,7 @@ void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation
 
 CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
   note("%zu", bytesize);
+  if (dptr != nullptr) *dptr = 0;  // H100, H200, driver 580.159: of a refused call, too
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
@@ -119,35 +118,43 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
   if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   if (dptr == nullptr || pPitch == nullptr || WidthInBytes == 0 || Height == 0) return CUDA_ERROR_INVALID_VALUE;
   if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) return CUDA_ERROR_INVALID_VALUE;
+  // H100, H200, driver 580.159: a pitch that overflows is INVALID_VALUE; a size that does, OUT_OF_MEMORY, and then, as
+  // where memory lacks, the pitch is that of the refused allocation.
   std::size_t pitch = 0, bytes = 0;
-  if (__builtin_add_overflow(WidthInBytes, kGranuleBytes - 1, &pitch)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (__builtin_add_overflow(WidthInBytes, kGranuleBytes - 1, &pitch)) return CUDA_ERROR_INVALID_VALUE;
   pitch = pitch / kGranuleBytes * kGranuleBytes;
+  *pPitch = pitch;
   if (__builtin_mul_overflow(pitch, Height, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   std::uint64_t address = 0;
   if (const CUresult error = allocate(*context, bytes, &address); error != CUDA_SUCCESS) return error;
   about(bytes);
   *dptr = address;
-  *pPitch = pitch;
   return CUDA_SUCCESS;
 }
 
-// Waits for the work queued in the memory's context, as the real driver does in practice. A pool's block waits only for
-// its allocation, if that follows an earlier free; a graph's block for the launch that allocates it.
+// Waits for the work queued in the memory's context, as the real driver does in practice. A pool's block waits for
+// nothing; a graph's block for the launch that allocates it.
 CUresult cuMemFree_v2(CUdeviceptr dptr) {
   Lock lock(driver().mutex);
   Context *context = nullptr;
-  if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
+  const CUresult without = current(lock, &context);
+  // H100, H200, driver 580.159: a null pointer needs no context.
+  if (without != CUDA_SUCCESS && (dptr != 0 || without != CUDA_ERROR_INVALID_CONTEXT)) return without;
   if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
   if (dptr == 0) return CUDA_SUCCESS;
   std::map<std::uint64_t, Allocation>::iterator block;
   if (const CUresult error = begin_free(dptr, &block); error != CUDA_SUCCESS) return error;
+  if (block->second.pool != nullptr && !block->second.import) {
+    free_at_once(lock, block);
+    return context->health();
+  }
   const std::uint64_t id = block->second.id;
   about(block->second.bytes);
   if (block->second.context != nullptr) {
     drain(lock, *block->second.context);
   } else {
-    const Mark pending_free = block->second.pending_free;
-    wait(lock, pending_free);
+    const Mark allocated = block->second.allocated;
+    wait(lock, allocated);
   }
   finish_free(dptr, id);
   return context->health();

@@ -45,13 +45,17 @@ CUresult allocate_from(CUdeviceptr *dptr, size_t bytesize, CUstream hStream, con
   if (const CUresult error = find_stream(lock, hStream, &stream); error != CUDA_SUCCESS) return error;
   if (const CUresult error = may_use(*stream); error != CUDA_SUCCESS) return error;
   const std::shared_ptr<MemPool> pool = choose(*stream);
-  if (dptr == nullptr || bytesize == 0 || pool == nullptr || pool->origin) return CUDA_ERROR_INVALID_VALUE;
-  if (stream->capture != nullptr) return capture_allocation(*stream, *pool, bytesize, symbol, dptr);
+  if (dptr == nullptr || pool == nullptr || pool->origin) return CUDA_ERROR_INVALID_VALUE;
+  if (stream->capture != nullptr) {
+    if (bytesize == 0) return CUDA_ERROR_INVALID_VALUE;
+    return capture_allocation(*stream, *pool, bytesize, symbol, dptr);
+  }
   if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
+  // H100, H200, driver 580.159: no bytes are no error, at address 0, which a lack of memory sets as well.
   std::uint64_t address = 0;
-  if (const CUresult error = allocate_in_order(pool, stream, bytesize, &address); error != CUDA_SUCCESS) return error;
+  const CUresult error = bytesize == 0 ? CUDA_SUCCESS : allocate_in_order(pool, stream, bytesize, &address);
   *dptr = address;
-  return CUDA_SUCCESS;
+  return error;
 }
 
 // A capture may only free memory of graphs.

@@ -41,7 +41,7 @@ TEST_CASE("a managed allocation requires one of two flags and a nonzero size") {
   }
   CHECK(cuMemAllocManaged(&address, 0, CU_MEM_ATTACH_GLOBAL) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemAllocManaged(nullptr, kPage, CU_MEM_ATTACH_GLOBAL) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(address == 0x1234);
+  CHECK(address == 0);  // H100, H200, driver 580.159
   CHECK(cuMemFree(managed_memory(kPage, CU_MEM_ATTACH_HOST)) == CUDA_SUCCESS);
 }
 
@@ -72,7 +72,7 @@ TEST_CASE("the simulated device is charged the whole managed allocation at once"
   CHECK(before - free_bytes() == kMiB + kPage);
   CUdeviceptr more = 0x1234;
   CHECK(cuMemAllocManaged(&more, before, CU_MEM_ATTACH_GLOBAL) == CUDA_ERROR_OUT_OF_MEMORY);
-  CHECK(more == 0x1234);
+  CHECK(more == 0);
   REQUIRE(cuMemPrefetchAsync(address, kMiB, kHost, 0, nullptr) == CUDA_SUCCESS);
   REQUIRE(cuCtxSynchronize() == CUDA_SUCCESS);
   CHECK(before - free_bytes() == kMiB + kPage);
@@ -141,7 +141,7 @@ TEST_CASE("a preferred location is returned by device number and by type, and cl
   REQUIRE(cuMemAdvise(address, 2 * kPage, CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION, kHost) == CUDA_SUCCESS);
   CHECK(range_attribute(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, address + kPage, kPage) == CU_DEVICE_INVALID);
   CHECK(cuMemAdvise(address, kPage, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, {CU_MEM_LOCATION_TYPE_DEVICE, 99}) ==
-        CUDA_ERROR_INVALID_DEVICE);
+        CUDA_ERROR_INVALID_VALUE);  // H100, H200, driver 580.159
   CHECK(cuMemAdvise(address, kPage, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, {CU_MEM_LOCATION_TYPE_INVALID, 0}) ==
         CUDA_ERROR_INVALID_VALUE);
 }
@@ -214,7 +214,7 @@ TEST_CASE("range attributes have four bytes each, and several can be queried at 
         CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("managed memory is attached as a whole, and singly to no default stream") {
+TEST_CASE("managed memory is attached as a whole") {
   const CurrentContext context;
   const CUdeviceptr address = managed_memory(3 * kPage);
   const CUstream stream = new_stream();
@@ -222,7 +222,17 @@ TEST_CASE("managed memory is attached as a whole, and singly to no default strea
   CHECK(cuStreamAttachMemAsync(stream, address, 3 * kPage, CU_MEM_ATTACH_HOST) == CUDA_SUCCESS);
   CHECK(cuStreamAttachMemAsync(stream, address, kPage, CU_MEM_ATTACH_GLOBAL) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuStreamAttachMemAsync(stream, address, 0, 0) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(cuStreamAttachMemAsync(nullptr, address, 0, CU_MEM_ATTACH_SINGLE) == CUDA_ERROR_INVALID_VALUE);
+  REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+  CHECK(cuMemFree(address) == CUDA_SUCCESS);
+}
+
+TEST_CASE("managed memory is attached singly to no default stream") {
+  if (!simulator()) return;  // cuda.h forbids it; with it in one case, driver 580.159 ended the process on both cards
+  const CurrentContext context;
+  const CUdeviceptr address = managed_memory(kPage);
+  for (const CUstream stream : {CUstream{nullptr}, CU_STREAM_PER_THREAD}) {
+    CHECK(cuStreamAttachMemAsync(stream, address, 0, CU_MEM_ATTACH_SINGLE) == CUDA_ERROR_INVALID_VALUE);
+  }
 }
 
 }  // namespace

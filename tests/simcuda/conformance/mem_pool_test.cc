@@ -60,10 +60,13 @@ TEST_CASE("a location and a type name the same pools as the device") {
   CHECK(found == pool.get());
   CHECK(current_pool() == pool.get());
   CUmemLocation nowhere = {CU_MEM_LOCATION_TYPE_NONE, 0}, numa = {CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0};
+  // H100, H200, driver 580.159: 1 for one of the two, 801 for the other; which is which was not recorded.
   for (CUmemLocation *location : {&nowhere, &numa}) {
-    CHECK(cuMemGetMemPool(&found, location, CU_MEM_ALLOCATION_TYPE_PINNED) == CUDA_ERROR_INVALID_VALUE);
-    CHECK(cuMemGetDefaultMemPool(&found, location, CU_MEM_ALLOCATION_TYPE_PINNED) == CUDA_ERROR_INVALID_VALUE);
-    CHECK(cuMemSetMemPool(location, CU_MEM_ALLOCATION_TYPE_PINNED, pool.get()) == CUDA_ERROR_INVALID_VALUE);
+    INFO("location type " << location->type);
+    const CUresult wrong = location == &numa ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+    CHECK(cuMemGetMemPool(&found, location, CU_MEM_ALLOCATION_TYPE_PINNED) == wrong);
+    CHECK(cuMemGetDefaultMemPool(&found, location, CU_MEM_ALLOCATION_TYPE_PINNED) == wrong);
+    CHECK(cuMemSetMemPool(location, CU_MEM_ALLOCATION_TYPE_PINNED, pool.get()) == wrong);
   }
   CHECK(cuMemGetMemPool(&found, &here, CU_MEM_ALLOCATION_TYPE_INVALID) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemGetMemPool(nullptr, &here, CU_MEM_ALLOCATION_TYPE_PINNED) == CUDA_ERROR_INVALID_VALUE);
@@ -110,7 +113,6 @@ TEST_CASE("invalid pool properties are refused") {
   CHECK(refused([](auto &p) { p.location.type = CU_MEM_LOCATION_TYPE_INVALID; }) == CUDA_ERROR_INVALID_VALUE);
   CHECK(refused([](auto &p) { p.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT; }) == CUDA_ERROR_INVALID_VALUE);
   CHECK(refused([](auto &p) { p.location.id = 99; }) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(refused([](auto &p) { p.win32SecurityAttributes = &p; }) == CUDA_ERROR_INVALID_VALUE);
   CHECK(refused([](auto &p) { p.reserved[53] = 1; }) == CUDA_ERROR_INVALID_VALUE);
   CHECK(refused([](auto &p) {
           p.location.type = CU_MEM_LOCATION_TYPE_HOST;
@@ -125,6 +127,9 @@ TEST_CASE("invalid pool properties are refused") {
     CHECK(refused([](auto &p) { p.handleTypes = CU_MEM_HANDLE_TYPE_FABRIC; }) == CUDA_ERROR_NOT_SUPPORTED);
   }
   CHECK(pool == nullptr);
+  // H100, H200, driver 580.159: ignored
+  CHECK(refused([](auto &p) { p.win32SecurityAttributes = &p; }) == CUDA_SUCCESS);
+  CHECK(cuMemPoolDestroy(pool) == CUDA_SUCCESS);
 }
 
 TEST_CASE("a new pool permits every kind of reuse, keeps nothing and is empty") {
@@ -191,9 +196,9 @@ TEST_CASE("a pool is always accessible to its own device, and to others as grant
   };
   CHECK(access(0) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
   CHECK(set(0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE) == CUDA_SUCCESS);
-  CHECK(set(0, CU_MEM_ACCESS_FLAGS_PROT_NONE) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(set(0, CU_MEM_ACCESS_FLAGS_PROT_NONE) == CUDA_ERROR_INVALID_DEVICE);  // H200, driver 580.159
   CHECK(access(0) == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-  CHECK(set(99, CU_MEM_ACCESS_FLAGS_PROT_READWRITE) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(set(99, CU_MEM_ACCESS_FLAGS_PROT_READWRITE) == CUDA_ERROR_INVALID_DEVICE);  // H200, driver 580.159
   CHECK(cuMemPoolSetAccess(pool.get(), nullptr, 1) == CUDA_ERROR_INVALID_VALUE);
   if (count < 2) return;
   CHECK(access(1) == CU_MEM_ACCESS_FLAGS_PROT_NONE);
