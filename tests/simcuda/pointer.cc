@@ -47,13 +47,13 @@ Block block_of(Range range, std::uint64_t id, Context *context, int ordinal, boo
   return block;
 }
 
-// For an address that is only reserved, only the range is known.
+// H100, H200, driver 580.159: an address that is only reserved has no attributes.
 Block block_of(const Mapped &found, const Context &current) {
   Block block;
-  block.range = {found.reserved_at, found.reservation->bytes};
   if (found.mapping == nullptr) return block;
   const Mapping &mapping = *found.mapping;
   block.known = true;
+  block.range = {found.reserved_at, found.reservation->bytes};
   block.device = !mapping.memory->on_host();
   block.host = mapping.host != CU_MEM_ACCESS_FLAGS_PROT_NONE;
   block.mapping = {found.at, mapping.bytes};
@@ -105,13 +105,6 @@ Block block_at(CUdeviceptr ptr, const Context &current) {
   }
   if (const auto found = mapped_at(ptr)) return block_of(*found, current);
   return {};
-}
-
-// For a reserved address the caller needs to know whether it is mapped, and where.
-bool answers(const Block &block, CUpointer_attribute attribute) {
-  const bool about_range = attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
-                           attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE || attribute == CU_POINTER_ATTRIBUTE_MAPPED;
-  return block.known || (about_range && block.range.bytes != 0);
 }
 
 template <class Value>
@@ -190,7 +183,7 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
   const Block block = block_at(ptr, *context);
-  return answers(block, attribute) ? report(data, attribute, ptr, block) : CUDA_ERROR_INVALID_VALUE;
+  return block.known ? report(data, attribute, ptr, block) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes, void **data,

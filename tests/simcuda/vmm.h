@@ -18,6 +18,7 @@ namespace simcuda {
 struct Device;
 
 inline constexpr std::uint64_t kVmmGranularity = std::uint64_t{2} << 20;
+inline constexpr std::uint64_t kPastTheEnd = std::uint64_t{64} << 20;  // how far a mapping may go there
 
 // Part of a memory file; freed with the last handle that names it, and the last description that was exported.
 struct PhysicalMemory {
@@ -61,7 +62,8 @@ struct Mapping {
 
 struct Reservation {
   std::uint64_t bytes = 0;
-  std::byte *view = nullptr;  // the simulator's own view of the same bytes
+  std::uint64_t reach = 0;    // more than `bytes` where a mapping went past the end
+  std::byte *view = nullptr;  // the simulator's own view of the same bytes, with kPastTheEnd more
   std::map<std::uint64_t, Mapping> mappings;
 };
 

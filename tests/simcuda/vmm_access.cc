@@ -13,7 +13,7 @@ bool covers(CUmemAccess_flags access, Use use) {
   return access == CU_MEM_ACCESS_FLAGS_PROT_READWRITE || (access == CU_MEM_ACCESS_FLAGS_PROT_READ && use == Use::kRead);
 }
 
-// A location's access flags, for reading and changing; null and an error if no mapping can store them.
+// INVALID_VALUE, INVALID_DEVICE: no mapping can store the access of this location.
 CUresult check_location(const CUmemLocation &location, const Mapping &mapping) {
   if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
     Device *device = nullptr;
@@ -47,7 +47,7 @@ std::vector<std::pair<std::uint64_t, Mapping *>> whole_mappings(std::uint64_t ad
 bool reachable(const Device &device, Use use, std::uint64_t address, std::uint64_t bytes) {
   const auto ordinal = static_cast<std::size_t>(ordinal_of(device));
   const auto first = mapped_at(address);
-  if (!first || bytes > first->reservation->bytes - (address - first->reserved_at)) return false;
+  if (!first || bytes > first->reservation->reach - (address - first->reserved_at)) return false;
   for (std::uint64_t at = address; at < address + bytes;) {
     const auto found = mapped_at(at);
     if (found->mapping == nullptr || !covers(found->mapping->devices[ordinal], use)) return false;
@@ -64,8 +64,10 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *des
   if (mappings.empty()) return CUDA_ERROR_INVALID_VALUE;
   for (const auto &[address, mapping] : mappings) {
     for (std::size_t i = 0; i < count; ++i) {
-      if (!is_access(desc[i].flags)) return CUDA_ERROR_INVALID_VALUE;
-      if (const CUresult error = check_location(desc[i].location, *mapping); error != CUDA_SUCCESS) return error;
+      // H100, driver 580.159: a device that does not exist is INVALID_VALUE, too.
+      if (!is_access(desc[i].flags) || check_location(desc[i].location, *mapping) != CUDA_SUCCESS) {
+        return CUDA_ERROR_INVALID_VALUE;
+      }
     }
   }
   for (const auto &[address, mapping] : mappings) {

@@ -68,13 +68,35 @@ Reservation *reservation_at(std::uint64_t address, std::uint64_t *start) {
   if (after == all.begin()) return nullptr;
   const auto candidate = std::prev(after);
   *start = candidate->first;
-  return address - candidate->first < candidate->second.bytes ? &candidate->second : nullptr;
+  return address - candidate->first < candidate->second.reach ? &candidate->second : nullptr;
+}
+
+// Whether a mapping begins before the address and ends after it.
+bool is_inside_a_mapping(const Reservation &reservation, std::uint64_t address) {
+  const auto next = reservation.mappings.lower_bound(address);
+  return next != reservation.mappings.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address;
 }
 
 bool is_free(const Reservation &reservation, std::uint64_t address, std::uint64_t bytes) {
   const auto next = reservation.mappings.lower_bound(address);
-  if (next != reservation.mappings.end() && next->first < address + bytes) return false;
-  return next == reservation.mappings.begin() || std::prev(next)->first + std::prev(next)->second.bytes <= address;
+  const bool met = next != reservation.mappings.end() && next->first < address + bytes;
+  return !met && !is_inside_a_mapping(reservation, address);
+}
+
+// H100, H200, driver 580.159: a mapping that begins in a reserved range may end after it. Here only where the addresses
+// are nobody's.
+bool reach(std::uint64_t start, Reservation &reservation, std::uint64_t bytes) {
+  if (bytes <= reservation.reach) return true;
+  if (bytes > reservation.bytes + kPastTheEnd) return false;
+  void *const wanted = reinterpret_cast<void *>(start + reservation.reach);
+  const std::uint64_t more = bytes - reservation.reach;
+  void *const given = ::mmap(wanted, more, PROT_NONE, kNowhere | MAP_FIXED_NOREPLACE, -1, 0);
+  if (given == wanted && no_child(given, more) != nullptr) {
+    reservation.reach = bytes;
+    return true;
+  }
+  if (given != MAP_FAILED) ::munmap(given, more);  // a kernel that does not support the flag
+  return false;
 }
 
 }  // namespace
@@ -121,19 +143,19 @@ CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CU
   std::byte *start = no_access_at(addr, size, aligned), *view = nullptr;
   if (start == nullptr) {
     if (const auto spare = take_spare(size, aligned)) {
-      reserved[spare->first] = {size, spare->second, {}};
+      reserved[spare->first] = {size, size, spare->second, {}};
       about(size);
       *ptr = spare->first;
       return CUDA_SUCCESS;
     }
     start = no_access(size, aligned);
   }
-  if (start != nullptr) view = no_access(size, kPage);
+  if (start != nullptr) view = no_access(size + kPastTheEnd, kPage);
   if (view == nullptr) {
     if (start != nullptr) ::munmap(start, size);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  reserved[number_of(start)] = {size, view, {}};
+  reserved[number_of(start)] = {size, size, view, {}};
   about(size);
   *ptr = number_of(start);
   return CUDA_SUCCESS;
@@ -147,23 +169,28 @@ CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   about(size);
+  if (found->second.reach > size) ::munmap(reinterpret_cast<void *>(ptr + size), found->second.reach - size);
   memory.spare.emplace(size, std::pair{found->first, found->second.view});
   memory.reservations.erase(found);
   return CUDA_SUCCESS;
 }
 
+// H100, H200, driver 580.159: what is not exactly the whole handle is NOT_SUPPORTED, before the addresses are looked
+// at.
 CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long flags) {
   note("%zu", size);
-  if (flags != 0 || offset != 0 || size == 0 || size % kVmmGranularity != 0 || ptr % kVmmGranularity != 0) {
-    return CUDA_ERROR_INVALID_VALUE;
-  }
+  if (flags != 0 || size == 0) return CUDA_ERROR_INVALID_VALUE;
   const Lock lock(driver().mutex);
   MemoryHandle *const known = memory_handle(handle);
+  if (known == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (offset != 0 || size != known->memory->bytes) return CUDA_ERROR_NOT_SUPPORTED;
   std::uint64_t start = 0;
   Reservation *const reservation = reservation_at(ptr, &start);
-  if (known == nullptr || size > known->memory->bytes || reservation == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (size > reservation->bytes - (ptr - start) || !is_free(*reservation, ptr, size)) return CUDA_ERROR_INVALID_VALUE;
+  if (ptr % kVmmGranularity != 0 || reservation == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  if (!is_free(*reservation, ptr, size) || !reach(start, *reservation, ptr - start + size)) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
   Mapping mapping{.bytes = size, .handle = handle, .memory = known->memory, .id = driver().next_id++, .devices = {}};
   mapping.devices.resize(driver().devices.size(), CU_MEM_ACCESS_FLAGS_PROT_NONE);
   const auto placed = reservation->mappings.emplace(ptr, std::move(mapping)).first;
@@ -179,21 +206,20 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset, CUmemGenericAlloc
   return CUDA_SUCCESS;
 }
 
-// One call may unmap adjacent mappings, too: programs unmap a composed range as they free it.
+// H100, H200, driver 580.159: all mappings in the range go, be there holes or none at all; but no part of one.
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t size) {
   const Lock lock(driver().mutex);
-  const auto found = mapped_at(ptr);
-  if (size == 0 || !found || found->mapping == nullptr || found->at != ptr) return CUDA_ERROR_INVALID_VALUE;
-  auto &mappings = found->reservation->mappings;
-  const auto first = mappings.find(ptr);
-  auto last = first;
-  std::uint64_t unmapped = 0;
-  while (last != mappings.end() && last->first == ptr + unmapped && last->second.bytes <= size - unmapped) {
-    unmapped += last->second.bytes;
-    ++last;
+  std::uint64_t start = 0;
+  Reservation *const reservation = reservation_at(ptr, &start);
+  if (size == 0 || size % kVmmGranularity != 0 || ptr % kVmmGranularity != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (reservation == nullptr || size > reservation->reach - (ptr - start)) return CUDA_ERROR_INVALID_VALUE;
+  if (is_inside_a_mapping(*reservation, ptr) || is_inside_a_mapping(*reservation, ptr + size)) {
+    return CUDA_ERROR_INVALID_VALUE;
   }
-  if (unmapped != size) return CUDA_ERROR_INVALID_VALUE;
-  std::byte *const view = found->reservation->view + (ptr - found->reserved_at);
+  auto &mappings = reservation->mappings;
+  const auto first = mappings.lower_bound(ptr), last = mappings.lower_bound(ptr + size);
+  if (first == last) return CUDA_SUCCESS;
+  std::byte *const view = reservation->view + (ptr - start);
   if (no_child(::mmap(view, size, PROT_READ | PROT_WRITE, kNowhere | MAP_FIXED, -1, 0), size) == nullptr) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }

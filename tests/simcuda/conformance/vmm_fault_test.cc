@@ -37,14 +37,19 @@ TEST_CASE("a fill of a range that was unmapped under it is a fault") {
         }) == kFault);
 }
 
-TEST_CASE("a single byte that is written, or read, there is one") {
-  for (const bool reads : {false, true}) {
-    const CurrentContext context;
-    CHECK(unmapped_under([reads](CUdeviceptr range, CUstream stream) {
-            const CUdeviceptr inside = range + kGranule + 12345, outside = range + 1;
-            REQUIRE(cuMemcpyDtoDAsync(reads ? outside : inside, reads ? inside : outside, 1, stream) == CUDA_SUCCESS);
-          }) == kFault);
-  }
+// One case each: H200, driver 580.159: no context can be made after a fault (700), in the whole process.
+TEST_CASE("a single byte that is written there is one") {
+  const CurrentContext context;
+  CHECK(unmapped_under([](CUdeviceptr range, CUstream stream) {
+          REQUIRE(cuMemcpyDtoDAsync(range + kGranule + 12345, range + 1, 1, stream) == CUDA_SUCCESS);
+        }) == kFault);
+}
+
+TEST_CASE("a single byte that is read there is one") {
+  const CurrentContext context;
+  CHECK(unmapped_under([](CUdeviceptr range, CUstream stream) {
+          REQUIRE(cuMemcpyDtoDAsync(range + 1, range + kGranule + 12345, 1, stream) == CUDA_SUCCESS);
+        }) == kFault);
 }
 
 TEST_CASE("work beside it is none") {

@@ -62,7 +62,7 @@ TEST_CASE("invalid properties are refused") {
         CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_CASE("physical memory is charged to the device of its location, and host memory to none") {
+TEST_CASE("physical memory is charged to the device of its location, and host memory to none", "[alone]") {
   start_driver();
   int count = 0;
   REQUIRE(cuDeviceGetCount(&count) == CUDA_SUCCESS);
@@ -85,7 +85,7 @@ TEST_CASE("physical memory is charged to the device of its location, and host me
   CHECK(free_of(last) == before);
 }
 
-TEST_CASE("physical memory past the device's size is OUT_OF_MEMORY") {
+TEST_CASE("physical memory past the device's size is OUT_OF_MEMORY", "[alone]") {
   const CurrentContext context;
   const std::size_t before = free_bytes();
   const std::size_t most = before / kGranule * kGranule;
@@ -99,7 +99,7 @@ TEST_CASE("physical memory past the device's size is OUT_OF_MEMORY") {
   CHECK(cuMemRelease(all) == CUDA_SUCCESS);
 }
 
-TEST_CASE("physical memory is freed with the last reference or the last mapping, whichever is later") {
+TEST_CASE("physical memory is freed with the last reference or the last mapping, whichever is later", "[alone]") {
   const CurrentContext context;
   const std::size_t before = free_bytes();
   const CUmemGenericAllocationHandle handle = physical(kGranule);
@@ -173,7 +173,7 @@ TEST_CASE("memory that may be exported costs no descriptor while it is not") {
   for (const CUmemGenericAllocationHandle handle : handles) CHECK(cuMemRelease(handle) == CUDA_SUCCESS);
 }
 
-TEST_CASE("an imported handle is the exporter's memory and costs nothing more") {
+TEST_CASE("an imported handle is the exporter's memory and costs nothing more", "[alone]") {
   const CurrentContext context;
   const std::size_t before = free_bytes();
   const CUmemGenericAllocationHandle handle =
