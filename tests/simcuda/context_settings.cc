@@ -109,6 +109,7 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx) {
 }
 
 CUresult cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
+  if (limit >= CU_LIMIT_MAX) return CUDA_ERROR_INVALID_VALUE;  // H100, H200, driver 580.159
   if (!settable(limit)) return CUDA_ERROR_UNSUPPORTED_LIMIT;
   return report(pvalue, [limit](Context &context) { return context.limits[limit]; });
 }

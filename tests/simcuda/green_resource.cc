@@ -114,10 +114,13 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *phDesc, CUdevResource *res
   for (unsigned i = 0; i < nbResources; ++i) {
     if (resources[i].type != CU_DEV_RESOURCE_TYPE_SM) return CUDA_ERROR_INVALID_RESOURCE_TYPE;
     const Origin origin = origin_of(resources[i]);
-    if (origin.device != first.device || origin.split != first.split || (i != 0 && origin.split == 0)) {
+    // H100, H200, driver 580.159: the whole device and a part of it are accepted together.
+    const bool with_whole = i != 0 && first.split == 0 && origin.split != 0;
+    if (origin.device != first.device || (origin.split != first.split && !with_whole) ||
+        (i != 0 && origin.split == 0)) {
       return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     }
-    made->multiprocessors += resources[i].sm.smCount;
+    if (!with_whole) made->multiprocessors += resources[i].sm.smCount;
   }
   made->device = first.device;
   *phDesc = reinterpret_cast<CUdevResourceDesc>(made.get());

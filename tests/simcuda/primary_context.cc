@@ -69,10 +69,11 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *active) {
   Device *device = nullptr;
+  if (flags == nullptr || active == nullptr) return CUDA_ERROR_INVALID_VALUE;  // H200, driver 580.159
   if (const CUresult error = device_of(dev, &device); error != CUDA_SUCCESS) return error;
   const Lock lock(driver().mutex);
-  if (flags != nullptr) *flags = device->primary->flags;
-  if (active != nullptr) *active = device->primary->alive;
+  *flags = device->primary->flags;
+  *active = device->primary->alive;
   return CUDA_SUCCESS;
 }
 
