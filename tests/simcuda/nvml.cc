@@ -111,8 +111,9 @@ nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length) {
   return simcuda::copy_text(simcuda::kLibrary, version, length);
 }
 
-// Works before nvmlInit, as the manual says.
+// H100, H200, driver 580.159: refused before nvmlInit.
 nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *cudaDriverVersion) {
+  if (simcuda::machine() == nullptr) return NVML_ERROR_UNINITIALIZED;
   if (cudaDriverVersion == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   *cudaDriverVersion = simcuda::kDriverVersion;
   return NVML_SUCCESS;
