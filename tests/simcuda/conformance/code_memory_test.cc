@@ -75,7 +75,7 @@ TEST_CASE("a library's variables take memory at its first use, once, and until i
   CHECK(free_bytes() == before);
 }
 
-TEST_CASE("a larger stack takes memory at once, and the smaller one gives it back") {
+TEST_CASE("a larger stack takes memory at once, and the smaller one gives it back", "[alone]") {
   const CurrentContext context;
   const std::size_t before = free_bytes();
   std::size_t had = 0;

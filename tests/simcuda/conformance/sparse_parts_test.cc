@@ -103,7 +103,7 @@ TEST_CASE("a part of the tail consists of whole tiles") {
   CHECK(change(of_tail(unmapping(sparse_array()), 0, kTile)) == kRefused);  // it has no tail
 }
 
-TEST_CASE("each layer, slice and level, and the tail, has separate tiles") {
+TEST_CASE("each layer, slice and level, and the tail, has separate tiles", "[alone]") {
   const CurrentContext context;
   if (!has_sparse_arrays() || !simulator()) return;
   const std::size_t before = free_bytes();
