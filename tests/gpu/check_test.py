@@ -98,16 +98,20 @@ def differing_output_fails(*_):
 
 
 def failed_assertions_are_read(*_):
-    report = """<TestCase name="x"><Expression success="false" type="CHECK" filename="/a/b_test.cc" line="7">
+    report = """<TestCase name="x"><Info>
+        of &lt;x&gt;
+      </Info><Expression success="false" type="CHECK" filename="/a/b_test.cc" line="7">
         <Original>
           free &lt; total
         </Original>
         <Expanded>
           3 &lt; 2
         </Expanded>
-      </Expression></TestCase>"""
+      </Expression><FatalErrorCondition filename="/a/b_test.cc" line="9">
+        SIGSEGV
+      </FatalErrorCondition></TestCase>"""
     lines = conformance.failed_assertions(runs.Ended(1, report, "", 0.1))
-    expect(f"{lines}", lines == ["b_test.cc:7 CHECK( free < total ) with 3 < 2"])
+    expect(f"{lines}", lines == ["b_test.cc:7 CHECK( free < total ) with 3 < 2; of <x>", "b_test.cc:9 FatalErrorCondition: SIGSEGV"])
     expect("a crash without a report", len(conformance.failed_assertions(runs.Ended(-11, "", "", 0.1))) == 1)
 
 

@@ -1,8 +1,8 @@
 """The item `conformance`: the simulator's own suite (tests/simcuda/conformance) against the driver of this machine.
 
-Each case runs in a process of its own, so that one that spoils its context spoils no other; several at a time. One that
-fails beside others runs again alone, because cases compare the device's free memory before and after. A failed case is a
-difference between driver and simulator: a bug of the simulator, unless differences.txt says that it cannot be compared.
+Each case runs in a process of its own, so that one that spoils its context spoils no other; several at a time, but
+those that are marked as such alone. One that fails beside others runs again alone. A failed case is a difference
+between driver and simulator: a bug of the simulator, unless differences.txt says that it cannot be compared.
 """
 import concurrent.futures
 import html
@@ -16,15 +16,16 @@ import runs
 import tree as trees
 
 PROGRAM = "tests/simcuda/conformance/simcuda_conformance"
-ALONE = re.compile("filled to the last block|refused for lack of memory")  # they take the whole device
+ALONE = "[alone]"  # the tag of cases that compare the device's free memory, or take most of it
 AT_A_TIME, CASE_SECONDS = 12, 20
 SECONDS, SECONDS_ALONE, TIMES_LONGER_IF_FULL = 40, 20, 4  # beside each other, then alone
 STRIDE = 7  # so that a run that is cut short has cases of every file
 EACH_OVER_SIM = 6  # every so many cases, where the suite itself is only there to test this file
 
-EXPRESSION = re.compile(r'<Expression success="false" type="(\w+)" filename="([^"]*)" line="(\d+)">'
+EXPRESSION = re.compile(r'((?:<Info>[^<]*</Info>\s*)*)<Expression success="false" type="(\w+)" filename="([^"]*)" line="(\d+)">'
                         r"\s*<Original>(.*?)</Original>\s*<Expanded>(.*?)</Expanded>", re.S)
-OTHER = re.compile(r"<(Exception|FatalErrorCondition|Failure)\b[^>]*>(.*?)</\1>", re.S)
+INFO = re.compile("<Info>([^<]*)</Info>")
+OTHER = re.compile(r'<(Exception|FatalErrorCondition|Failure)\b(?: filename="([^"]*)" line="(\d+)")?[^>]*>(.*?)</\1>', re.S)
 TOTALS = re.compile(r'<OverallResults successes="(\d+)" failures="(\d+)"')
 
 
@@ -34,8 +35,8 @@ def settings(check):
     return catalogue | ({"SIMCUDA_DEVICES": "2x8GiB", "SIMCUDA_MACHINE": ""} if check.tree.sim else {})
 
 
-def list_cases(check):
-    ended = check.run("conformance.list", [check.tree.path(PROGRAM), "--list-test-names-only"], 20, **settings(check))
+def list_cases(check, *tags):
+    ended = check.run("conformance.list", [check.tree.path(PROGRAM), *tags, "--list-test-names-only"], 20, **settings(check))
     names = [line.strip() for line in ended.out.splitlines() if line.strip()]
     if not names:
         raise RuntimeError(f"the suite lists no case: {ended.why()}")
@@ -52,8 +53,9 @@ def failed_assertions(ended):
     """A line for each failed assertion, and for a crash; empty if the case held."""
     plain = html.unescape
     lines = [f"{os.path.basename(file)}:{line} {kind}( {plain(text).strip()} ) with {plain(values).strip()}"
-             for kind, file, line, text, values in EXPRESSION.findall(ended.out)]
-    lines += [f"{kind}: {plain(text).strip()}" for kind, text in OTHER.findall(ended.out)]
+             + "".join(f"; {plain(message).strip()}" for message in INFO.findall(messages))
+             for messages, kind, file, line, text, values in EXPRESSION.findall(ended.out)]
+    lines += [f"{os.path.basename(file)}:{line} {kind}: {plain(text).strip()}" for kind, file, line, text in OTHER.findall(ended.out)]
     if ended.status is None or ended.status < 0 or (ended.status != 0 and not lines):
         lines.append(ended.why())
     return lines if ended.status != 0 else []
@@ -91,7 +93,8 @@ def report(check):
     longer = TIMES_LONGER_IF_FULL if check.full else 1
     ordered = [name for first in range(STRIDE) for name in names[first::STRIDE] if name not in left_out]
     chosen = ordered[::EACH_OVER_SIM] if check.tree.sim and not check.full else ordered
-    alone = [name for name in chosen if ALONE.search(name)]
+    marked = list_cases(check, ALONE)
+    alone = [name for name in chosen if name in marked]
     missed = suite.run(alone, 1, SECONDS)
     at_a_time = min(os.cpu_count() or 1, AT_A_TIME)
     missed += suite.run([name for name in chosen if name not in alone], at_a_time, SECONDS * longer)

@@ -124,7 +124,8 @@ TEST_CASE("launches of graphs that share memory take turns") {
   trim();
 }
 
-TEST_CASE("neither building nor instantiating a graph is refused for lack of memory, but its upload and launch are") {
+TEST_CASE("neither building nor instantiating a graph is refused for lack of memory, but its upload and launch are",
+          "[alone]") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   trim();
