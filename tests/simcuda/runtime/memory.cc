@@ -17,12 +17,13 @@ void *pointer_to(CUdeviceptr address) {
   return reinterpret_cast<void *>(address);
 }
 
-// Wraps a driver call that returns an address; the program's pointer changes only on success.
+// Wraps a driver call that returns an address. The program's pointer is what the driver makes of it, as under NVIDIA's
+// runtime (13.0, H100 and H200, driver 580.159: a refused cudaMalloc or cudaMallocAsync changes it).
 template <typename Allocate>
 CUresult store(void **pointer, Allocate allocate) {
-  CUdeviceptr block = 0;
+  CUdeviceptr block = address(*pointer);
   const CUresult result = allocate(&block);
-  if (result == CUDA_SUCCESS) *pointer = pointer_to(block);
+  *pointer = pointer_to(block);
   return result;
 }
 

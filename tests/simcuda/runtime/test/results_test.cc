@@ -81,7 +81,7 @@ TEST_CASE("devices are listed with their names and memory") {
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("a zero-byte allocation bypasses the driver, and a refused one leaves its pointer unchanged") {
+TEST_CASE("a zero-byte allocation bypasses the driver, and a refused one leaves a null pointer") {
   REQUIRE(cudaFree(nullptr) == cudaSuccess);
   const unsigned long long before = calls("cuMemAlloc_v2");
   void *pointer = &pointer;
@@ -90,7 +90,10 @@ TEST_CASE("a zero-byte allocation bypasses the driver, and a refused one leaves 
   CHECK(calls("cuMemAlloc_v2") == before);
   pointer = &pointer;
   CHECK(cudaMalloc(&pointer, 9 * kGiB) == cudaErrorMemoryAllocation);
-  CHECK(pointer == &pointer);
+  CHECK(pointer == nullptr);
+  pointer = &pointer;
+  CHECK(cudaMallocAsync(&pointer, 9 * kGiB, nullptr) == cudaErrorMemoryAllocation);
+  CHECK(pointer == nullptr);
   CHECK(cudaPeekAtLastError() == cudaErrorMemoryAllocation);
   CHECK(cudaGetLastError() == cudaErrorMemoryAllocation);
   int not_allocated = 0;
