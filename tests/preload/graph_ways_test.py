@@ -10,8 +10,8 @@ LIMIT = 256 * MIB
 BUILDS = ("captured", "cuGraphAddMemAllocNode", "cuGraphAddNode", "cuGraphAddNode_v2", "cuGraphAddNode_v3")
 INSTANTIATES = ("cuGraphInstantiate", "cuGraphInstantiate_v2", "cuGraphInstantiateWithFlags", "cuGraphInstantiateWithParams",
                 "cuGraphInstantiateWithParams_ptsz")
-NATIVELY = ("nested", "nested too large", "graphs in turns", "freed beside", "freed around", "rounded", "launched again",
-            "uploaded again", "launched too often", "reset", "full at first", "never fits", "wrong")
+NATIVELY = ("nested", "nested too large", "nested on a device of its size", "graphs in turns", "freed beside", "freed around",
+            "rounded", "launched again", "uploaded again", "launched too often", "reset", "full at first", "never fits", "wrong")
 LIVE_AT_LAST = {"freed beside": 1, "freed around": 0, "reset": 1}  # blocks
 RUNS = ("cuGraphLaunch", "cuGraphLaunch_ptsz", "cuGraphUpload", "cuGraphUpload_ptsz")
 

@@ -22,6 +22,7 @@ TEST_CASE("a block that its graph does not free lives on, through graph and exec
   const std::vector<std::function<CUresult(CUdeviceptr)>> ends = {
       [](CUdeviceptr address) { return cuMemFree(address); },
       [=](CUdeviceptr address) { return cuMemFreeAsync(address, stream); }};
+  take_drivers_own(stream);
   for (const auto &end : ends) {
     trim();
     const std::size_t free = free_bytes();

@@ -11,6 +11,7 @@ TEST_CASE("a captured allocation, fill, copy and free run at each launch, in gra
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   const CUdeviceptr result = device_memory(kMiB);
   Pool own;
+  take_drivers_own(stream);
   for (const CUmemoryPool pool : {own.get(), CUmemoryPool{}}) {
     trim();
     const std::size_t free = free_bytes();

@@ -24,7 +24,7 @@ std::vector<CUdeviceptr> add_blocks(NewGraph &graph, const std::vector<std::size
 TEST_CASE("a graph takes memory in steps of 32 MiB when it is uploaded or launched, and keeps it until a trim") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
-  trim();
+  take_drivers_own(stream);
   for (const auto &[bytes, taken] :
        {std::pair{std::size_t{1}, 32}, {31 * kMiB, 32}, {33 * kMiB, 64}, {100 * kMiB, 128}}) {
     const std::size_t expected = static_cast<std::size_t>(taken) * kMiB, free = free_bytes();
@@ -66,6 +66,7 @@ TEST_CASE("a graph needs what its blocks hold at once") {
     Exec(graph).launch(stream);
     return (free - free_bytes()) / kMiB;
   };
+  take_drivers_own(stream);
   CHECK(taken({64 * kMiB, 64 * kMiB, 64 * kMiB}, false) == 64);
   CHECK(taken({64 * kMiB, 64 * kMiB, 64 * kMiB}, true) == 192);
   CHECK(taken(std::vector<std::size_t>(64, 3 * kMiB / 2), true) == 96);
