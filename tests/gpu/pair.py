@@ -25,9 +25,10 @@ def watch(check, name, pair):
     """(the most that the group held, the most members at once) while the two run."""
     most, together = 0, 0
     while not all(one.done() for one in pair):
-        for row in members.usage(check)["groups"]:
-            if row["name"] == name:
-                most, together = max(most, row["reserved"]), max(together, row["processes"])
+        seen = members.usage(check)
+        most = max([most, *(row["reserved"] for row in seen["groups"] if row["name"] == name)])
+        using = [row for row in seen["processes"] if row["used"] and name in [group["name"] for group in row["groups"]]]
+        together = max(together, len(using))
         time.sleep(LOOK_SECONDS)
     return most, together
 

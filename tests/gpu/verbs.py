@@ -51,6 +51,13 @@ def books(check, variant):
         as_a_stream=streamed == [True, True], bytes_of_the_members=statuses == [0, 0])
 
 
+def findings_by_id(answer):
+    found = {}
+    for one in answer["findings"]:
+        found.setdefault(one["id"], []).append(one["what"])
+    return found
+
+
 def doctor(check):
     """It finds no trouble, tells a member from a program without Ration, and knows the device by its UUID."""
     with live.Obeying(check, "vmm", limit="2GiB") as member, live.Obeying(check, trees.NATIVE) as stranger:
@@ -58,11 +65,12 @@ def doctor(check):
         questions = {"machine": [], "member": ["--pid", member.pid], "stranger": ["--pid", stranger.pid]}
         said = {what: live.document(check, f"verbs.doctor.{what}", "doctor", *words) for what, words in questions.items()}
         uuid = members.row_of(members.usage(check), member.pid)["uuid"]
-    found = {what: {one["id"]: one["what"] for one in answer["findings"]} for what, (_, answer) in said.items()}
+    found = {what: findings_by_id(answer) for what, (_, answer) in said.items()}
     status = {what: answer[0] for what, answer in said.items()}
     return items.judged({"codes": codes, "status": status} | found, codes=codes == [0, 0], driver="driver" in found["machine"],
                         no_trouble_here=status["machine"] == 0 and said["machine"][1]["troubles"] == 0,
-                        device=uuid in found["machine"].get("device", ""), member=status["member"] == 0 and "process" in found["member"],
+                        device=any(uuid in text for text in found["machine"].get("device", [])),
+                        member=status["member"] == 0 and "process" in found["member"],
                         stranger=status["stranger"] == 1 and "process_without_ration" in found["stranger"])
 
 
