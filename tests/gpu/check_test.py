@@ -187,6 +187,19 @@ def differences_are_found_on_both_sides(*_):
     expect(f"{found}", found == wanted)
 
 
+def two_files_are_compared(_, folder):
+    files = [results.Results(folder / f"{number}.json", "", "") for number in range(2)]
+    for number, file in enumerate(files):
+        file.add("questions.both", "ok", {"code": number, "us": 0.5 + number})
+        file.add("questions.same", "ok", {"code": 1})
+        file.add(f"questions.only{number}", "ok", {"code": number})
+    for pattern, status, said in (("", 1, "questions.both.code: 0 in the first, 1 in the second\n1 differences in 2 tests\n"),
+                                  ("same", 0, "0 differences in 1 tests\n"), ("only", 1, "0 differences in 0 tests\n")):
+        done = subprocess.run([sys.executable, "-B", HERE / "compare.py", *(file.path for file in files), pattern], capture_output=True,
+                              text=True, timeout=60, check=False)
+        expect(f"{pattern!r}: {done}", (done.returncode, done.stdout) == (status, said))
+
+
 def few_figures_are_printed(*_):
     expect("few", results.short({"code": 0, "waited": True}) == "code 0, waited True")
     for figures in (None, {}, {"list": [1]}, {f"figure_{number}": number for number in range(20)}):
@@ -228,7 +241,7 @@ def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     for case in (differing_output_fails, failed_assertions_are_read, bad_verdicts_are_found,
                  what_cannot_be_compared_is_skipped, a_refusal_is_expected, a_framework_that_fails_natively_is_skipped,
-                 what_differs_is_not_judged, differences_are_found_on_both_sides, few_figures_are_printed,
+                 what_differs_is_not_judged, differences_are_found_on_both_sides, two_files_are_compared, few_figures_are_printed,
                  figures_come_from_the_summary, mistakes_end_before_a_build, all_held_is_success, a_failure_is_reported,
                  a_killed_check_leaves_its_results):
         folder = pathlib.Path(tempfile.mkdtemp())

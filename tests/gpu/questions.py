@@ -75,18 +75,18 @@ def is_exact(value):
     return not isinstance(value, float)
 
 
-def differing(natively, here):
+def differing(natively, here, one="natively", other="here"):
     """The answers whose status or whose figures, other than fractions, differ: times are fractions."""
-    other = {name: (status, figures) for name, status, figures, _ in natively}
+    rest = {name: (status, figures) for name, status, figures, _ in natively}
     found = []
     for name, status, figures, note in here:
-        there_status, there = other.pop(name, ("missing", {}))
+        there_status, there = rest.pop(name, ("missing", {}))
         if status != there_status:
-            found.append(f"{name}: {there_status} natively, {status} here: {note[:120]}")
+            found.append(f"{name}: {there_status} {one}, {status} {other}: {note[:120]}")
         exact = [key for key in there | figures if is_exact(there.get(key)) and is_exact(figures.get(key))]
-        found += [f"{name}.{key}: {there.get(key)!r} natively, {figures.get(key)!r} here" for key in exact
+        found += [f"{name}.{key}: {there.get(key)!r} {one}, {figures.get(key)!r} {other}" for key in exact
                   if there.get(key) != figures.get(key)]
-    return found + [f"{name}: only natively" for name in other]
+    return found + [f"{name}: only {one}" for name in rest]
 
 
 def ask_under(check, references, program, variant):
