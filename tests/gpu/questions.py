@@ -11,7 +11,7 @@ import tree as trees
 
 FOLDER = "tests/gpu/questions"
 UNDER_RATION, UNDER_RATION_OVER_SIM = ("vmm", "capture", "edges", "exports"), ("capture", "exports")
-OUTPUTS = "outputs"  # begins the names of those about failing calls, which have to fail under Ration as natively
+OUTPUTS = "outputs"  # begins the names of those about failing calls, which have to fail under Ration as natively, in any mode
 LIMIT, SECONDS, SECONDS_OVER_SIM = "4GiB", 45, 20
 MOST_DIFFERENCES = 200
 
@@ -111,4 +111,5 @@ def tests_under_ration(check, _):
     chosen = UNDER_RATION_OVER_SIM if check.tree.sim and not check.full else UNDER_RATION
     return [items.Test(f"under_ration.{name}.{variant}",
                        lambda name=name, variant=variant: ask_under(check, references, name, variant), lane=name)
-            for name in programs(check) if name in chosen or name.startswith(OUTPUTS) for variant in ("slab", "vmm")]
+            for name in programs(check) if name in chosen or name.startswith(OUTPUTS)
+            for variant in ("slab", "vmm", *(("direct",) if name.startswith(OUTPUTS) else ()))]

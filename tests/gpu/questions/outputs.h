@@ -130,6 +130,8 @@ using Table = std::vector<Row<Scene>>;
 template <class Scene>
 using Tables = std::map<std::string, Table<Scene>>;
 
+constexpr char kBroken[] = "broken";  // what a child says of its context before it ends
+
 // One row under one circumstance.
 template <class Scene>
 struct Trial {
@@ -171,6 +173,12 @@ class Player {
     }
   }
 
+  // Whether an error stays, which would be the answer to every call from now on.
+  bool is_broken() const {
+    const CUresult code = cuStreamQuery(scene_.idle);
+    return code != CUDA_SUCCESS && code != CUDA_ERROR_NOT_READY;
+  }
+
  private:
   // Lines of a key and a value. `expected` is what should be current afterwards.
   std::string call(const Trial<Scene> &trial, CUcontext expected) {
@@ -184,7 +192,10 @@ class Player {
     }
     CUcontext now = nullptr;
     cuCtxGetCurrent(&now);
-    if (now != expected) lines += "current_context changed\n";
+    if (now != expected) {
+      lines += "current_context changed\n";
+      cuCtxSetCurrent(expected);
+    }
     return lines;
   }
   std::string without_context(const Trial<Scene> &trial) {
@@ -239,45 +250,72 @@ inline void record(Test &test, const std::string &trial, const std::string &line
   }
 }
 
+// The circumstances whose rows have killed so many processes that the others are not played: a bit for each.
+class Deaths {
+ public:
+  void add(When when) {
+    ++all_;
+    if (when != When::kPlain) ++of_[when];
+  }
+  unsigned all() const { return all_; }
+  unsigned avoided() const {
+    unsigned bits = 0;
+    for (const auto &[when, count] : of_) bits |= count >= kEachAtMost ? bit(when) : 0u;
+    return bits;
+  }
+  static unsigned bit(When when) { return 1u << static_cast<unsigned>(when); }
+
+ private:
+  static constexpr unsigned kEachAtMost = 3;
+  unsigned all_ = 0;
+  std::map<When, unsigned> of_;
+};
+
 // The parent's part: has the table played by as many children as its rows kill.
 template <class Scene>
 void ask(Test &test, const Table<Scene> &table) {
-  constexpr unsigned kDeathsAtMost = 24;
+  constexpr unsigned kDeathsAtMost = 16;
   const auto all = trials(table);
-  unsigned deaths = 0;
-  for (std::size_t next = 0; next < all.size() && deaths <= kDeathsAtMost; ++next) {
-    Child child({test.name(), std::to_string(next)});
+  Deaths deaths;
+  for (std::size_t next = 0; next < all.size() && deaths.all() <= kDeathsAtMost;) {
+    Child child({test.name(), std::to_string(next), std::to_string(deaths.avoided())});
     std::string lines;
     for (int patience_ms = 15'000; next < all.size(); ++next, patience_ms = 3'000) {  // a driver starts slowly
       lines = receive(child.socket(), patience_ms).text;
-      if (lines.empty() || lines.rfind("stopped", 0) == 0) break;
+      if (lines.empty() || lines == kBroken || lines.rfind("stopped", 0) == 0) break;
       record(test, all[next].name(), lines);
     }
     if (next == all.size()) break;
-    if (!lines.empty() && next == 0) throw Stop{true, lines};
+    if (next == 0 && !lines.empty()) throw Stop{true, lines};
+    const bool broken = lines == kBroken;
+    const Trial<Scene> &last = all[broken ? next - 1 : next];
     const int signal = child.end();
     if (lines.empty()) {
-      test.number(all[next].name() + ".signal", signal);
+      test.number(last.name() + ".signal", signal);
     } else {
-      test.text(all[next].name() + ".stopped", lines);
+      test.text(last.name() + (broken ? ".context" : ".stopped"), lines);
     }
-    ++deaths;
+    deaths.add(last.when);
+    if (!broken) ++next;
   }
   test.number("trials", all.size());
-  test.number("deaths", deaths);
-  if (deaths > kDeathsAtMost) return test.fail("too many calls killed their process");
+  test.number("deaths", deaths.all());
+  if (deaths.all() > kDeathsAtMost) return test.fail("too many calls killed their process");
   test.note("Codes; untouched, zeroed or changed; signal: what killed the process, 9 where the call did not return.");
 }
 
 // main() of a program of tables; the name of a test is that of its table.
 template <class Scene>
 int run_tables(int count, char **arguments, const Tables<Scene> &(*tables)(), std::initializer_list<Case> cases) {
-  if (count < 3) return run(cases, Driver::kUntouched);
+  if (count < 4) return run(cases, Driver::kUntouched);
   return run_child([&] {
     Player<Scene> player;
+    const auto avoided = static_cast<unsigned>(std::atol(arguments[3]));
     const auto all = trials(tables().at(arguments[1]));
     for (auto next = static_cast<std::size_t>(std::atol(arguments[2])); next < all.size(); ++next) {
-      send(kParent, player.play(all[next]));
+      const bool avoid = (avoided & Deaths::bit(all[next].when)) != 0;
+      send(kParent, avoid ? "skipped others like it killed their process\n" : player.play(all[next]));
+      if (player.is_broken()) return send(kParent, kBroken);
     }
   });
 }

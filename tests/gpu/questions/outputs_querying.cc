@@ -27,8 +27,6 @@ struct Scene : Stage {
     must(cuStreamSynchronize(idle));
     must(cuMemAllocHost(&pinned, kMiB));
     cuMemAllocManaged(&managed, kMiB, CU_MEM_ATTACH_GLOBAL);
-    must(cuMemAlloc(&freed, 64 * kMiB));
-    must(cuMemFree(freed));
     mapped.map(0, handle);
     must(allow(mapped.at(), mapped.bytes()));
     CUmemAllocationProp memory = device_memory();
@@ -42,6 +40,9 @@ struct Scene : Stage {
     if (cuMemPoolCreate(&shared_pool, &props) != CUDA_SUCCESS) shared_pool = nullptr;
     if (shared_pool != nullptr) must(cuMemAllocFromPoolAsync(&shared_block, kMiB, shared_pool, idle));
     must(cuStreamSynchronize(idle));
+    // Last, so that nothing else gets its address.
+    must(cuMemAlloc(&freed, 64 * kMiB));
+    must(cuMemFree(freed));
   }
 
   CUdeviceptr block = 0, pooled = 0, managed = 0, freed = 0, shared_block = 0;

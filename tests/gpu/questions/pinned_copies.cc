@@ -17,7 +17,7 @@ enum class Way { kToDevice, kToHost, kBoth };
 
 // 1 GiB on both sides, of which each copy takes the beginning: copies in flight may write the same bytes.
 struct Sides {
-  explicit Sides(Cleanup &cleanup) : most(simulated() ? 4 * kMiB : kGiB) {
+  explicit Sides(Cleanup &cleanup) : most(simulated() ? 4 * kMiB : free_bytes() > 8 * kGiB ? kGiB : 64 * kMiB) {
     must(cuMemAlloc(&device, 2 * most));
     cleanup.add([this] { cuMemFree(device); });
     for (CUstream &stream : streams) {
