@@ -294,6 +294,10 @@ void simulate(const RunRequest &request, const Library &library, const std::stri
   environment.set("LD_LIBRARY_PATH", prepend_folder(environment.value("LD_LIBRARY_PATH"), library.simulator));
   environment.set("SIMCUDA_DEVICES", std::get<SimulatedDevices>(parse_simulated_devices(*request.simulate)).text);
   environment.set("SIMCUDA_NOTES", folder.empty() ? "" : make_notes_folder(folder));
+  // A small card's. The simulated driver's own default is an H100's, of which few fit into 8 GiB.
+  if (environment.value("SIMCUDA_CONTEXT_BYTES").empty() && environment.value("SIMCUDA_COSTS").empty()) {
+    environment.set("SIMCUDA_CONTEXT_BYTES", "256MiB");
+  }
   if (environment.value("SIMCUDA_MACHINE").empty()) {
     if (folder.empty()) {
       throw Refusal{kOurError,

@@ -111,6 +111,8 @@ def limit_environment(limit: str | int | float | None = None, *, environment: ty
         present = made.get("LD_LIBRARY_PATH", "")
         made["LD_LIBRARY_PATH"] = folder if not present else present if present.split(":")[0] == folder else f"{folder}:{present}"
         made["SIMCUDA_DEVICES"] = sim
+        if not made.get("SIMCUDA_COSTS"):
+            made.setdefault("SIMCUDA_CONTEXT_BYTES", "256MiB")  # as --sim does
     return made
 
 

@@ -70,8 +70,8 @@ inline Ended env(const std::vector<std::string> &arguments, const std::vector<st
 }
 
 inline std::vector<std::string> for_take(const std::vector<std::string> &environment) {
-  std::vector<std::string> all = {"SIMCUDA_DEVICES=4GiB", std::string("LD_PRELOAD=") + LIBRARY_FOLDER + "/libration.so",
-                                  "RATION_MODE=direct",
+  std::vector<std::string> all = {"SIMCUDA_DEVICES=4GiB", "SIMCUDA_COSTS=0",
+                                  std::string("LD_PRELOAD=") + LIBRARY_FOLDER + "/libration.so", "RATION_MODE=direct",
                                   std::string("LD_LIBRARY_PATH=") + LIBRARY_FOLDER + "/ration/sim"};
   all.insert(all.end(), environment.begin(), environment.end());
   return all;

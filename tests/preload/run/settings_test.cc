@@ -196,6 +196,15 @@ TEST_CASE("simulated devices get a machine of their own unless one is named") {
         "1x1GiB\n/m\n" + folder + "\n");
 }
 
+TEST_CASE("simulated devices have contexts of a small card unless costs or a size are asked for") {
+  const auto context_bytes = [](const std::vector<std::string> &environment) {
+    return ration_run({"--sim", "8GiB", "sh", "-c", "echo $SIMCUDA_CONTEXT_BYTES"}, environment).out;
+  };
+  CHECK(context_bytes({}) == "256MiB\n");
+  CHECK(context_bytes({"SIMCUDA_CONTEXT_BYTES=1MiB"}) == "1MiB\n");
+  CHECK(context_bytes({"SIMCUDA_COSTS=h100"}) == "\n");
+}
+
 TEST_CASE("the summary reports peak, limit, refusals and unfreed blocks") {
   const Ended ended = ration_run({"--sim", "8GiB", "--limit", "1GiB", "--mode", "direct", TAKE, "20", kMiB100, "2"});
   INFO(ended.err);
