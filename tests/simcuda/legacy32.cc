@@ -16,6 +16,7 @@ unsigned saturate32(std::uint64_t value) {
 }
 
 CUresult allocate_legacy32(std::uint64_t bytes, CUdeviceptr_v1 *dptr) {
+  if (dptr != nullptr) *dptr = 0;  // as cuMemAlloc_v2; not asked
   Lock lock(driver().mutex);
   Context *context = nullptr;
   if (const CUresult error = current(lock, &context); error != CUDA_SUCCESS) return error;
@@ -53,9 +54,8 @@ CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned in
   if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) return CUDA_ERROR_INVALID_VALUE;
   const std::uint64_t pitch = (std::uint64_t{WidthInBytes} + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
   if (pitch > UINT_MAX) return CUDA_ERROR_OUT_OF_MEMORY;
-  const CUresult error = allocate_legacy32(pitch * Height, pPitch == nullptr ? nullptr : dptr);
-  if (error == CUDA_SUCCESS) *pPitch = static_cast<unsigned>(pitch);
-  return error;
+  if (pPitch != nullptr && dptr != nullptr) *pPitch = static_cast<unsigned>(pitch);
+  return allocate_legacy32(pitch * Height, pPitch == nullptr ? nullptr : dptr);
 }
 
 CUresult cuMemFree(CUdeviceptr_v1 dptr) {
