@@ -141,7 +141,7 @@ SIMCUDART_API cudaError_t cudaPeekAtLastError(void);
 SIMCUDART_API const char *cudaGetErrorName(cudaError_t error);
 SIMCUDART_API const char *cudaGetErrorString(cudaError_t error);
 
-/* Memory: sizes in bytes. A refused allocation leaves its out-parameters untouched. */
+/* Memory: sizes in bytes. A refused allocation sets the pointer to null. */
 SIMCUDART_API cudaError_t cudaMalloc(void **pointer, size_t bytes);
 SIMCUDART_API cudaError_t cudaMallocPitch(void **pointer, size_t *pitch, size_t width, size_t height);
 SIMCUDART_API cudaError_t cudaMallocManaged(void **pointer, size_t bytes,
