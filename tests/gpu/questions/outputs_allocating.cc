@@ -35,6 +35,23 @@ struct Scene : Stage {
 
 using AllocatingTable = Table<Scene>;
 
+// Half of the device, so that what it has is not free: the call may find that out later than that it has not so much.
+class Half {
+ public:
+  explicit Half(const Scene &scene) : device_(scene.too_much - kGiB) {
+    if (free_bytes() < device_ / 8 * 5) skip("others use the device");
+    must(cuMemAlloc(&block_, device_ / 2));
+  }
+  ~Half() { cuMemFree(block_); }
+  Half(const Half &) = delete;
+  Half &operator=(const Half &) = delete;
+  std::size_t more_than_is_free() const { return device_ / 4 * 3 / kGranule * kGranule; }
+
+ private:
+  std::size_t device_;
+  CUdeviceptr block_ = 0;
+};
+
 void add_sizes(AllocatingTable &table, const std::string &call, Crossed crossed,
                const std::function<CUresult(Scene &, CUdeviceptr *, std::size_t)> &allocate) {
   const auto add = [&](const char *way, Crossed how, const std::function<std::size_t(const Scene &)> &bytes) {
@@ -45,6 +62,10 @@ void add_sizes(AllocatingTable &table, const std::string &call, Crossed crossed,
   add("zero", crossed, [](const Scene &) { return std::size_t{0}; });
   add("too_much", crossed, [](const Scene &s) { return s.too_much; });
   add("largest", Crossed::kNot, [](const Scene &) { return kMost; });
+  table.push_back({call, "more_than_is_free", Crossed::kNot, [=](Scene &s, Outputs &o) {
+                     const Half half(s);
+                     return allocate(s, o.add<CUdeviceptr>("dptr"), half.more_than_is_free());
+                   }});
 }
 
 AllocatingTable device() {
@@ -79,6 +100,11 @@ AllocatingTable pitched() {
                      }});
   };
   constexpr std::size_t kHalf = std::size_t{1} << 63;
+  table.push_back({"cuMemAllocPitch", "more_than_is_free", Crossed::kNot, [](Scene &s, Outputs &o) {
+                     const Half half(s);
+                     auto *const pointer = o.add<CUdeviceptr>("dptr");
+                     return cuMemAllocPitch(pointer, o.add<std::size_t>("pitch"), half.more_than_is_free(), 1, 4);
+                   }});
   add("valid", Crossed::kCalls, 1000, 16, 4);
   add("no_width", Crossed::kCalls, 0, 16, 4);
   add("no_height", Crossed::kCalls, 1000, 0, 4);
@@ -175,6 +201,12 @@ AllocatingTable handles() {
   create("half_a_granule", Crossed::kNot, kMiB);
   create("too_much", Crossed::kCalls, kHuge);
   create("largest", Crossed::kNot, kMost / kGranule * kGranule);
+  table.push_back({"cuMemCreate", "more_than_is_free", Crossed::kNot, [](Scene &s, Outputs &o) {
+                     const Half half(s);
+                     const CUmemAllocationProp memory = device_memory();
+                     return cuMemCreate(o.add<CUmemGenericAllocationHandle>("handle"), half.more_than_is_free(),
+                                        &memory, 0);
+                   }});
   create(
       "bad_flags", Crossed::kCalls, kGranule, [](Change) {}, 1);
   create("bad_type", Crossed::kNot, kGranule, [](Change m) { m.type = CU_MEM_ALLOCATION_TYPE_INVALID; });

@@ -100,6 +100,16 @@ Table<Scene> memory() {
     table.push_back({"cuDeviceTotalMem", way, Crossed::kCalls,
                      [=](Scene &, Outputs &o) { return cuDeviceTotalMem(o.add<std::size_t>("bytes"), device); }});
   }
+  // The exports of CUDA 2.0. No current header has them under their own name.
+  table.push_back({"cuMemGetInfo_of_32_bits", "valid", Crossed::kCalls, [](Scene &, Outputs &o) {
+                     using Call = CUresult (*)(unsigned *, unsigned *);
+                     auto *const free = o.add<unsigned>("free");
+                     return reinterpret_cast<Call>(export_of("cuMemGetInfo"))(free, o.add<unsigned>("total"));
+                   }});
+  table.push_back({"cuDeviceTotalMem_of_32_bits", "valid", Crossed::kCalls, [](Scene &, Outputs &o) {
+                     using Call = CUresult (*)(unsigned *, CUdevice);
+                     return reinterpret_cast<Call>(export_of("cuDeviceTotalMem"))(o.add<unsigned>("bytes"), 0);
+                   }});
   add_places(table, "cuMemGetAddressRange", [](Scene &, Outputs &o, CUdeviceptr address) {
     auto *const base = o.add<CUdeviceptr>("pbase");
     return cuMemGetAddressRange(base, o.add<std::size_t>("psize"), address);

@@ -1,5 +1,6 @@
 // Which processes does NVML list on the device: this one, under which ID (that of its namespace?), with how many bytes,
-// before and after an allocation; a second one, while it lives and after it was killed?
+// before and after an allocation; a second one, while it lives and after it was killed? And what does a refused query
+// of the device's memory leave?
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <set>
 
 #include "tests/gpu/questions/child.h"
+#include "tests/gpu/questions/outputs.h"
 #include "tests/gpu/questions/question.h"
 
 namespace {
@@ -53,6 +55,10 @@ class Nvml {
     return version == 1 ? filled<FirstRow>("nvmlDeviceGetComputeRunningProcesses")
                         : filled<Row>("nvmlDeviceGetComputeRunningProcesses_v" + std::to_string(version));
   }
+  template <class Memory>
+  int memory(const std::string &name, Memory *memory, bool with_device = true) const {
+    return call<int(void *, void *)>(name, with_device ? device_ : nullptr, static_cast<void *>(memory));
+  }
   List list() const { return list(3).status == 0 ? list(3) : list(2); }
 
  private:
@@ -75,6 +81,14 @@ class Nvml {
 
   void *library_;
   void *device_ = nullptr;
+};
+
+struct Memory {
+  unsigned long long total, free, used;
+};
+struct SecondMemory {
+  unsigned version;
+  unsigned long long total, reserved, free, used;
 };
 
 // This process's IDs, from the outermost namespace that /proc shows to its own.
@@ -131,6 +145,44 @@ void this_process(Test &test) {
   test.note("nvmlDeviceGetComputeRunningProcesses in versions 1, 2 and 3; -1 bytes: not available.");
 }
 
+// The functions of NVML that Ration hooks.
+void memory(Test &test) {
+  const Nvml nvml;
+  const auto ask = [&](const std::string &name, const std::function<int(Outputs &)> &act) {
+    Outputs outputs;
+    test.number(name + ".status", act(outputs));
+    record(test, name, outputs.lines());
+  };
+  const auto watch = [](Outputs &outputs, auto *figures) {
+    outputs.watch("total", &figures->total);
+    outputs.watch("free", &figures->free);
+    outputs.watch("used", &figures->used);
+  };
+  for (const bool with_device : {true, false}) {
+    const std::string suffix = with_device ? "" : "_without_device";
+    ask("nvmlDeviceGetMemoryInfo.valid" + suffix, [&](Outputs &o) {
+      auto *const figures = o.hold<Memory>();
+      watch(o, figures);
+      return nvml.memory("nvmlDeviceGetMemoryInfo", figures, with_device);
+    });
+    constexpr unsigned kVersion = sizeof(SecondMemory) | 2u << 24;
+    for (const unsigned version : {kVersion, 0u, kVersion + (1u << 24), kVersion - 8}) {
+      const std::string way = version == kVersion  ? "valid"
+                              : version == 0       ? "no_version"
+                              : version > kVersion ? "version_3"
+                                                   : "wrong_size";
+      ask("nvmlDeviceGetMemoryInfo_v2." + way + suffix, [&](Outputs &o) {
+        auto *const figures = o.hold<SecondMemory>();
+        watch(o, figures);
+        o.watch("reserved", &figures->reserved);
+        figures->version = version;
+        return nvml.memory("nvmlDeviceGetMemoryInfo_v2", figures, with_device);
+      });
+    }
+  }
+  test.note("Statuses of NVML; outputs untouched, zeroed or changed.");
+}
+
 void live() {
   CUdeviceptr block = 0;
   must(cuMemAlloc(&block, kBytes));
@@ -175,6 +227,6 @@ void second_process(Test &test) {
 
 int main(int count, char **) {
   if (count > 1) return question::run_child(live);
-  return question::run({{"this_process", this_process}, {"second_process", second_process}},
+  return question::run({{"this_process", this_process}, {"second_process", second_process}, {"memory", memory}},
                        question::Driver::kUntouched);
 }
