@@ -1,7 +1,7 @@
 // What do the calls that build graphs, contexts and code, and the look-up of functions, do to their outputs where they
 // are refused? As outputs_allocating.
-#include "tests/gpu/questions/outputs.h"
 #include "tests/gpu/questions/question.h"
+#include "tests/gpu/questions/tables.h"
 
 namespace {
 
