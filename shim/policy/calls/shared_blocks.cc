@@ -28,6 +28,9 @@ CUresult SharedBlocks::share(const char *api, CUipcMemHandle *handle, CUdevicept
   if (handle == nullptr) {
     return call();  // the driver's own refusal
   }
+  if (const Contexts::Current where = contexts_.current(); where.error != CUDA_SUCCESS) {
+    return where.error;
+  }
   std::string refused;
   const CUresult result = pools_.share(address, owner, handle, refused);
   if (!refused.empty()) {
