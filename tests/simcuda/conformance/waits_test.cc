@@ -27,11 +27,17 @@ struct FreeLater {
   void operator()(void *memory) const { std::free(memory); }
 };
 
-// New objects of the current context, each with the call that ends it; `pages` is registered.
-std::vector<Ending> waiting_ends(void *pages) {
-  const auto block = [](std::size_t bytes) {
-    return Ending{"cuMemFree", [address = device_memory(bytes)] { return cuMemFree(address); }};
-  };
+// Blocks of the current context, each with the call that ends it.
+std::vector<Ending> blocks() {
+  std::vector<Ending> made;
+  for (const std::size_t bytes : {std::size_t{4096}, 64 * kMiB}) {
+    made.push_back({"cuMemFree", [address = device_memory(bytes)] { return cuMemFree(address); }});
+  }
+  return made;
+}
+
+// Everything else of it whose end waits; `pages` is registered.
+std::vector<Ending> others(void *pages) {
   const auto array = [](unsigned flags) {
     return Ending{"cuArrayDestroy", [array = new_array(shape(64, 64, 0, flags))] { return cuArrayDestroy(array); }};
   };
@@ -41,9 +47,7 @@ std::vector<Ending> waiting_ends(void *pages) {
   REQUIRE(cuMemAllocHost(&pinned, 4096) == CUDA_SUCCESS);
   REQUIRE(cuMemHostRegister(pages, 4096, 0) == CUDA_SUCCESS);
   const CUmipmappedArray levels = new_mipmapped(shape(64, 64), 3);
-  return {block(4096),
-          block(64 * kMiB),
-          {"cuMemFree of managed memory", [managed] { return cuMemFree(managed); }},
+  return {{"cuMemFree of managed memory", [managed] { return cuMemFree(managed); }},
           {"cuMemFreeHost", [pinned] { return cuMemFreeHost(pinned); }},
           {"cuMemHostUnregister", [pages] { return cuMemHostUnregister(pages); }},
           array(0),
@@ -84,11 +88,9 @@ bool waits(const std::function<CUresult()> &end, CUcontext context, Gate &gate) 
   return result == CUDA_SUCCESS && open;
 }
 
-TEST_CASE("what ends memory waits for the work of its context, in every stream") {
-  const CurrentContext context;
-  const std::unique_ptr<void, FreeLater> pages(std::aligned_alloc(4096, 4096));
+void each_waits(const CurrentContext &context, const std::function<std::vector<Ending>()> &make) {
   for (const CUstream stream : {new_stream(), new_stream(CU_STREAM_NON_BLOCKING), CU_STREAM_LEGACY}) {
-    for (const Ending &ending : waiting_ends(pages.get())) {
+    for (const Ending &ending : make()) {
       INFO(ending.name << " beside stream " << stream);
       Gate gate;
       gate.hold(stream);
@@ -97,12 +99,26 @@ TEST_CASE("what ends memory waits for the work of its context, in every stream")
   }
 }
 
-TEST_CASE("it waits for no other context's work") {
+using Pages = std::unique_ptr<void, FreeLater>;
+
+TEST_CASE("the free of a block waits for the work of its context, in every stream", "[waits][block]") {
+  const CurrentContext context;
+  each_waits(context, blocks);
+}
+
+TEST_CASE("what ends managed memory, pinned memory and arrays waits for the same", "[waits]") {
+  const CurrentContext context;
+  const Pages pages(std::aligned_alloc(4096, 4096));
+  each_waits(context, [&] { return others(pages.get()); });
+}
+
+TEST_CASE("what ends memory waits for no other context's work", "[waits]") {
   const CurrentContext busy;
   const CUstream stream = new_stream();
   const CurrentContext context;
-  const std::unique_ptr<void, FreeLater> pages(std::aligned_alloc(4096, 4096));
-  const std::vector<Ending> endings = waiting_ends(pages.get());
+  const Pages pages(std::aligned_alloc(4096, 4096));
+  std::vector<Ending> endings = blocks();
+  for (Ending &other : others(pages.get())) endings.push_back(std::move(other));
   Gate gate;
   REQUIRE(cuCtxSetCurrent(busy.get()) == CUDA_SUCCESS);
   gate.hold(stream);
@@ -114,7 +130,7 @@ TEST_CASE("it waits for no other context's work") {
   CHECK_FALSE(gate.is_open());
 }
 
-TEST_CASE("a free of another context's block waits for that context's work alone") {
+TEST_CASE("a free of another context's block waits for that context's work alone", "[waits][block]") {
   const CurrentContext owner;
   const CUstream of_owner = new_stream(CU_STREAM_NON_BLOCKING);
   const CUdeviceptr first = device_memory(4096), second = device_memory(4096);
@@ -133,7 +149,8 @@ TEST_CASE("a free of another context's block waits for that context's work alone
   CHECK(waits([second] { return cuMemFree(second); }, current.get(), gate));
 }
 
-TEST_CASE("allocations wait for nothing, nor does what ends mappings, handles, pools, streams, events and graphs") {
+TEST_CASE("allocations wait for nothing, nor does what ends mappings, handles, pools, streams, events and graphs",
+          "[waits]") {
   const CurrentContext context;
   const CUstream idle = new_stream(CU_STREAM_NON_BLOCKING), busy = new_stream();
   CUdeviceptr block = 0;
