@@ -251,8 +251,10 @@ int touch() {
 int four_allocations() {
   if (const CUresult error = start(); error != CUDA_SUCCESS) return static_cast<int>(error);
   for (int i = 0; i < 4; ++i) {
-    CUdeviceptr address = 0;
-    say(DRIVER(cuMemAlloc_v2)(&address, 16));
+    CUdeviceptr address = 0x1234;
+    const CUresult result = DRIVER(cuMemAlloc_v2)(&address, 16);
+    if (result != CUDA_SUCCESS && address != 0) return 1;
+    say(result);
   }
   return 0;
 }

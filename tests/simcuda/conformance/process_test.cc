@@ -98,7 +98,7 @@ TEST_CASE("eight devices of 141 GiB are possible, and one of them can be filled"
   CHECK(child.line() == "0");
 }
 
-TEST_CASE("a scripted fault affects the selected call and no other") {
+TEST_CASE("a scripted fault affects the selected call and no other, and leaves an address of 0") {
   CHECK(run({"four_allocations"}, {{"SIMCUDA_FAIL", "cuMemAlloc_v2@2:2,cuMemAlloc_v2@4:719"}}) ==
         Lines{"0", "2", "0", "719"});
 }
