@@ -133,7 +133,7 @@ def bad_verdicts_are_found(*_):
 def what_cannot_be_compared_is_skipped(_, folder):
     program = folder / conformance.PROGRAM
     program.parent.mkdir(parents=True)
-    program.write_text('#!/bin/sh\ncase "$1" in --list*) printf "first\\nsecond\\n";; first) exit 1;; esac\n', encoding="utf-8")
+    program.write_text('#!/bin/sh\ncase "$*" in *--list*) printf "first\\nsecond\\n";; first*) exit 1;; esac\n', encoding="utf-8")
     program.chmod(0o755)
     (folder / "lines").write_text("conformance: first: incomparable, another tenant\n", encoding="utf-8")
     shipped, differences.FILE = differences.FILE, folder / "lines"
