@@ -48,7 +48,9 @@ CUresult allocate_pitched(const Slot &slot, const Pitched &asked, Address *dptr,
     return slot(dptr, pitch_bytes, rest...);
   }
   auto pitch = static_cast<Size>(pitched_bytes(asked.width, 1, kPitchAlignment));
+  bool called = false;
   const auto call = [&](Address *address) {
+    called = true;
     pitch = *pitch_bytes;
     return slot(address, &pitch, rest...);
   };
@@ -70,7 +72,9 @@ CUresult allocate_pitched(const Slot &slot, const Pitched &asked, Address *dptr,
     return result;
   };
   const CUresult result = obtaining<Crossing::allocating, policy::DeviceMemory, Refused::zeroes>(dptr, 0, call, body);
-  *pitch_bytes = pitch;
+  if (called || result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY) {
+    *pitch_bytes = pitch;
+  }
   return result;
 }
 

@@ -33,9 +33,10 @@ std::string taken(Block *block, CUresult code, CUdeviceptr address, size_t bytes
 CUresult allocate_of_old(CUdeviceptr *address, size_t bytes) {
   auto *allocate = looked_up<decltype(cuMemAlloc)>("cuMemAlloc", 2000);
   if (allocate == nullptr) return CUDA_ERROR_NOT_FOUND;
-  CUdeviceptr_v1 found = 0;
+  constexpr auto kBeforeOfOld = static_cast<CUdeviceptr_v1>(kBefore);
+  CUdeviceptr_v1 found = kBeforeOfOld;
   const CUresult code = allocate(&found, static_cast<unsigned>(bytes));
-  if (code == CUDA_SUCCESS) *address = found;
+  if (found != kBeforeOfOld) *address = found;
   return code;
 }
 

@@ -90,7 +90,6 @@ class State:
         settings = program.settings
         self.fixed = {"mode": settings.get("RATION_MODE", "pool"), "free": settings.get("RATION_FREE", "deferred"),
                       "preallocate": settings.get("RATION_PREALLOCATE", "true"), "devices": program.devices,
-                      "backing": settings.get("RATION_BACKING", "vmm"),
                       "late": "late" in program.header, "contexts": 0}
 
     def where(self, words=("", "")):

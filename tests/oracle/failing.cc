@@ -1,5 +1,7 @@
 // Calls that fail, or do nothing: what they answer, what they leave in their output parameters, and whether the
 // thread's context is still current. What succeeds is undone at once. And captures, in which many calls fail.
+#include <algorithm>
+#include <climits>
 #include <cstring>
 #include <string>
 
@@ -44,7 +46,8 @@ CUresult old(Attempt &it) {
   cuGetProcAddress_v2("cuMemAlloc", &found, 2000, 0, &status);
   auto *const allocate = reinterpret_cast<decltype(&::cuMemAlloc)>(found);
   if (allocate == nullptr) return CUDA_ERROR_NOT_FOUND;
-  const CUresult code = allocate(it.place<CUdeviceptr_v1>(0), static_cast<unsigned>(it.number));
+  const CUresult code =
+      allocate(it.place<CUdeviceptr_v1>(0), static_cast<unsigned>(std::min<std::size_t>(it.number, UINT_MAX)));
   if (code == CUDA_SUCCESS) cuMemFree_v2(static_cast<std::uint32_t>(it.outputs[0]));
   return code;
 }

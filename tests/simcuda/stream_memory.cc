@@ -40,6 +40,8 @@ CUresult capture_allocation(Stream &stream, const MemPool &pool, std::size_t byt
 template <class Choose>
 CUresult allocate_from(CUdeviceptr *dptr, size_t bytesize, CUstream hStream, const char *symbol, Choose choose) {
   note("%zu", bytesize);
+  // H100, H200, driver 580.159: of no bytes and for lack of memory. Other refusals were not asked: as cuMemAlloc.
+  if (dptr != nullptr) *dptr = 0;
   Lock lock(driver().mutex);
   std::shared_ptr<Stream> stream;
   if (const CUresult error = find_stream(lock, hStream, &stream); error != CUDA_SUCCESS) return error;
@@ -51,9 +53,9 @@ CUresult allocate_from(CUdeviceptr *dptr, size_t bytesize, CUstream hStream, con
     return capture_allocation(*stream, *pool, bytesize, symbol, dptr);
   }
   if (const CUresult error = may_act_unseen(); error != CUDA_SUCCESS) return error;
-  // H100, H200, driver 580.159: no bytes are no error, at address 0, which a lack of memory sets as well.
+  if (bytesize == 0) return CUDA_SUCCESS;  // H100, H200, driver 580.159: no error
   std::uint64_t address = 0;
-  const CUresult error = bytesize == 0 ? CUDA_SUCCESS : allocate_in_order(pool, stream, bytesize, &address);
+  const CUresult error = allocate_in_order(pool, stream, bytesize, &address);
   *dptr = address;
   return error;
 }

@@ -148,7 +148,8 @@ CUresult Admission::deny(const Request &request, const Contexts::Current &where,
 CUresult Admission::deny_reserve(const Request &request, const Contexts::Current &where,
                                  ledger::ReserveOutcome outcome) {
   if (!request.pooled && request.kind != events::Kind::vmm && captures_.running()) {
-    if (const CUresult forbidden = forbidden_by_captures(); forbidden != CUDA_SUCCESS) {
+    if (const CUresult forbidden = forbidden_by_captures(request.stream, request.kind == events::Kind::pool);
+        forbidden != CUDA_SUCCESS) {
       return forbidden;
     }
   }

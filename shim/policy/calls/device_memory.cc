@@ -88,6 +88,9 @@ CUresult DeviceMemory::free_slow(const char *api, CUdeviceptr address, DriverCal
     if (block == nullptr || !async_.owns(*block)) {
       return call();
     }
+    if (const CUresult error = admission_.current().error; error != CUDA_SUCCESS) {
+      return error;  // as the driver's own free
+    }
     deferred = *block;
     return async_.defer(address, *block);
   };

@@ -285,7 +285,13 @@ bool is_captured(CUstream stream) {
   return capture_status(stream, status) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-CUresult forbidden_by_captures() {
+CUresult forbidden_by_captures(CUstream stream, bool ordered) {
+  if (ordered && real.cuMemFreeAsync.present()) {  // of null: INVALID_VALUE, unless captures come first
+    const CUresult error = real.cuMemFreeAsync(0, stream);
+    if (error >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && error <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
+      return error;
+    }
+  }
   return real.cuMemFree_v2.present() ? real.cuMemFree_v2(0) : CUDA_SUCCESS;
 }
 
