@@ -249,6 +249,7 @@ class BlockPools {
   void open_fast_path(ContextPool &pool, const DevicePoolState &state) noexcept;
   // What else a free on the fast path has to do.
   void finish_free(const char *api, CUcontext current, const ContextPool::Freed &freed) noexcept;
+  void clean_after_hit(const char *api, CUcontext current, const ContextPool::Freed &freed) noexcept;
   void settle_hit(CUcontext handle, std::uint64_t bytes) noexcept;
   // The contexts that have a pool on a device.
   std::vector<ContextRef> pooled_on(int device);

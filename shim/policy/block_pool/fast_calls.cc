@@ -1,5 +1,6 @@
 // The fast path through BlockPools, and when it opens: the part of BlockPools that serves most calls.
 // Layer: policy/block_pool.
+#include "base/cancellation.h"
 #include "base/clock.h"
 #include "policy/block_pool/block_pools.h"
 
@@ -71,6 +72,14 @@ inline void BlockPools::finish_free(const char *api, CUcontext current, const Co
   if (freed.first) {
     fences_.note_unsealed();
   }
+  if (freed.kind == ContextPool::Freed::due || freed.kind == ContextPool::Freed::large || freed.unserved_bytes != 0) {
+    clean_after_hit(api, current, freed);
+  }
+}
+
+// Asks the driver, whose calls may be cancellation points.
+void BlockPools::clean_after_hit(const char *api, CUcontext current, const ContextPool::Freed &freed) noexcept {
+  const CancellationOff uncancelled;
   if (freed.kind == ContextPool::Freed::due) {
     known_state(freed.device)->quarantine.collect_due();
   } else if (freed.kind == ContextPool::Freed::large) {
@@ -79,9 +88,7 @@ inline void BlockPools::finish_free(const char *api, CUcontext current, const Co
   if (freed.unserved_bytes != 0) {
     settle_hit(current, freed.unserved_bytes);
   }
-  if (freed.kind == ContextPool::Freed::due || freed.kind == ContextPool::Freed::large || freed.unserved_bytes != 0) {
-    keep_to_threshold(api, freed.device);
-  }
+  keep_to_threshold(api, freed.device);
 }
 
 // A context whose fast path is open is alive, so this thread may free; an address in that context's pool is in no other

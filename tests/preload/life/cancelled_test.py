@@ -10,9 +10,9 @@ from harness import expect, main, run  # noqa: E402
 ROUNDS = 200
 
 
-def cancelled(mode):
+def cancelled(mode, **settings):
     def case(folder):
-        done = run("cancelled", str(ROUNDS), folder=folder, RATION_MODE=mode, RATION_LIMIT="64MiB")
+        done = run("cancelled", str(ROUNDS), folder=folder, RATION_MODE=mode, RATION_LIMIT="64MiB", **settings)
         expect(f"status, having said {done.err!r}", done.status, 0)
         expect("cancelled threads", done.out, f"cancelled: {2 * ROUNDS}\n")
         frees = sum(record["t"] == "free" for record in done.logs["run.jsonl"])
@@ -20,4 +20,6 @@ def cancelled(mode):
     return case
 
 
-main({f"with a log, mode {mode}": cancelled(mode) for mode in ("pool", "direct", "async")})
+# Blocks of a small pool are large ones, whose frees ask the driver.
+main({f"with a log, mode {mode}": cancelled(mode) for mode in ("pool", "direct", "async")}
+     | {"with a log, preallocated": cancelled("pool", RATION_PREALLOCATE_AFTER="0")})
