@@ -62,7 +62,13 @@ void give_memory(Device &device, std::uint64_t address, std::uint64_t bytes) {
 CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address, bool legacy32) {
   Device &device = *context.device;
   if (legacy32 && device.legacy32 == nullptr) device.legacy32 = AddressSpace::create_legacy32(kLegacy32Bytes);
-  return allocate_in(legacy32 ? device.legacy32 : device.space, context, kGranuleBytes, bytes, address);
+  AddressSpace *const space = legacy32 ? device.legacy32 : device.space;
+  CUresult result = allocate_in(space, context, kGranuleBytes, bytes, address);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && device.graph_pool.reserved != 0) {  // H100, driver 580.159: 0 at last
+    trim_graph_pool(device);
+    result = allocate_in(space, context, kGranuleBytes, bytes, address);
+  }
+  return result;
 }
 
 CUresult allocate_in(AddressSpace *space, Context &context, std::uint64_t granule, std::uint64_t bytes,
