@@ -2,6 +2,7 @@
 // one, with and without RELAXED as the thread's own mode? And does the capture survive the call?
 #include <thread>
 
+#include "tests/gpu/questions/kernels.h"
 #include "tests/gpu/questions/mapping.h"
 #include "tests/gpu/questions/question.h"
 
@@ -173,6 +174,23 @@ const Call kCalls[] = {
        return cuMemGetAddressRange(&base, &bytes, s.block);
      }},
     {"cuMemAllocManaged", [](Scene &s) { return cuMemAllocManaged(&s.taken, kMiB, CU_MEM_ATTACH_GLOBAL); }},
+    {"cuGraphInstantiate",
+     [](Scene &) {
+       CUgraph graph = nullptr;
+       CUgraphExec exec = nullptr;
+       must(cuGraphCreate(&graph, 0));
+       const CUresult code = cuGraphInstantiate(&exec, graph, 0);
+       if (code == CUDA_SUCCESS) cuGraphExecDestroy(exec);
+       cuGraphDestroy(graph);
+       return code;
+     }},
+    {"cuModuleLoadData",
+     [](Scene &) {
+       CUmodule module = nullptr;
+       const CUresult code = cuModuleLoadData(&module, kKernels);
+       if (code == CUDA_SUCCESS) cuModuleUnload(module);
+       return code;
+     }},
     {"cuIpcGetMemHandle",
      [](Scene &s) {
        CUipcMemHandle ipc{};

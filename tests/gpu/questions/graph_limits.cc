@@ -187,9 +187,48 @@ void updated(Test &test) {
   test.note("Updates of an executable graph by graphs with other blocks.");
 }
 
+// A graph around others that were moved into it, which allocate one block each.
+void hold(Test &test, const std::string &name, const std::vector<std::size_t> &blocks, CUstream stream) {
+  Graph outer({}, false, false);
+  for (const std::size_t bytes : blocks) {
+    CUgraph inner = nullptr;
+    CUgraphNode node = nullptr, freed = nullptr;
+    CUdeviceptr address = 0;
+    must(cuGraphCreate(&inner, 0));
+    must(add_allocation(inner, bytes, {}, &node, &address));
+    must(cuGraphAddMemFreeNode(&freed, inner, &node, 1, address));
+    CUgraphNodeParams move = {};
+    move.type = CU_GRAPH_NODE_TYPE_GRAPH;
+    move.graph = {inner, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE};
+    must(cuGraphAddNode(&node, outer.get(), nullptr, nullptr, 0, &move));
+  }
+  Steps steps(test, name);
+  const CUgraphExec exec = instantiated(outer);
+  steps.after("instantiated");
+  launch(exec, stream);
+  steps.after("launched");
+  must(cuGraphExecDestroy(exec));
+  must(cuDeviceGraphMemTrim(0));
+}
+
+void moved(Test &test) {
+  Cleanup cleanup;
+  const CUstream stream = new_stream(cleanup);
+  must(cuDeviceGraphMemTrim(0));
+  hold(test, "1_MiB", {kMiB}, stream);
+  hold(test, "33_MiB", {33 * kMiB}, stream);
+  hold(test, "two_of_1_MiB", {kMiB, kMiB}, stream);
+  hold(test, "two_of_33_MiB", {33 * kMiB, 33 * kMiB}, stream);
+  test.note("What a launch takes whose memory is that of graphs in the graph.");
+}
+
 }  // namespace
 
 int main() {
-  return question::run(
-      {{"captured", captured}, {"updated", updated}, {"retained", retained}, {"full", full}, {"too_large", too_large}});
+  return question::run({{"moved", moved},
+                        {"captured", captured},
+                        {"updated", updated},
+                        {"retained", retained},
+                        {"full", full},
+                        {"too_large", too_large}});
 }
