@@ -15,11 +15,11 @@ using ration::policy::StreamMemory;
 namespace {
 
 // `stream` is the stream that the flavour of `slot` means. `rest` are the pool, where the call names one, and the
-// stream.
+// stream. No bytes, and a null pool, are the driver's to answer, whatever is left of the limit.
 template <class Slot, class... Rest>
 CUresult allocate(const Slot &slot, const char *api, const void *caller, CUdeviceptr *address, std::size_t bytes,
                   CUmemoryPool pool, CUstream stream, Rest... rest) {
-  if (slot.present() && bytes == 0) {
+  if (slot.present() && (bytes == 0 || (sizeof...(Rest) == 2 && pool == nullptr))) {
     return slot(address, bytes, rest...);
   }
   return ration::hooks::allocating<StreamMemory>(
@@ -58,15 +58,14 @@ CUresult cuMemAllocAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUstream hStre
                   nullptr, per_thread(hStream), hStream);
 }
 
-// A null pool is the driver's to refuse, whatever is left of the limit.
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
-  return allocate(real.cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", __builtin_return_address(0),
-                  pool != nullptr ? dptr : nullptr, bytesize, pool, legacy(hStream), pool, hStream);
+  return allocate(real.cuMemAllocFromPoolAsync, "cuMemAllocFromPoolAsync", __builtin_return_address(0), dptr, bytesize,
+                  pool, legacy(hStream), pool, hStream);
 }
 
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool pool, CUstream hStream) {
-  return allocate(real.cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync_ptsz", __builtin_return_address(0),
-                  pool != nullptr ? dptr : nullptr, bytesize, pool, per_thread(hStream), pool, hStream);
+  return allocate(real.cuMemAllocFromPoolAsync_ptsz, "cuMemAllocFromPoolAsync_ptsz", __builtin_return_address(0), dptr,
+                  bytesize, pool, per_thread(hStream), pool, hStream);
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *poolProps) {

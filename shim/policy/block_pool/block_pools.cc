@@ -36,8 +36,8 @@ CUresult BlockPools::state_of_caller() {
   if (asked != CUDA_SUCCESS || (current != nullptr && contexts_.find(current) != nullptr)) {
     return asked;
   }
-  const RelaxedCapture relaxed;
-  const CUresult answer = real.cuMemFree_v2(0);  // a null free: only the thread's state can be wrong
+  CUdevice device = 0;
+  const CUresult answer = real.cuCtxGetDevice(&device);  // only the thread's state can be wrong
   const bool of_thread = answer == CUDA_ERROR_INVALID_CONTEXT || answer == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
                          answer == CUDA_ERROR_NOT_INITIALIZED || answer == CUDA_ERROR_DEINITIALIZED;
   return of_thread ? answer : CUDA_SUCCESS;

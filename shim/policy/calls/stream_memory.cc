@@ -167,10 +167,11 @@ CUresult StreamMemory::create_pool(CUmemoryPool *pool, const CUmemPoolProps *pro
   const int device = capped.location.id;
   std::uint64_t most = UINT64_MAX;
   if (capped.location.type == CU_MEM_LOCATION_TYPE_DEVICE && device >= 0 && device < ledger::kMaxDevices) {
-    most = ledger_.account(device).cap();
+    const std::uint64_t cap = ledger_.account(device).cap();
+    most = cap != UINT64_MAX ? StreamPools::cap_within(cap) : cap;
   }
-  const bool lowered = pool != nullptr && most != UINT64_MAX && (capped.maxSize == 0 || capped.maxSize > most) &&
-                       StreamPools::have_caps();
+  const bool lowered = pool != nullptr && most != UINT64_MAX && most != 0 &&
+                       (capped.maxSize == 0 || capped.maxSize > most) && StreamPools::have_caps();
   CUresult result = CUDA_ERROR_INVALID_VALUE;
   if (lowered) {
     capped.maxSize = most;

@@ -68,7 +68,7 @@ void AsyncPools::make(DevicePool &device_pool, int device) {
   // What is guaranteed is all that others leave at the worst; beyond it the driver serves.
   const std::uint64_t guaranteed = ledger_.account(device).guaranteed();
   const std::uint64_t most = std::min(ledger_.account(device).cap(), guaranteed != 0 ? guaranteed : UINT64_MAX);
-  props.maxSize = StreamPools::have_caps() && most != UINT64_MAX ? most : 0;
+  props.maxSize = StreamPools::have_caps() && most != UINT64_MAX ? StreamPools::cap_within(most) : 0;
   device_pool.capped = props.maxSize != 0;
   CUmemoryPool pool = nullptr;
   CUresult result = real.cuMemPoolCreate(&pool, &props);

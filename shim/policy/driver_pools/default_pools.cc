@@ -79,13 +79,13 @@ void DefaultPools::learn(Pair &pair, const Device &device) noexcept {
 
 CUmemoryPool DefaultPools::make(CUmemoryPool original, const Device &device) noexcept {
   const std::uint64_t most = ledger_.account(device.ordinal).cap();
-  if (original == nullptr || most == UINT64_MAX || !is_empty(original)) {
+  if (original == nullptr || most == UINT64_MAX || StreamPools::cap_within(most) == 0 || !is_empty(original)) {
     return nullptr;
   }
   CUmemPoolProps props{};
   props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   props.location = {CU_MEM_LOCATION_TYPE_DEVICE, device.ordinal};
-  props.maxSize = most;
+  props.maxSize = StreamPools::cap_within(most);
   CUmemoryPool made = nullptr;
   if (real.cuMemPoolCreate(&made, &props) != CUDA_SUCCESS) {
     return nullptr;

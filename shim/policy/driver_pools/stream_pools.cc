@@ -12,9 +12,6 @@ namespace {
 
 using driver::real;
 
-// The step by which a pool grows is not documented. Until a pool was seen to grow this is assumed; a pool that grows by
-// more is held to the limit after the call.
-constexpr std::uint64_t kLargestStep = 32U << 20U;
 constexpr int kOvertakings = 100;     // by other processes, of a request that fits
 constexpr int kMaxSizeSince = 12030;  // the first driver version that knows CUmemPoolProps::maxSize
 
@@ -56,7 +53,10 @@ void StreamPools::created(CUmemoryPool handle, const CUmemPoolProps &properties)
   if (!on_host && !on_device) {
     return;  // managed, without a location of its own: each allocation states one
   }
-  auto made = std::make_shared<Pool>(handle, on_host ? -1 : location.id, properties.maxSize);
+  const std::uint64_t rest = properties.maxSize % kLargestStep;
+  const std::uint64_t cap =
+      properties.maxSize + (rest == 0 ? 0 : std::min(kLargestStep - rest, UINT64_MAX - properties.maxSize));
+  auto made = std::make_shared<Pool>(handle, on_host ? -1 : location.id, cap);
   Guard guard(mutex_);
   pools_[handle] = std::move(made);
 } catch (...) {  // no memory of the host: it counts for the device that is current at its first block

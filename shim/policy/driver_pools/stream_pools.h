@@ -85,6 +85,11 @@ class StreamPools {
   }
   // Whether this driver reports what a pool reserves; else blocks are charged one by one.
   static bool can_tell();
+  // The step by which a pool grows is not documented: this is assumed until a pool was seen to grow. One that grows by
+  // more is held to the limit after the call. A cap is rounded up to whole steps (an H200, driver 580.159).
+  static constexpr std::uint64_t kLargestStep = 32U << 20U;
+  // The largest cap that keeps a pool within `bytes`; 0: none does.
+  static std::uint64_t cap_within(std::uint64_t bytes) { return bytes / kLargestStep * kLargestStep; }
   // Whether its pools can have a cap (CUmemPoolProps::maxSize).
   static bool have_caps();
 

@@ -41,6 +41,7 @@ TEST_CASE("an address that the driver reuses belongs to its new pool, and the lo
   next_owner.join();
   CHECK(again == address);
   CHECK(program.charged() == 2 * kMiB);
+  FakeDriver::current = kept;
   CHECK(program.free(address) == CUDA_SUCCESS);
   const std::vector<json> lines = log_lines(folder / "log");
   CHECK(sums_of(lines).one_owner_each);

@@ -109,11 +109,11 @@ TEST_CASE("a block can be freed from a thread of another context, and not from o
   const CUcontext other = warm(program);
   CHECK(program.free(blocks[0]) == CUDA_SUCCESS);
   CHECK(program.free(blocks[0]) == CUDA_ERROR_INVALID_VALUE);
-  driver.fails["cuMemFree_v2"] = CUDA_ERROR_INVALID_CONTEXT;
+  driver.fails["cuCtxGetDevice"] = CUDA_ERROR_INVALID_CONTEXT;
   FakeDriver::current = nullptr;
   CHECK(program.free(blocks[1]) == CUDA_ERROR_INVALID_CONTEXT);
   CHECK(program.destroy(other) == CUDA_SUCCESS);
-  driver.fails["cuMemFree_v2"] = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  driver.fails["cuCtxGetDevice"] = CUDA_ERROR_CONTEXT_IS_DESTROYED;
   FakeDriver::current = other;
   CHECK(program.free(blocks[1]) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
   FakeDriver::current = context;

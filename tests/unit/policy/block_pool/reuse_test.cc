@@ -149,11 +149,11 @@ TEST_CASE("a free without a current context, or with an ended one, is refused as
   const CUcontext context = program.create();
   const CUdeviceptr address = program.take(4096);
   FakeDriver::current = nullptr;
-  driver.fails["cuMemFree_v2"] = CUDA_ERROR_INVALID_CONTEXT;
+  driver.fails["cuCtxGetDevice"] = CUDA_ERROR_INVALID_CONTEXT;
   CHECK(program.free(address) == CUDA_ERROR_INVALID_CONTEXT);
-  driver.fails["cuMemFree_v2"] = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  driver.fails["cuCtxGetDevice"] = CUDA_ERROR_CONTEXT_IS_DESTROYED;
   CHECK(program.free(address) == CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  driver.fails["cuMemFree_v2"] = CUDA_ERROR_LAUNCH_FAILED;  // nothing that would keep the driver from freeing
+  driver.fails["cuCtxGetDevice"] = CUDA_ERROR_LAUNCH_FAILED;  // nothing that would keep the driver from freeing
   CHECK(program.free(address) == CUDA_SUCCESS);
   FakeDriver::current = context;
   CHECK(program.tally().devices[0].frees == 1);
