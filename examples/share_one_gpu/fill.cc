@@ -13,8 +13,8 @@ namespace {
 constexpr std::uint64_t kBlockBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kGrainBytes = 512;
 constexpr std::uint64_t kLostBytes = 16 * kGrainBytes;  // rounding of blocks, and what an allocator keeps
-constexpr std::uint64_t kUntouched = 0x5eed;  // no device address: a failed call must not change its out-parameter
-constexpr std::size_t kSampleBytes = 4096;    // written at the head and the tail of every block
+constexpr std::uint64_t kNoAddress = 0x5eed;            // what a refused call must replace by 0
+constexpr std::size_t kSampleBytes = 4096;              // written at the head and the tail of every block
 
 struct Block {
   std::uint64_t address;
@@ -58,12 +58,12 @@ class Filler {
   }
 
   bool take(std::uint64_t bytes) {
-    std::uint64_t address = kUntouched;
+    std::uint64_t address = kNoAddress;
     switch (gpu_.allocate(bytes, address)) {
       case Answer::kGranted:
         break;
       case Answer::kOutOfMemory:
-        expect(address == kUntouched, "a refused allocation changed its out-parameter");
+        expect(address == 0, "a refused allocation left an address");
         return false;
       case Answer::kOtherError:
         throw std::runtime_error("an allocation failed with another code than out of memory");

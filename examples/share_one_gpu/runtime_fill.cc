@@ -31,12 +31,10 @@ class RuntimeGpu : public Gpu {
     return {free, total};
   }
   Answer allocate(std::uint64_t bytes, std::uint64_t &address) override {
-    void *pointer = nullptr;
+    void *pointer = pointer_of(address);
     const cudaError_t result = cudaMalloc(&pointer, bytes);
-    if (result == cudaSuccess) {
-      address = reinterpret_cast<std::uint64_t>(pointer);
-      return Answer::kGranted;
-    }
+    address = reinterpret_cast<std::uint64_t>(pointer);
+    if (result == cudaSuccess) return Answer::kGranted;
     cudaGetLastError();  // the refusal was expected; later calls must not report it
     return result == cudaErrorMemoryAllocation ? Answer::kOutOfMemory : Answer::kOtherError;
   }

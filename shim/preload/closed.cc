@@ -14,7 +14,7 @@ constexpr const char *names[kHookCount] = {
 };
 #undef RATION_HOOK
 
-enum class Closed { deny, forward, resolve };
+enum class Closed { deny, deny_address, deny_address32, forward, resolve };
 #define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) Closed::closed,
 constexpr Closed column[kHookCount] = {
 #include "hook_table.inc"
@@ -22,6 +22,14 @@ constexpr Closed column[kHookCount] = {
 #undef RATION_HOOK
 
 CUresult deny() {
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+// H100, H200, driver 580.159: a refused cuMemAlloc sets the address to 0.
+template <class Address>
+CUresult deny_address(Address *address) {
+  if (address != nullptr) {
+    *address = 0;
+  }
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 CUresult absent() {
@@ -72,6 +80,10 @@ void *closed_target(unsigned hook) {
   switch (column[hook]) {
     case Closed::deny:
       return reinterpret_cast<void *>(&deny);
+    case Closed::deny_address:
+      return reinterpret_cast<void *>(&deny_address<CUdeviceptr>);
+    case Closed::deny_address32:
+      return reinterpret_cast<void *>(&deny_address<CUdeviceptr_v1>);
     case Closed::resolve:
       return hook == kHook_cuGetProcAddress ? reinterpret_cast<void *>(&resolve)
                                             : reinterpret_cast<void *>(&resolve_v2);

@@ -122,12 +122,15 @@ def bad_verdicts_are_found(*_):
                         (f"{name}: mended, as on H100", "unknown verdict 'mended'"), (f"{name} is mended", "unknown verdict ''"),
                         (f"{name}: simcuda", "no reason"), (f"{name}: simcuda, ", "no reason"),
                         (f"demo: test, mended\n{name}: test, mended", "stale"), (f"{name}: test, a\n{name}: test, b", "several lines")):
-        listed = differences.entries(f"# a comment: test, of it\n{text}\n")
-        found, covered = differences.problems(listed, {name}, {case, "a 'new' name"})
+        listed = f"# a comment: test, of it\nbefore 2026-11-28\n{text}\n"
+        found, covered = differences.problems(listed, {name: "2026-11-26T06"}, {case, "a 'new' name"})
         expect(f"{text!r}: {found}", not found if wrong is None else any(wrong in line for line in found.values()))
         expect(f"{text!r}: {covered}", covered == (0 if wrong and wrong != "stale" else 1))
-    found, _ = differences.problems(differences.entries(f"{name}: ration, so"), {name}, set())
+    found, _ = differences.problems(f"before 2026-11-28\n{name}: ration, so", {name: "2026-11-26"}, set())
     expect(f"a case that is gone: {found}", "has no case" in found[name])
+    for verdict, again in (("simcuda", True), ("test", True), ("incomparable", False)):
+        found, _ = differences.problems(f"before 2026-11-28\n{name}: {verdict}, so", {name: "2026-11-29T06"}, {case})
+        expect(f"{verdict} and a later run: {found}", ("failed again" in found.get(name, "")) == again)
 
 
 def what_cannot_be_compared_is_skipped(_, folder):

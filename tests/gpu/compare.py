@@ -23,7 +23,12 @@ def main():
     if len(sys.argv) not in (3, 4):
         print(__doc__, file=sys.stderr)
         return 2
-    first, second = (answers(path, re.compile((sys.argv + [""])[3])) for path in sys.argv[1:3])
+    try:
+        chosen = re.compile((sys.argv + [""])[3])
+        first, second = (answers(path, chosen) for path in sys.argv[1:3])
+    except (OSError, ValueError, KeyError, TypeError, re.error) as error:
+        print(f"compare: no two result files and a pattern: {error!r}", file=sys.stderr)
+        return 2
     both = [name for name in first if name in second]
     found = questions.differing([first[name] for name in both], [second[name] for name in both], "in the first", "in the second")
     print(*found, sep="\n", end="\n" if found else "")

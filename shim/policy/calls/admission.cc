@@ -143,6 +143,20 @@ CUresult Admission::deny(const Request &request, const Contexts::Current &where,
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+CUresult Admission::ask_beyond_limit(const Request &request, const Contexts::Current &where,
+                                     ledger::ReserveOutcome outcome, Act act, Undo undo) {
+  Obtained obtained;
+  const CUresult result = act(obtained);
+  if (result == CUDA_SUCCESS) {  // the driver takes what no other did
+    undo(obtained.address);
+    return deny_reserve(request, where, outcome);
+  }
+  if (result != CUDA_ERROR_INVALID_CONTEXT) {
+    journal_.count_failed_alloc();
+  }
+  return result;
+}
+
 // Instead of the driver's call, which a capture may forbid before memory matters. A pool's block would have been
 // served.
 CUresult Admission::deny_reserve(const Request &request, const Contexts::Current &where,
@@ -251,7 +265,7 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
   std::uint64_t returned = 0;
   // Zero bytes are the driver's to refuse, also in a process beyond its limit, where not even they fit.
   if (request.upper_bound != 0 && !reserve(request, where, returned, reserved, settling)) {
-    return where.error != CUDA_SUCCESS || request.invalid ? refuse_as_driver(act, undo)
+    return where.error != CUDA_SUCCESS || request.invalid ? ask_beyond_limit(request, where, reserved, act, undo)
                                                           : deny_reserve(request, where, reserved);
   }
   CUresult result = act(obtained);

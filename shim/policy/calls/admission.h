@@ -75,6 +75,9 @@ class Admission {
   // `returned` as in reserve().
   CUresult act_again(const Request &request, const Contexts::Current &where, Act act, Obtained &obtained,
                      std::uint64_t &returned);
+  // What the driver will refuse whatever memory there is, in its own words.
+  CUresult ask_beyond_limit(const Request &request, const Contexts::Current &where, ledger::ReserveOutcome outcome,
+                            Act act, Undo undo);
   CUresult deny_reserve(const Request &request, const Contexts::Current &where, ledger::ReserveOutcome outcome);
   bool deferred_could_serve(const Request &request, int device);
   bool reserve(const Request &request, const Contexts::Current &where, std::uint64_t &returned,

@@ -39,7 +39,7 @@ CUresult allocate(const std::string &size) {
   CUdeviceptr address = preload::kBefore;
   const CUresult code = cuMemAlloc_v2(&address, bytes_of(size));
   blocks.push_back(code == CUDA_SUCCESS ? address : ~CUdeviceptr{0});
-  return code == CUDA_SUCCESS || address == 0 ? code : CUDA_ERROR_UNKNOWN;
+  return code != CUDA_ERROR_OUT_OF_MEMORY || address == 0 ? code : CUDA_ERROR_UNKNOWN;
 }
 
 CUresult query(const std::string &) {

@@ -19,7 +19,7 @@ void say(const char *call, CUresult result, long long first = 0, long long secon
 }
 
 long long relative(CUdeviceptr address) {
-  return static_cast<long long>(address - base);
+  return address == 0 ? -1 : static_cast<long long>(address - base);
 }
 
 #ifdef MIXED_BY_DLSYM

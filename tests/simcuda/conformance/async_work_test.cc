@@ -186,6 +186,7 @@ TEST_CASE("a peer copy runs in the peer's stream, asynchronously to the host") {
   CHECK(cuCtxDisablePeerAccess(owner.get()) == CUDA_SUCCESS);
 }
 
+// H100, H200, driver 580.159: a second host function would wait for the one that holds the stream.
 TEST_CASE("the per-thread default streams of threads do not wait for each other") {
   const CurrentContext context;
   const CUdeviceptr device = device_memory(4);

@@ -168,6 +168,7 @@ void check(CUstreamCaptureMode capture, CUstreamCaptureMode thread, bool same_th
   check_all(context, calls.permitted(), capture, thread, same_thread, false);
 }
 
+// H100, H200, driver 580.159: which calls are refused, with 900.
 TEST_CASE("a thread with its own capture makes no call that the capture forbids") {
   for (const auto thread : {kGlobal, kThreadLocal}) {
     for (const auto capture : {kGlobal, kThreadLocal}) check(capture, thread, true, true);
@@ -179,6 +180,7 @@ TEST_CASE("a relaxed capture forbids nothing, and a relaxed thread may make any 
   for (const auto capture : {kGlobal, kThreadLocal}) check(capture, kRelaxed, true, false);
 }
 
+// H100, H200, driver 580.159: a synchronous copy is permitted.
 TEST_CASE("another thread's capture forbids a call only if both are global") {
   check(kGlobal, kGlobal, false, true);
   check(kThreadLocal, kGlobal, false, false);

@@ -44,6 +44,7 @@ TEST_CASE("an event of a context covers the streams of other threads and those d
   CHECK(cuEventSynchronize(event) == CUDA_SUCCESS);
 }
 
+// H100, H200, driver 580.159: a second host function would wait for the one that holds the stream.
 TEST_CASE("an event of a context does not follow later work, and does not order streams") {
   const CurrentContext context;
   const CUstream held = new_stream(), other = new_stream();

@@ -181,6 +181,7 @@ TEST_CASE("no graph becomes its own child graph, and no size is too large to be 
   }
 }
 
+// H100, driver 580.159: accepted.
 TEST_CASE("an update may give a graph other blocks, of other sizes") {
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);

@@ -106,6 +106,7 @@ TEST_CASE("synchronising the primary context covers its green contexts, a green 
   CHECK(cuEventQuery(of_green) == CUDA_SUCCESS);
 }
 
+// H100, H200, driver 580.159: a second host function would wait for the one that holds the stream.
 TEST_CASE("a wait of the primary context delays its green contexts, too, and not the other way round") {
   const Green green, other;
   const CurrentContext elsewhere;

@@ -56,7 +56,6 @@ TEST_CASE("a stream-ordered allocation requires an output pointer, a valid pool 
     CHECK(cuMemAllocFromPoolAsync(&address, 16, reinterpret_cast<CUmemoryPool>(&local), nullptr) ==
           CUDA_ERROR_INVALID_VALUE);
     CHECK(cuMemAllocAsync(&address, 16, reinterpret_cast<CUstream>(&local)) == CUDA_ERROR_INVALID_HANDLE);
-    CHECK(address == kUntouched);
   }
   CHECK(cuMemAllocFromPoolAsync(&address, SIZE_MAX, pool.get(), nullptr) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(address == 0);  // as cuMemAllocAsync (H100, H200: runtime.full_async)
@@ -186,7 +185,6 @@ TEST_CASE("a capture cannot free what it did not allocate, nor allocate nothing,
   CUdeviceptr address = kUntouched;
   CHECK(cuMemFreeAsync(before, stream) == CUDA_ERROR_INVALID_VALUE);
   CHECK(cuMemAllocAsync(&address, 0, stream) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(address == kUntouched);
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   REQUIRE(cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS);
   CHECK(status == CU_STREAM_CAPTURE_STATUS_ACTIVE);

@@ -115,6 +115,7 @@ TEST_CASE("host functions run one at a time, in whichever streams") {
   CHECK(number == 2);
 }
 
+// H100, H200, driver 580.159: a second host function would wait for the one that holds the stream.
 TEST_CASE("stream 0 of the per-thread flavours is a stream of the calling thread") {
   const CurrentContext context;
   const CUdeviceptr device = device_memory(64);

@@ -38,6 +38,7 @@ TEST_CASE("a mapped address belongs to a device and to no context, and has no le
   CHECK(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, address) == CUDA_ERROR_INVALID_VALUE);
 }
 
+// H100, H200, driver 580.159: 801.
 TEST_CASE("SYNC_MEMOPS cannot be set on mapped memory, and is not set there") {
   const CurrentContext context;
   const MappedRange range;
