@@ -35,7 +35,8 @@ constexpr SizeCost kPoolGrows[] = {{32 * kMiB, 70}, {kGiB, 1541}};
 constexpr SizeCost kPoolShrinks[] = {{32 * kMiB, 80}, {kGiB, 2158}};
 constexpr SizeCost kGraphsGrow[] = {{64 * kMiB, 306}};
 constexpr SizeCost kGraphsShrink[] = {{64 * kMiB, 98}};
-// `questions.waits.*`: medians of the idle figures of its four kinds of stream and context. Pinned memory was measured at 4 MiB alone; less is taken to cost in proportion.
+// `questions.waits.*`: medians of the idle figures of its four kinds of stream and context. Pinned memory was measured
+// at 4 MiB alone; less is taken to cost in proportion.
 constexpr SizeCost kPin[] = {{0, 0}, {4 * kMiB, 1480}};
 constexpr SizeCost kUnpin[] = {{0, 0}, {4 * kMiB, 406}};
 constexpr SizeCost kRegister[] = {{0, 0}, {4 * kMiB, 1411}};

@@ -112,7 +112,10 @@ CUresult allocate_in_order(const std::shared_ptr<MemPool> &pool, const std::shar
     // Idle chunks that are too small are released to make room for one that is large enough.
     if (pool->allow_opportunistic) reconcile(*pool);
     trim(*pool, 0);
-    if (!grow(*pool, cost)) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!grow(*pool, cost)) {
+      trim_pools_of(*pool->device);
+      if (!grow(*pool, cost)) return CUDA_ERROR_OUT_OF_MEMORY;
+    }
   }
   if (!block) block = take(*pool, stream, cost);
   pool->used += cost;
@@ -160,6 +163,14 @@ void trim(MemPool &pool, std::uint64_t keep) {
     chunk = pool.chunks.erase(chunk);
   }
   if (pool.reserved != before) about(before - pool.reserved);
+}
+
+void trim_pools_of(Device &device) {
+  for (const auto &[handle, pool] : driver().mem_pools) {
+    if (pool->device != &device) continue;
+    reconcile(*pool);
+    trim(*pool, 0);
+  }
 }
 
 void destroy_pool(const std::shared_ptr<MemPool> &pool) {

@@ -66,6 +66,9 @@ void free_in_order(Lock &lock, std::map<std::uint64_t, Allocation>::iterator blo
 void free_at_once(Lock &lock, std::map<std::uint64_t, Allocation>::iterator block);
 
 // Releases wholly free chunks to the device while at least `keep` bytes stay reserved.
+// What no pool of the device uses goes back, whatever its threshold: another pool, or cuMemAlloc, lacks room (H100,
+// H200, driver 580.159).
+void trim_pools_of(Device &device);
 void trim(MemPool &pool, std::uint64_t keep);
 // Its blocks stay valid; its memory is released as they are freed.
 void destroy_pool(const std::shared_ptr<MemPool> &pool);

@@ -64,8 +64,9 @@ CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address,
   if (legacy32 && device.legacy32 == nullptr) device.legacy32 = AddressSpace::create_legacy32(kLegacy32Bytes);
   AddressSpace *const space = legacy32 ? device.legacy32 : device.space;
   CUresult result = allocate_in(space, context, kGranuleBytes, bytes, address);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && device.graph_pool.reserved != 0) {  // H100, driver 580.159: 0 at last
-    trim_graph_pool(device);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {  // H100, H200, driver 580.159: what pools and graphs retain serves it
+    if (device.graph_pool.reserved != 0) trim_graph_pool(device);
+    trim_pools_of(device);
     result = allocate_in(space, context, kGranuleBytes, bytes, address);
   }
   return result;

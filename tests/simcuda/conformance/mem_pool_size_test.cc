@@ -220,6 +220,26 @@ TEST_CASE("a pool belongs to its device, whichever device the stream runs on") {
   CHECK(cuMemFree(address) == CUDA_SUCCESS);
 }
 
+// H100, H200, driver 580.159: questions.pools.retained.
+TEST_CASE("what a pool retains serves cuMemAlloc, and another pool, that find no other room", "[alone]") {
+  const CurrentContext context;
+  Pool first, second;
+  for (const bool of_another_pool : {false, true}) {
+    first.keep(UINT64_MAX);
+    const std::size_t most = free_bytes() / kStep * kStep - 2 * kStep;
+    REQUIRE(cuMemFreeAsync(first.allocate(most, nullptr), nullptr) == CUDA_SUCCESS);
+    REQUIRE(cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
+    CHECK(first.reserved() == most);
+    if (of_another_pool) {
+      REQUIRE(cuMemFreeAsync(second.allocate(most / 2, nullptr), nullptr) == CUDA_SUCCESS);
+    } else {
+      REQUIRE(cuMemFree(device_memory(most / 2)) == CUDA_SUCCESS);
+    }
+    CHECK(first.reserved() == 0);
+    REQUIRE(cuStreamSynchronize(nullptr) == CUDA_SUCCESS);
+  }
+}
+
 TEST_CASE("resetting the primary context does not affect a pool's memory") {
   start_driver();
   CUcontext primary = nullptr;
