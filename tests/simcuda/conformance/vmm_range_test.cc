@@ -38,8 +38,8 @@ TEST_CASE("a reservation of partial pages, or with an invalid alignment or flags
   CHECK(address == 0x1234);
 }
 
-// A reserved range with `bytes` mapped from `offset` on, past its end: over the simulator only where the addresses after
-// it are nobody's.
+// A reserved range with `bytes` mapped from `offset` on, past its end: over the simulator only where the addresses
+// after it are nobody's.
 CUdeviceptr mapped_past_the_end(std::size_t reserved_bytes, std::size_t offset, std::size_t bytes,
                                 CUmemGenericAllocationHandle handle) {
   CUresult result = CUDA_ERROR_UNKNOWN;
