@@ -22,6 +22,7 @@ bool SharedPool::stitch_from(const stitch::Layout &layout) noexcept try {
 }
 
 bool SharedPool::is_taken(std::uint64_t bytes) noexcept {
+  if (stitcher_ == nullptr) return false;  // every size there is, in a pool that watches none
   const bool taken = stitcher_->takes(bytes);
   watched_bytes_ = stitcher_->watched_bytes();
   if (!taken) return false;

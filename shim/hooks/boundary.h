@@ -148,23 +148,25 @@ enum class Refused { zeroes, leaves };
 // `body` gets the family's object and the call as an Act that obtains `bytes`.
 template <Crossing kCrossing, class Family, Refused kRefused, class Place, class Call, class Body>
 CUresult obtaining(Place *place, std::uint64_t bytes, const Call &call, const Body &body) noexcept {
-  const Place refused = kRefused == Refused::zeroes ? Place{} : *place;
-  Place left = refused;
+  bool writes = kRefused == Refused::zeroes;  // a refusal, `left`; else the place may be read-only, or another thread's
+  Place left{};
   const auto act = [&](policy::Obtained &got) {
-    Place obtained = *place;
+    const Place before = *place;
+    Place obtained = before;
     const CUresult result = call(&obtained);
-    left = result == CUDA_SUCCESS ? refused : obtained;
+    const bool refused = result != CUDA_SUCCESS;
+    writes = refused ? obtained != before : kRefused == Refused::zeroes;
+    left = refused ? obtained : Place{};
     got = {number_of(obtained), bytes};
     return result;
   };
   const auto real_call = [&] {
-    const CUresult result = call(place);
-    left = *place;
-    return result;
+    writes = false;
+    return call(place);
   };
   const CUresult result =
       cross<kCrossing, Family>(real_call, [&](Family &family) { return body(family, policy::Act(act)); });
-  if (result != CUDA_SUCCESS) [[unlikely]] {
+  if (result != CUDA_SUCCESS && writes) [[unlikely]] {
     *place = left;
   }
   return result;

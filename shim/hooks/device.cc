@@ -26,8 +26,7 @@ extern "C" CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
 
 extern "C" CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes, size_t Height,
                                        unsigned int ElementSizeBytes) {
-  // cuda.h: 4, 8 or 16. The driver refuses every other element size, and empty rows.
-  const bool valid = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
+  const bool valid = ration::hooks::is_element(ElementSizeBytes);
   const ration::hooks::Pitched asked{
       "cuMemAllocPitch_v2", __builtin_return_address(0), WidthInBytes, Height, valid, valid};
   return ration::hooks::allocate_pitched(real.cuMemAllocPitch_v2, asked, dptr, pPitch, WidthInBytes, Height,

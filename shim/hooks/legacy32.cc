@@ -40,7 +40,9 @@ extern "C" CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize) {
 
 extern "C" CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes,
                                     unsigned int Height, unsigned int ElementSizeBytes) {
-  const ration::hooks::Pitched asked{"cuMemAllocPitch", __builtin_return_address(0), WidthInBytes, Height, false};
+  const bool valid = ration::hooks::is_element(ElementSizeBytes);
+  const ration::hooks::Pitched asked{
+      "cuMemAllocPitch", __builtin_return_address(0), WidthInBytes, Height, false, valid};
   return ration::hooks::allocate_pitched(real.cuMemAllocPitch, asked, dptr, pPitch, WidthInBytes, Height,
                                          ElementSizeBytes);
 }

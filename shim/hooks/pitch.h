@@ -22,6 +22,11 @@ inline std::uint64_t pitched_bytes(std::uint64_t width, std::uint64_t height, st
   return bytes;
 }
 
+// cuda.h: 4, 8 or 16. The driver refuses every other element size, and empty rows.
+inline bool is_element(unsigned bytes) {
+  return bytes == 4 || bytes == 8 || bytes == 16;
+}
+
 struct Pitched {
   const char *api;
   const void *caller;
@@ -48,11 +53,15 @@ CUresult allocate_pitched(const Slot &slot, const Pitched &asked, Address *dptr,
     return slot(dptr, pitch_bytes, rest...);
   }
   auto pitch = static_cast<Size>(pitched_bytes(asked.width, 1, kPitchAlignment));
-  bool called = false;
+  bool answered = false;  // by the driver; else only a block, or want of memory, has a pitch
+  bool writes = true;
   const auto call = [&](Address *address) {
-    called = true;
-    pitch = *pitch_bytes;
-    return slot(address, &pitch, rest...);
+    answered = true;
+    const Size before = *pitch_bytes;
+    pitch = before;
+    const CUresult result = slot(address, &pitch, rest...);
+    writes = pitch != before || result == CUDA_SUCCESS;
+    return result;
   };
   const auto body = [&](policy::DeviceMemory &memory, policy::Act act) {
     const auto act_pitched = [&](policy::Obtained &got) {
@@ -72,7 +81,7 @@ CUresult allocate_pitched(const Slot &slot, const Pitched &asked, Address *dptr,
     return result;
   };
   const CUresult result = obtaining<Crossing::allocating, policy::DeviceMemory, Refused::zeroes>(dptr, 0, call, body);
-  if (called || result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY) {
+  if (writes && (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY || answered)) {
     *pitch_bytes = pitch;
   }
   return result;

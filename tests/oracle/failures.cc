@@ -102,7 +102,7 @@ void fail_in_a_capture(Maker &maker) {
 
 void make_failing(Maker &maker) {
   maker.make_context(0, maker.chance(60));
-  if (maker.chance(20)) {  // nearly full
+  if (maker.chance(30)) {  // preallocated, or nearly full
     maker.allocate(maker.room() * (60 + maker.below(40)) / 100);
   }
   const unsigned steps = 4 + maker.below(16);

@@ -161,9 +161,12 @@ CUresult Admission::ask_beyond_limit(const Request &request, const Contexts::Cur
 // served.
 CUresult Admission::deny_reserve(const Request &request, const Contexts::Current &where,
                                  ledger::ReserveOutcome outcome) {
+  const bool ordered = request.kind == events::Kind::pool;
+  if (const CUresult wrong = ordered ? wrong_with_stream(request.stream) : CUDA_SUCCESS; wrong != CUDA_SUCCESS) {
+    return wrong;
+  }
   if (!request.pooled && request.kind != events::Kind::vmm && captures_.running()) {
-    if (const CUresult forbidden = forbidden_by_captures(request.stream, request.kind == events::Kind::pool);
-        forbidden != CUDA_SUCCESS) {
+    if (const CUresult forbidden = forbidden_by_captures(); forbidden != CUDA_SUCCESS) {
       return forbidden;
     }
   }

@@ -12,15 +12,16 @@ CUresult ArrayMemory::create(Request request, const ArrayShape &shape, Act act, 
   }
   const Contexts::Current where = admission_.current();
   ledger::Account &account = ledger_.account(where.device);
-  // The bound may be what does not fit, or no array can be so large. Else the program's own array tells how the driver
-  // is to be asked.
-  if (where.error == CUDA_SUCCESS && costs_.is_to_learn() && !admission_.has_room(request, where)) {
-    const Request probe{request.api, ArrayCosts::kProbeBytes, ArrayCosts::kProbeBytes, request.caller};
+  // The bound may be what does not fit. Else the program's own array tells how the driver is to be asked.
+  Request least = request;
+  least.upper_bound = shape.least();
+  if (where.error == CUDA_SUCCESS && costs_.is_to_learn() && !admission_.has_room(request, where) &&
+      admission_.has_room(least, where)) {
     ledger::Transit transit(account.transits());
-    if (admission_.has_room(probe, where) && account.reserve(probe.upper_bound) == ledger::ReserveOutcome::granted) {
+    if (account.reserve(ArrayCosts::kProbeBytes) == ledger::ReserveOutcome::granted) {
       transit.hold();
       costs_.probe(where);
-      account.release(probe.upper_bound);
+      account.release(ArrayCosts::kProbeBytes);
     }
   }
   std::optional<std::uint64_t> bytes = where.error == CUDA_SUCCESS ? costs_.of(where, shape) : std::nullopt;

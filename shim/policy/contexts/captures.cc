@@ -285,14 +285,14 @@ bool is_captured(CUstream stream) {
   return capture_status(stream, status) == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-CUresult forbidden_by_captures(CUstream stream, bool ordered) {
-  if (ordered && real.cuMemFreeAsync.present()) {  // of null: INVALID_VALUE, unless captures come first
-    const CUresult error = real.cuMemFreeAsync(0, stream);
-    if (error >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && error <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD) {
-      return error;
-    }
-  }
+CUresult forbidden_by_captures() {
   return real.cuMemFree_v2.present() ? real.cuMemFree_v2(0) : CUDA_SUCCESS;
+}
+
+CUresult wrong_with_stream(CUstream stream) {
+  // Of null: INVALID_VALUE, after all that is wrong with the stream.
+  const CUresult answer = real.cuMemFreeAsync.present() ? real.cuMemFreeAsync(0, stream) : CUDA_SUCCESS;
+  return answer == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : answer;
 }
 
 }  // namespace ration::policy

@@ -79,8 +79,12 @@ bool is_captured(CUstream stream);
 
 // What the driver answers this thread's allocations while captures run: STREAM_CAPTURE_UNSUPPORTED where one forbids
 // them, which loses that capture. H100, H200, driver 580.159: a free of null is refused as an allocation is, and costs
-// nothing; calls about physical memory are not refused. `ordered`: the allocation is one of `stream`.
-CUresult forbidden_by_captures(CUstream stream, bool ordered);
+// nothing; calls about physical memory are not refused.
+CUresult forbidden_by_captures();
+
+// What the driver answers an allocation of the stream before it looks for memory: SUCCESS, or that the stream is none,
+// or that captures, or an earlier error of its context, forbid it.
+CUresult wrong_with_stream(CUstream stream);
 
 // In relaxed mode (cuThreadExchangeStreamCaptureMode) our driver calls do not invalidate a capture of this thread, or a
 // global one of another, that would forbid them otherwise.

@@ -53,7 +53,7 @@ Element two_planes(unsigned bytes, unsigned across, unsigned down) {
   return {{{bytes}, {2 * bytes, across, down}}};
 }
 
-Element element_of(CUarray_format format, unsigned channels) {
+Element element_of(CUarray_format format, unsigned channels, unsigned unknown) {
   switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
     case CU_AD_FORMAT_SIGNED_INT8:
@@ -126,16 +126,16 @@ Element element_of(CUarray_format format, unsigned channels) {
     case CU_AD_FORMAT_MAX:
       break;
   }
-  return {{{kLargestElement}}};
+  return {{{unknown}}};
 }
 
 struct Extent {
   std::uint64_t width, height, depth;  // none is 0
 };
 
-// In GOBs; in the largest possible blocks.
+// The elements alone; in GOBs; in the largest possible blocks.
 struct Range {
-  std::uint64_t least = 0, most = 0;
+  std::uint64_t elements = 0, least = 0, most = 0;
 };
 
 std::uint64_t block(std::uint64_t units, std::uint64_t largest) {
@@ -145,6 +145,7 @@ std::uint64_t block(std::uint64_t units, std::uint64_t largest) {
 void add(Range &range, const Extent &extent, const Plane &plane) {
   const std::uint64_t width = times(in_units(extent.width, plane.across), plane.bytes);
   const std::uint64_t rows = in_units(in_units(extent.height, plane.down), kGobRows);
+  range.elements = plus(range.elements, times(times(width, in_units(extent.height, plane.down)), extent.depth));
   const std::uint64_t gob_column = times(round_up(width, kGobBytes), kGobRows);
   range.least = plus(range.least, times(times(gob_column, rows), extent.depth));
   const std::uint64_t high = round_up(rows, block(rows, kHighestBlock));
@@ -152,18 +153,16 @@ void add(Range &range, const Extent &extent, const Plane &plane) {
   range.most = plus(range.most, times(times(gob_column, high), deep));
 }
 
-}  // namespace
-
-std::uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR &shape, unsigned levels) noexcept {
+Range range_of(const CUDA_ARRAY3D_DESCRIPTOR &shape, unsigned levels, unsigned unknown) {
   if (is_mapped_later(shape)) {
-    return 0;
+    return {};
   }
   const bool layered = (shape.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
   const std::uint64_t layers = layered ? std::max<std::uint64_t>(shape.Depth, 1) : 1;
   Extent extent{std::max<std::uint64_t>(shape.Width, 1), std::max<std::uint64_t>(shape.Height, 1),
                 layered ? 1 : std::max<std::uint64_t>(shape.Depth, 1)};
   const auto most_levels = static_cast<unsigned>(std::bit_width(std::max({extent.width, extent.height, extent.depth})));
-  const Element element = element_of(shape.Format, std::clamp(shape.NumChannels, 1u, 4u));
+  const Element element = element_of(shape.Format, std::clamp(shape.NumChannels, 1u, 4u), unknown);
   Range layer;
   for (unsigned level = std::clamp(levels, 1u, most_levels); level > 0; --level) {
     for (const Plane &plane : element.planes) {
@@ -175,7 +174,18 @@ std::uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR &shape, unsigned levels)
               std::max<std::uint64_t>(extent.depth / 2, 1)};
   }
   const std::uint64_t least = round_up(times(layer.least, layers), kGranuleBytes);
-  return std::min(round_up(times(layer.most, layers), kGranuleBytes), times(least, 2));
+  return {times(layer.elements, layers), least,
+          std::min(round_up(times(layer.most, layers), kGranuleBytes), times(least, 2))};
+}
+
+}  // namespace
+
+std::uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR &shape, unsigned levels) noexcept {
+  return range_of(shape, levels, kLargestElement).most;
+}
+
+std::uint64_t least_array_bytes(const CUDA_ARRAY3D_DESCRIPTOR &shape, unsigned levels) noexcept {
+  return range_of(shape, levels, 1).elements;
 }
 
 }  // namespace ration::policy

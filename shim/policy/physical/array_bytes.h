@@ -16,5 +16,7 @@ inline bool is_mapped_later(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
 // where memory is mapped later (sparse, deferred). A sum beyond 64 bits is UINT64_MAX. `levels` is cut to what
 // the extent has, as cuMipmappedArrayCreate does. An unknown format counts 16 bytes an element, the most of any.
 std::uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR &shape, unsigned levels = 1) noexcept;
+// What the elements take: no driver needs less. An unknown format counts one byte an element.
+std::uint64_t least_array_bytes(const CUDA_ARRAY3D_DESCRIPTOR &shape, unsigned levels = 1) noexcept;
 
 }  // namespace ration::policy

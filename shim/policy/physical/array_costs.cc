@@ -18,6 +18,15 @@ bool can_ask(bool mipmapped) {
   return asks && real.cuCtxGetDevice.present();
 }
 
+// Whether the current device honours CUDA_ARRAY3D_DEFERRED_MAPPING, so that an array with that flag takes no memory.
+bool maps_later() {
+  constexpr int kDeferredMapping = 121;  // cuda.h, CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED
+  CUdevice device = 0;
+  int supported = 0;
+  return real.cuDeviceGetAttribute.present() && real.cuCtxGetDevice(&device) == CUDA_SUCCESS &&
+         real.cuDeviceGetAttribute(&supported, kDeferredMapping, device) == CUDA_SUCCESS && supported != 0;
+}
+
 ArrayCosts::Key key_of(int device, const ArrayShape &shape) {
   const CUDA_ARRAY3D_DESCRIPTOR &extent = shape.descriptor;
   return {static_cast<std::uint64_t>(device),
@@ -183,8 +192,13 @@ std::optional<std::uint64_t> ArrayCosts::of(const Contexts::Current &where, cons
   return of(where, shape);
 }
 
+bool ArrayCosts::has_place() noexcept {
+  Guard guard(mutex_);
+  return queried_.size() < kMostQueried;
+}
+
 bool ArrayCosts::is_impossible(const Contexts::Current &where, const ArrayShape &shape) noexcept {
-  if (tells_.load(std::memory_order_acquire) != Tells::deferred || !can_ask(shape.mipmapped)) {
+  if (!can_ask(shape.mipmapped) || !maps_later() || !has_place()) {
     return false;
   }
   constexpr unsigned kOfExtents = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP;

@@ -29,6 +29,7 @@ struct ArrayShape {
   bool mipmapped = false;
 
   std::uint64_t bound() const { return array_bytes(descriptor, levels); }
+  std::uint64_t least() const { return least_array_bytes(descriptor, levels); }
 };
 
 class ArrayCosts {
@@ -41,7 +42,8 @@ class ArrayCosts {
   // The same for an array that was just created.
   std::optional<std::uint64_t> of(const Contexts::Current &where, const ArrayShape &shape, CUdeviceptr made) noexcept;
 
-  // Whether the driver refuses such an array whatever memory there is: one with its extents and no other demands.
+  // Whether the driver refuses such an array whatever memory there is: one with its extents and no other demands. False
+  // where that cannot be asked without memory or a wait.
   bool is_impossible(const Contexts::Current &where, const ArrayShape &shape) noexcept;
 
   // Whether it is still unknown for which arrays this driver answers.
@@ -72,6 +74,8 @@ class ArrayCosts {
   // Nothing: it cannot be created, for the reason in `error`.
   std::optional<std::uint64_t> ask_deferred(const ContextRef &context, const ArrayShape &shape,
                                             CUresult &error) noexcept;
+  // Whether one more can be kept.
+  bool has_place() noexcept;
   // False: too many are kept.
   bool keep(const ContextRef &context, bool mipmapped, CUdeviceptr array) noexcept;
   bool recall(const Key &key, std::optional<std::uint64_t> &bytes);

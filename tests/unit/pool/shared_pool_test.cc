@@ -96,6 +96,15 @@ TEST_CASE("a pool that cannot grow reports its largest hole") {
   CHECK(outcome.largest_free == kMiB);
 }
 
+TEST_CASE("the largest size there is is refused, and leaves the pool as it was") {
+  Supply supply(2 * kMiB);
+  SharedPool pool;
+  REQUIRE(pool.allocate(kMiB, supply));
+  CHECK(pool.allocate(UINT64_MAX, supply).kind == AllocateOutcome::Kind::kNoRoom);
+  CHECK(pool.check_invariants() == "");
+  CHECK(pool.allocate(kMiB, supply));
+}
+
 TEST_CASE("blocks that become clean are used before the pool grows") {
   Supply supply(10 * kMiB);
   SharedPool pool;

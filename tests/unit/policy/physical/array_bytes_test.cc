@@ -98,6 +98,7 @@ TEST_CASE("an array that fills its blocks costs the bits of its format, for ever
   for (const FormatBits &one : kFormats) {
     INFO("format " << one.format);
     CHECK(array_bytes({2048, 2048, 0, one.format, one.channels, 0}) == one.bits * 512 * kKiB);
+    CHECK(least_array_bytes({2048, 2048, 0, one.format, one.channels, 0}) == one.bits * 512 * kKiB);
     CHECK(array_bytes({2048, 2048, 6, one.format, one.channels, CUDA_ARRAY3D_CUBEMAP}) == 6 * one.bits * 512 * kKiB);
   }
   std::cout << "covered: " << std::size(kFormats) << " of " << RATION_ARRAY_FORMATS << " formats\n";
@@ -107,6 +108,8 @@ TEST_CASE("an array that fills its blocks costs the bits of its format, for ever
 TEST_CASE("a format that nobody knows counts sixteen bytes an element") {
   CHECK(array_bytes({2048, 2048, 0, static_cast<CUarray_format>(0x7f), 1, 0}) == 64 * kMiB);
   CHECK(array_bytes({2048, 2048, 0, CU_AD_FORMAT_MAX, 4, 0}) == 64 * kMiB);
+  CHECK(least_array_bytes({2048, 2048, 0, CU_AD_FORMAT_MAX, 4, 0}) == 4 * kMiB);
+  CHECK(least_array_bytes(floats(4096, 4096, 0, CUDA_ARRAY3D_SPARSE)) == 0);
 }
 
 TEST_CASE("an array whose memory is mapped later costs nothing") {
@@ -117,6 +120,7 @@ TEST_CASE("an array whose memory is mapped later costs nothing") {
 
 TEST_CASE("extents are padded to tiles, and an extent of nothing counts as one") {
   CHECK(array_bytes(floats(1)) == 64 * kKiB);
+  CHECK(least_array_bytes(floats(131072)) == 131072 * 4);
   CHECK(array_bytes(floats(131072)) == 131072 * 4 * 8);   // a row is stored as eight
   CHECK(array_bytes(floats(1000, 1001)) == 4032 * 1024);  // 1001 rows in blocks of 256
   CHECK(array_bytes(floats(1024, 1024, 1)) == 4 * kMiB);

@@ -86,6 +86,13 @@ TEST_CASE("an array that cannot fit is refused as too large if the driver could 
   CHECK(recorder.program.charged() == 0);
   recorder.driver.fails["cuArray3DCreate_v2"] = CUDA_ERROR_INVALID_VALUE;
   CHECK(recorder.its().create(shape_of(102)) == kUntouched);
+  CHECK(recorder.its().last == CUDA_ERROR_OUT_OF_MEMORY);  // whether the device maps arrays later is not known
+  CUresult (*const yes)(int *, int, CUdevice) = [](int *value, int, CUdevice) {
+    *value = 1;
+    return CUDA_SUCCESS;
+  };
+  driver::real.cuDeviceGetAttribute.set(reinterpret_cast<void *>(yes));
+  CHECK(recorder.its().create(shape_of(103)) == kUntouched);
   CHECK(recorder.its().last == CUDA_ERROR_INVALID_VALUE);
 }
 
