@@ -155,7 +155,9 @@ CUresult StreamMemory::free(const char *api, CUdeviceptr address, CUstream strea
         room_.fence_orphans(block.device);
       }
     } else if (block.charged) {
-      pending_.add(block.context, block.device, block.size, stream);
+      const ContextRef of = contexts_.of_stream(stream);
+      const CurrentFor current(of->handle);  // an event and its stream are of one context
+      pending_.add(of, block.device, block.size, stream);
     }
   }
   return result;

@@ -33,6 +33,21 @@ TEST_CASE("a stream-ordered refusal is out of memory and sets the address to 0",
   REQUIRE(memory().free == kLimit);
 }
 
+TEST_CASE("memory freed in a stream of another context comes back", "[streams]") {
+  const CUcontext here = enter();
+  enter();
+  CUstream elsewhere = nullptr;
+  REQUIRE(cuStreamCreate(&elsewhere, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+  REQUIRE(cuCtxSetCurrent(here) == CUDA_SUCCESS);
+  for (int round = 0; round < 20; ++round) {
+    CUdeviceptr block = 0;
+    REQUIRE(cuMemAllocManaged(&block, 100 * kMiB, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+    REQUIRE(cuMemFreeAsync(block, elsewhere) == CUDA_SUCCESS);
+    REQUIRE(cuStreamSynchronize(elsewhere) == CUDA_SUCCESS);
+  }
+  all_is_free(kLimit);
+}
+
 TEST_CASE("memory that a pool keeps after its frees stays charged until it is released", "[streams]") {
   enter();
   const CUmemoryPool pool = keeping_pool(0);
