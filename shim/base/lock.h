@@ -42,6 +42,7 @@ enum class Rank : int {
   kGraphs,
   kStreamPools,
   kOrphanFences,
+  kIdleNeighbours,
   kAsyncPools,
   kDeferredFrees,
   kOverhead,

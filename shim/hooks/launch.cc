@@ -1,48 +1,69 @@
 // Work that other hooks do not meet: what was freed before it gets its fence now, so that the fence does not cover it.
+// A launch for which the device has no memory is made again with what is free elsewhere.
 // Layer: hooks. Threads: any.
 #include "hooks/before_work.h"
+#include "policy/calls/overhead.h"
 
 using ration::driver::real;
 using ration::hooks::before;
 using ration::hooks::kNoMemory;
+
+namespace {
+
+using ration::policy::Overhead;
+
+template <class Slot, class... Arguments>
+[[gnu::cold, gnu::noinline]] CUresult launch_again(const Slot &slot, Arguments... arguments) {
+  return ration::hooks::forwarding<Overhead>(
+      slot, [](Overhead &overhead, const auto &call) { return overhead.launch("cuLaunchKernel", call); }, arguments...);
+}
+
+// The first launch of a kernel in a context may take memory: variables, stacks, the kernel's local memory.
+template <class Slot, class... Arguments>
+[[gnu::always_inline]] inline CUresult launch(const Slot &slot, Arguments... arguments) {
+  const CUresult result = before(kNoMemory, slot, arguments...);
+  return result != CUDA_ERROR_OUT_OF_MEMORY ? result : launch_again(slot, arguments...);
+}
+
+}  // namespace
 
 extern "C" {
 
 CUresult cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
                         unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                         unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
-  return before(kNoMemory, real.cuLaunchKernel, f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
-                sharedMemBytes, hStream, kernelParams, extra);
+  return launch(real.cuLaunchKernel, f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes,
+                hStream, kernelParams, extra);
 }
 
 CUresult cuLaunchKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
                              unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                              unsigned int sharedMemBytes, CUstream hStream, void **kernelParams, void **extra) {
-  return before(kNoMemory, real.cuLaunchKernel_ptsz, f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+  return launch(real.cuLaunchKernel_ptsz, f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
                 sharedMemBytes, hStream, kernelParams, extra);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
-  return before(kNoMemory, real.cuLaunchKernelEx, config, f, kernelParams, extra);
+  return launch(real.cuLaunchKernelEx, config, f, kernelParams, extra);
 }
 
 CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **kernelParams, void **extra) {
-  return before(kNoMemory, real.cuLaunchKernelEx_ptsz, config, f, kernelParams, extra);
+  return launch(real.cuLaunchKernelEx_ptsz, config, f, kernelParams, extra);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY, unsigned int gridDimZ,
                                    unsigned int blockDimX, unsigned int blockDimY, unsigned int blockDimZ,
                                    unsigned int sharedMemBytes, CUstream hStream, void **kernelParams) {
-  return before(kNoMemory, real.cuLaunchCooperativeKernel, f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY,
-                blockDimZ, sharedMemBytes, hStream, kernelParams);
+  return launch(real.cuLaunchCooperativeKernel, f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+                sharedMemBytes, hStream, kernelParams);
 }
 
 CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
                                         unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
                                         unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
                                         void **kernelParams) {
-  return before(kNoMemory, real.cuLaunchCooperativeKernel_ptsz, f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY,
-                blockDimZ, sharedMemBytes, hStream, kernelParams);
+  return launch(real.cuLaunchCooperativeKernel_ptsz, f, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ,
+                sharedMemBytes, hStream, kernelParams);
 }
 
 CUresult cuLaunchHostFunc(CUstream hStream, CUhostFn fn, void *userData) {

@@ -371,6 +371,24 @@ void Account::answered() {
   }
 }
 
+std::vector<Account::IdleMember> Account::idle_members() const {
+  std::vector<IdleMember> all;
+  for (int i = 0; i < shares(); ++i) {
+    for (const Membership::Idle &idle : shares_[i].membership->idle(shares_[i].device)) {
+      all.push_back({shares_[i].membership, shares_[i].device, idle});
+    }
+  }
+  return all;
+}
+
+std::uint64_t Account::held_by_others() const {
+  std::uint64_t most = 0;
+  for (int i = 0; i < shares(); ++i) {
+    most = std::max(most, shares_[i].membership->total(shares_[i].device));
+  }
+  return most - std::min(most, charged());
+}
+
 std::uint64_t Account::surplus() const {
   std::uint64_t most = 0;
   for (int i = 0; i < shares(); ++i) {

@@ -60,6 +60,8 @@ class Account {
   std::uint64_t charged() const { return charged_.load(std::memory_order_relaxed); }
   // What could still be reserved; 0 when more than a limit is held.
   std::uint64_t available() const;
+  // As available(), of the process's own limit; 0 where the account is closed.
+  std::uint64_t left_of_limit() const;
   // What is held beyond a limit, the process's or a group's, whichever is exceeded by more.
   std::uint64_t excess() const;
   // As available(), for groups with a limit only; UINT64_MAX: none has one.
@@ -139,8 +141,16 @@ class Account {
   std::uint64_t newly_wanted();
   // What that member repeated until now is no new wish.
   void answered();
-  // What the other members of one of its groups hold and do not use, at the most.
+  // The other members that hold what they do not use, group by group; and how much that is in one of them, at the most.
+  struct IdleMember {
+    const Membership *group = nullptr;
+    int place = 0;  // this device's number there
+    Membership::Idle idle;
+  };
+  [[nodiscard]] std::vector<IdleMember> idle_members() const;
   std::uint64_t surplus() const;
+  // What the members of its groups hold but for this process, where they hold most.
+  std::uint64_t held_by_others() const;
   // What of it surely goes back where it is wanted: of the device, and of what the limits leave with it. REQUIRES:
   // reclaim_from_dead() was called, which looks only at groups that have a limit; this does at the others.
   struct Obtainable {
@@ -168,9 +178,6 @@ class Account {
   // What the tree holds whose guarantee covers this process in that share.
   std::uint64_t held_by_tree(const Share &share) const;
   std::uint64_t available_in(const Share &share) const;
-  // Of the process's own limit; 0 where it is closed.
-  std::uint64_t left_of_limit() const;
-
   // This word alone is the state, so its order against other memory does not matter: relaxed throughout.
   std::atomic<std::uint64_t> charged_{0};
   std::atomic<std::uint64_t> limit_{UINT64_MAX};

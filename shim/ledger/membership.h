@@ -166,7 +166,17 @@ class Membership {
   [[nodiscard]] Woken wait_for_wish(std::uint32_t seen, std::uint64_t ns) const;
   // As if somebody wished.
   void wake_sleepers() const;
-  // What the other members hold beyond the blocks of their programs, as they published them.
+  // What another member holds beyond the blocks of its program, as it published them. REQUIRES of is_stopped(): one PID
+  // namespace; elsewhere nobody is. A process that is stopped gives nothing.
+  struct Idle {
+    std::uint32_t slot = 0;
+    std::uint64_t life = 0;
+    std::uint64_t bytes = 0;
+    int pid = 0;
+    bool is_stopped() const;
+  };
+  [[nodiscard]] std::vector<Idle> idle(int device) const;
+  // Of all other members.
   std::uint64_t surplus(int device) const { return surplus_of(device, false); }
   // At least so much of it is in granules, which go back whatever the device does.
   std::uint64_t surplus_in_granules(int device) const { return surplus_of(device, true); }
@@ -183,6 +193,7 @@ class Membership {
   Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, LifeProbe probe,
              const GuaranteeHolder &holder);
   std::uint64_t surplus_of(int device, bool in_granules) const;
+  std::uint64_t idle_of(std::uint32_t slot, std::uint32_t device, bool in_granules) const;
   struct Own;
   struct Change {
     std::uint64_t add = 0, subtract = 0;  // what the process holds

@@ -1,13 +1,17 @@
 // What a member tells the others and hears from them: orders, the queue of those that wait to start, wishes.
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <ctime>
 
 #include "base/clock.h"
+#include "base/open_beyond_streams.h"
 #include "ledger/membership.h"
 #include "ledger/totals.h"
 
@@ -174,31 +178,57 @@ std::uint64_t Membership::wished_by_another(std::uint64_t wish) const {
   return wanted.slot == slot_ || !lives ? 0 : wanted.bytes;
 }
 
-std::uint64_t Membership::surplus_of(int device, bool in_granules) const {
-  if (!is_here(device)) {
-    return 0;
+std::uint64_t Membership::idle_of(std::uint32_t slot, std::uint32_t device, bool in_granules) const {
+  const Cell &cell = file_.slot(slot).cells[device];
+  const std::uint64_t held =
+      held_of(cell, last_operation(file_, device, slot, file_.header().device[device].total.load()).claimed);
+  std::uint64_t used = cell.used.load(std::memory_order_relaxed);
+  if (in_granules) {
+    const bool has_granules = shared::PackedStitching::of(cell.stitching.load(std::memory_order_relaxed)).granules != 0;
+    // The published use may be off by so much, and granules that are used in part stay.
+    used = has_granules ? used + std::max(kLeastUnknown, held / kPartUnknown) : held;
   }
-  const auto index = static_cast<std::uint32_t>(device);
+  // What a guarantee covers goes to nobody else.
+  return held - std::min(held, std::max(used, cell.covered.load(std::memory_order_relaxed)));
+}
+
+std::uint64_t Membership::surplus_of(int device, bool in_granules) const {
   std::uint64_t bytes = 0;
-  for (std::uint32_t i = 0; i < file_.slots(); ++i) {
-    const shared::Slot &slot = file_.slot(i);
-    if (i == slot_ || (slot.life.load(std::memory_order_acquire) & 1) == 0) {
-      continue;
+  for (std::uint32_t i = 0; is_here(device) && i < file_.slots(); ++i) {
+    if (i != slot_ && (file_.slot(i).life.load(std::memory_order_acquire) & 1) != 0) {
+      bytes += idle_of(i, static_cast<std::uint32_t>(device), in_granules);
     }
-    const Cell &cell = slot.cells[index];
-    const std::uint64_t held =
-        held_of(cell, last_operation(file_, index, i, file_.header().device[index].total.load()).claimed);
-    std::uint64_t used = cell.used.load(std::memory_order_relaxed);
-    if (in_granules) {
-      const bool has_granules =
-          shared::PackedStitching::of(cell.stitching.load(std::memory_order_relaxed)).granules != 0;
-      // The published use may be off by so much, and granules that are used in part stay.
-      used = has_granules ? used + std::max(kLeastUnknown, held / kPartUnknown) : held;
-    }
-    // What a guarantee covers goes to nobody else.
-    bytes += held - std::min(held, std::max(used, cell.covered.load(std::memory_order_relaxed)));
   }
   return bytes;
+}
+
+std::vector<Membership::Idle> Membership::idle(int device) const {
+  std::vector<Idle> members;
+  for (std::uint32_t i = 0; is_here(device) && i < file_.slots(); ++i) {
+    const shared::Slot &slot = file_.slot(i);
+    const std::uint64_t life = slot.life.load(std::memory_order_acquire);
+    if (i == slot_ || (life & 1) == 0) {
+      continue;
+    }
+    if (const std::uint64_t bytes = idle_of(i, static_cast<std::uint32_t>(device), false); bytes != 0) {
+      const bool is_near = slot.pid_namespace.load(std::memory_order_relaxed) ==
+                           file_.slot(slot_).pid_namespace.load(std::memory_order_relaxed);
+      members.push_back({i, life, bytes, is_near ? slot.pid.load(std::memory_order_relaxed) : 0});
+    }
+  }
+  return members;
+}
+
+// The state is the letter behind the program's name, which may have any character in it.
+bool Membership::Idle::is_stopped() const {
+  char path[32];
+  char text[512];
+  std::snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+  const Descriptor file(pid > 0 ? open_beyond_streams(AT_FDCWD, path, O_RDONLY) : -1);
+  const ssize_t length = file ? read(file.number(), text, sizeof(text) - 1) : -1;
+  text[std::max<ssize_t>(length, 0)] = 0;
+  const char *const name_end = std::strrchr(text, ')');
+  return name_end != nullptr && name_end[1] == ' ' && name_end[2] == 'T';
 }
 
 }  // namespace ration::ledger

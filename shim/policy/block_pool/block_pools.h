@@ -113,8 +113,8 @@ class BlockPools {
   // What the pools of a device hold beyond their live blocks.
   std::uint64_t reclaimable(int device);
   // The part of that which can go back to the driver: slabs without a live block, and whole granules; while blocks are
-  // retired, at most that much.
-  std::uint64_t returnable(int device);
+  // retired, at most that much. Not the granules of the pool that asks, which keeps them.
+  std::uint64_t returnable(int device, const ContextPool *asking = nullptr);
   // Reclaims what the device is through with; waits for nothing.
   void clean(int device) noexcept;
   // Returns wholly free slabs to the driver if the device is idle, because the driver's free waits for its work. False:

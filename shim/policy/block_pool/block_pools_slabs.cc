@@ -146,7 +146,7 @@ bool BlockPools::return_slab(const char *api, const ContextRef &context, const p
 
 bool BlockPools::is_worth_returning(const Room::Need &need, Room::Patience patience) {
   if (patience == Room::Patience::briefly) {
-    const std::uint64_t held = returnable(need.device);
+    const std::uint64_t held = returnable(need.device, need.asking);
     const std::uint64_t rest = really_free().value_or(UINT64_MAX);
     return held > 0 && (rest >= need.bytes || held >= need.bytes - rest);
   }

@@ -40,6 +40,7 @@ MissHandler::MissHandler(BlockPools &pools, const Request &request, const Contex
       state_(state),
       account_(pools.ledger_.account(where.device)),
       memory_(pools, request.api, where.context),
+      lacking_(pool::Pool::slab_bytes_for(request.upper_bound)),
       reason_(account_.limit() == UINT64_MAX ? events::Reason::device : events::Reason::limit) {}
 
 MissHandler::~MissHandler() {
@@ -225,6 +226,7 @@ std::optional<pool::Slab> MissHandler::grow_now(std::uint64_t minimum_bytes) noe
     return std::nullopt;
   }
   grow_error_ = CUDA_SUCCESS;
+  lacking_ = minimum_bytes;
   const RelaxedCapture relaxed;
   const ledger::Transits &transits = account_.transits();
   std::uint64_t ended = transits.ended();
@@ -312,7 +314,7 @@ bool MissHandler::wait() noexcept {
   }
   // Only slabs that go back to the driver can serve it, and they can only while the device is idle.
   return grow_error_ == CUDA_SUCCESS && !std::exchange(waited_for_idle_, true) &&
-         make_room(pool::Pool::slab_bytes_for(request_.upper_bound), Room::Patience::briefly);
+         make_room(lacking_, Room::Patience::briefly);
 }
 
 bool MissHandler::wait_for_clean() {

@@ -54,6 +54,7 @@ class MissHandler final : public pool::Upstream {
   BlockPools::DevicePoolState &state_;
   ledger::Account &account_;
   GranuleMemory memory_;
+  std::uint64_t lacking_;  // what the pool needs beside all that it has
   CUresult grow_error_ = CUDA_SUCCESS;
   CUresult look_error_ = CUDA_SUCCESS;  // of the latest look into the quarantine
   events::Reason reason_;

@@ -47,6 +47,7 @@ class Overhead {
   CUresult use_kernel(const char *api, CUkernel kernel, DriverCall call);
   CUresult unload_library(CUlibrary library, DriverCall call) { return unload(Part::library, number(library), call); }
   CUresult set_limit(CUlimit limit, std::size_t value, DriverCall call);
+  CUresult launch(const char *api, DriverCall call) { return run(api, 0, call); }
 
   // Runs `call`, which may make a context of the device; `note` is called after a success and names it. `patience` as
   // Room's.

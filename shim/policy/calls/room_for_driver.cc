@@ -3,6 +3,13 @@
 #include "policy/contexts/any_context.h"
 
 namespace ration::policy {
+namespace {
+
+// How much others are asked for first where it is not known how much the call takes; then for as much again as was
+// asked for so far. A context of an H100 takes 524 MiB.
+constexpr std::uint64_t kFirstWish = std::uint64_t{128} << 20;
+
+}  // namespace
 
 bool RoomForDriver::give_back(const char *api, int device, std::uint64_t bytes, Room::Patience patience) noexcept {
   const bool retained = async_.release_retained(device);
@@ -12,11 +19,14 @@ bool RoomForDriver::give_back(const char *api, int device, std::uint64_t bytes, 
 CUresult RoomForDriver::try_again(const char *api, int device, std::uint64_t bytes, Room::Patience patience,
                                   DriverCall call) {
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-  if (bytes != 0 && give_back(api, device, bytes, patience)) {
+  if (give_back(api, device, 0, patience)) {
     result = call();
   }
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && give_back(api, device, 0, patience)) {
+  for (std::uint64_t wish = kFirstWish, asked = 0;
+       result == CUDA_ERROR_OUT_OF_MEMORY && room_.take_from_others(api, device, wish);) {
     result = call();
+    asked += wish;
+    wish = asked;
   }
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     record(api, device, bytes);

@@ -20,8 +20,7 @@ constexpr std::uint64_t kAskAtMostNs = 1'000'000'000;
 constexpr std::uint64_t kLookForDeadNs = 5'000'000;
 constexpr long kAskStepNs = 20'000;
 constexpr std::uint64_t kAskAgainNs = 1'000'000;
-constexpr std::uint64_t kNotAskedNs = 1'000'000'000;  // after it was in vain
-constexpr std::uint64_t kRemindNs = 20'000'000;       // of a wish that waits
+constexpr std::uint64_t kRemindNs = 20'000'000;  // of a wish that waits
 
 // The driver's pools take note of finished work at the next synchronise call only. Of this stream it never waits.
 class EmptyStream {
@@ -174,15 +173,13 @@ void RoomMaker::release_orphans(const char *api, int device) noexcept try {
 
 bool RoomMaker::give_back(const Need &need, Patience patience) noexcept {
   const bool trimmed = stream_pools_.trim(need.api, need.device);
-  if (pools_.give_back_slabs(need, patience) || trimmed) {
-    return true;
-  }
+  const bool gave = pools_.give_back_slabs(need, patience) || trimmed;
   const auto really = [] {
     const RelaxedCapture relaxed;
     return really_free().value_or(UINT64_MAX);
   };
   const auto missing = [&] { return need.bytes - std::min(need.bytes, really()); };
-  return patience == Patience::briefly && missing() != 0 && ask_others(need, missing);
+  return (patience == Patience::briefly && missing() != 0 && ask_others(need, missing)) || gave;
 }
 
 bool RoomMaker::give_away(const char *api, int device, std::uint64_t bytes) noexcept {
@@ -203,25 +200,42 @@ bool RoomMaker::give_away(const char *api, int device, std::uint64_t bytes) noex
   return account.charged() < before;
 }
 
+std::uint64_t RoomMaker::own_reach(const Need &need) noexcept {
+  return pools_.returnable(need.device, need.asking) + pending_.bytes(need.device) + stream_pools_.idle(need.device);
+}
+
+std::uint64_t RoomMaker::lacking(const ledger::Account &account, const Need &need, std::uint64_t own) {
+  const std::uint64_t left = account.group_available();
+  return need.bytes - std::min(need.bytes, left + std::min(own, UINT64_MAX - left));
+}
+
 bool RoomMaker::make_room(const Need &need, Patience patience) noexcept {
   if (make_own_room(need, patience)) {
     return true;
   }
   const ledger::Account &account = ledger_.account(need.device);
-  const auto missing = [&] { return need.bytes - std::min(need.bytes, account.group_available()); };
-  if (patience != Patience::briefly || missing() == 0 || need.bytes > account.limit()) {
+  const std::uint64_t own = own_reach(need);
+  if (patience != Patience::briefly || account.left_of_limit() + own < need.bytes) {
     return false;
   }
-  return (ask_others(need, missing) && account.available() >= need.bytes) || wait_for_members(need);
+  // First only what cannot be had here. What is missing then is held by work, or could not go back.
+  for (const std::uint64_t usable : {own, std::uint64_t{0}}) {
+    const auto missing = [&] { return lacking(account, need, usable); };
+    if (missing() != 0 && ask_others(need, missing) && make_own_room(need, patience)) {
+      return true;
+    }
+  }
+  return wait_for_members(need);
 }
 
 bool RoomMaker::wait_for_members(const Need &need) noexcept {
   ledger::Account &account = ledger_.account(need.device);
-  const auto is_others = [&] {  // what is missing
+  const auto is_others = [&](std::uint64_t own) {  // what is missing
     const std::uint64_t most = std::min(account.limit(), account.group_limit());
-    return need.bytes <= most - std::min(most, account.charged()) && account.group_available() < need.bytes;
+    const std::uint64_t used = account.charged() - std::min(account.charged(), own);
+    return need.bytes <= most - std::min(most, used) && account.group_available() < need.bytes;
   };
-  if (wait_ns_ == 0 || !is_others() || fences_.captures().is_run_here()) {
+  if (wait_ns_ == 0 || !is_others(own_reach(need)) || fences_.captures().is_run_here()) {
     return false;
   }
   const std::uint64_t start = now_ns();
@@ -230,32 +244,50 @@ bool RoomMaker::wait_for_members(const Need &need) noexcept {
   std::uint64_t reminded_ns = 0;
   bool served = false;
   account.show_waiting(need.bytes);
-  for (Backoff backoff; !served && is_others() && now_ns() < end; served = account.available() >= need.bytes) {
+  for (Backoff backoff; !served && now_ns() < end;) {
+    const std::uint64_t own = own_reach(need);
+    if (!is_others(own)) {
+      break;
+    }
+    const std::uint64_t missing = lacking(account, need, own);
     if (const std::uint64_t now = now_ns(); now - reminded_ns > kRemindNs) {
-      account.want(need.bytes - std::min(need.bytes, account.group_available()));
+      if (missing != 0) {
+        account.want(missing);
+      }
       account.reclaim_from_dead();
       reminded_ns = now;
     }
     backoff.sleep();
+    served = account.available() >= need.bytes || (missing == 0 && make_own_room(need, Patience::none));
   }
   account.show_waiting(0);
   record_wait(need, "members", start, before);
   return account.available() >= need.bytes;
 }
 
-bool RoomMaker::ask_others(const Need &need, FunctionRef<std::uint64_t()> missing) noexcept {
+bool RoomMaker::take_from_others(const char *api, int device, std::uint64_t bytes) noexcept {
+  const ledger::Account &account = ledger_.account(device);
+  const std::uint64_t before = account.held_by_others();
+  const std::uint64_t most = std::min(bytes, account.surplus());
+  const auto missing = [&] {
+    const std::uint64_t came = before - std::min(before, account.held_by_others());
+    return most - std::min(most, came);
+  };
+  return most != 0 && (ask_others({api, device, most}, missing) || missing() < most);
+}
+
+bool RoomMaker::ask_others(const Need &need, FunctionRef<std::uint64_t()> missing) noexcept try {
   ledger::Account &account = ledger_.account(need.device);
   const std::uint64_t lacking = missing();
   if (account.surplus() < lacking) {
     return false;
   }
+  const IdleNeighbours::Members asked = neighbours_.willing(account);  // before they give
   account.want(lacking);
-  std::atomic<std::uint64_t> &in_vain = asked_in_vain_ns_[need.device];
-  const std::uint64_t start = now_ns();
-  const std::uint64_t last = in_vain.load(std::memory_order_relaxed);
-  if ((last != 0 && start - last < kNotAskedNs) || fences_.captures().is_run_here()) {
+  if (IdleNeighbours::bytes_of(asked) < lacking || fences_.captures().is_run_here()) {
     return false;
   }
+  const std::uint64_t start = now_ns();
   const std::uint64_t before = account.available();
   bool served = false;
   std::uint64_t least = lacking;
@@ -280,10 +312,12 @@ bool RoomMaker::ask_others(const Need &need, FunctionRef<std::uint64_t()> missin
     }
   }
   if (!served) {
-    in_vain.store(now_ns(), std::memory_order_relaxed);
+    neighbours_.note_answers(asked);
   }
   record_wait(need, "members", start, before);
   return served;
+} catch (...) {  // no memory of the host to list them
+  return false;
 }
 
 std::uint64_t RoomMaker::within_reach(int device) noexcept {
@@ -319,7 +353,7 @@ bool RoomMaker::make_own_room(const Need &need, Patience patience) noexcept try 
   }
   // Nothing is disturbed or waited for where that cannot suffice.
   pools_.clean(device);
-  const std::uint64_t held = pools_.returnable(device);
+  const std::uint64_t held = pools_.returnable(device, need.asking);
   const std::uint64_t pending = pending_.bytes(device);
   const std::uint64_t idle = stream_pools_.idle(device);
   if (need.bytes > account.limit() || account.available() + held + pending + idle < need.bytes) {

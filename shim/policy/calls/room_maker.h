@@ -11,6 +11,7 @@
 #include "base/lock.h"
 #include "policy/block_pool/block_pools.h"
 #include "policy/block_pool/room.h"
+#include "policy/calls/idle_neighbours.h"
 #include "policy/driver_pools/async_pools.h"
 #include "policy/driver_pools/stream_pools.h"
 #include "policy/physical/pending_frees.h"
@@ -33,6 +34,9 @@ class RoomMaker final : public Room {
   bool make_room(const Need &need, Patience patience) noexcept override;
   bool give_back(const Need &need, Patience patience) noexcept override;
   bool give_away(const char *api, int device, std::uint64_t bytes) noexcept override;
+  // Asks the other members of this process's groups for so much more than the device has free, or for all that they do
+  // not use where that is less. False: nothing came. Waits as ask_others() does, and needs no context.
+  bool take_from_others(const char *api, int device, std::uint64_t bytes) noexcept;
   // What a request of the device could have at the most once everything has finished that was submitted; mode async's
   // own pool apart.
   std::uint64_t within_reach(int device) noexcept;
@@ -52,10 +56,14 @@ class RoomMaker final : public Room {
 
  private:
   bool make_own_room(const Need &need, Patience patience) noexcept;
+  // What that could give: what the asking pool has of granules apart, which the need leaves out.
+  std::uint64_t own_reach(const Need &need) noexcept;
+  // What the groups do not leave of a need beside so much that this process has to give itself.
+  static std::uint64_t lacking(const ledger::Account &account, const Need &need, std::uint64_t own);
   // Of the other members of this process's groups, which give at their next call. Waits kAskNs at most until nothing is
-  // missing, and not at all where they hold too little, or gave nothing lately.
+  // missing, and not at all where those that can be expected to give (IdleNeighbours) hold too little.
   bool ask_others(const Need &need, FunctionRef<std::uint64_t()> missing) noexcept;
-  // The same for what other members hold and use, as long as the setting allows. Not for what this process holds
+  // The same for what other members hold and use, as long as the setting allows. Not for what this process uses
   // itself.
   bool wait_for_members(const Need &need) noexcept;
   // Of the device, for what was freed in stream order. Of a wait, not of a look.
@@ -75,7 +83,7 @@ class RoomMaker final : public Room {
   BlockPools &pools_;
   AsyncPools &async_;
   const std::uint64_t wait_ns_;  // for other members' memory, of one call; 0: it does not wait
-  std::atomic<std::uint64_t> asked_in_vain_ns_[ledger::kMaxDevices] = {};
+  IdleNeighbours neighbours_;
   RankedMutex mutex_{Rank::kOrphanFences};
   std::list<OrphanFence> orphan_fences_ GUARDED_BY(mutex_);  // a list: moved about without memory of the host
 };
