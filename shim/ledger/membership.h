@@ -166,20 +166,22 @@ class Membership {
   [[nodiscard]] Woken wait_for_wish(std::uint32_t seen, std::uint64_t ns) const;
   // As if somebody wished.
   void wake_sleepers() const;
-  // What another member holds beyond the blocks of its program, as it published them. REQUIRES of is_stopped(): one PID
-  // namespace; elsewhere nobody is. A process that is stopped gives nothing.
+  // What another member holds beyond the blocks of its program, as it published them: at the most, because the
+  // published use may be off. REQUIRES of is_stopped(): one PID namespace; elsewhere nobody is. A process that is
+  // stopped gives nothing.
   struct Idle {
     std::uint32_t slot = 0;
     std::uint64_t life = 0;
+    std::uint64_t operation = 0;  // its last one there: another number once it has taken or given anything
     std::uint64_t bytes = 0;
     int pid = 0;
     bool is_stopped() const;
   };
   [[nodiscard]] std::vector<Idle> idle(int device) const;
   // Of all other members.
-  std::uint64_t surplus(int device) const { return surplus_of(device, false); }
+  std::uint64_t surplus(int device) const { return surplus_of(device, Bound::published); }
   // At least so much of it is in granules, which go back whatever the device does.
-  std::uint64_t surplus_in_granules(int device) const { return surplus_of(device, true); }
+  std::uint64_t surplus_in_granules(int device) const { return surplus_of(device, Bound::in_granules); }
 
   // Reclaims what dead members held, and recomputes the limit there from the living members if it is wrong.
   void reclaim_from_dead(int device) noexcept;
@@ -192,8 +194,12 @@ class Membership {
  private:
   Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, LifeProbe probe,
              const GuaranteeHolder &holder);
-  std::uint64_t surplus_of(int device, bool in_granules) const;
-  std::uint64_t idle_of(std::uint32_t slot, std::uint32_t device, bool in_granules) const;
+  // What is idle, as published, at the most, or surely to be had because it is in granules.
+  enum class Bound { published, most, in_granules };
+  std::uint64_t surplus_of(int device, Bound bound) const;
+  // `operation`, if given, gets the number of the member's last one.
+  std::uint64_t idle_of(std::uint32_t slot, std::uint32_t device, Bound bound,
+                        std::uint64_t *operation = nullptr) const;
   struct Own;
   struct Change {
     std::uint64_t add = 0, subtract = 0;  // what the process holds

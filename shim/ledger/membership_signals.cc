@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::uint64_t kLeastUnknown = 8U << 20U;
 constexpr std::uint64_t kPartUnknown = 64;
+constexpr std::uint64_t kLeastSpan = 1U << 20U;  // of published figures (Account::publish)
 // One that has not looked at the queue for so long is stopped: nobody waits for it.
 constexpr std::uint64_t kStoppedNs = 2'000'000'000;
 
@@ -178,12 +179,18 @@ std::uint64_t Membership::wished_by_another(std::uint64_t wish) const {
   return wanted.slot == slot_ || !lives ? 0 : wanted.bytes;
 }
 
-std::uint64_t Membership::idle_of(std::uint32_t slot, std::uint32_t device, bool in_granules) const {
+std::uint64_t Membership::idle_of(std::uint32_t slot, std::uint32_t device, Bound bound,
+                                  std::uint64_t *operation) const {
   const Cell &cell = file_.slot(slot).cells[device];
-  const std::uint64_t held =
-      held_of(cell, last_operation(file_, device, slot, file_.header().device[device].total.load()).claimed);
+  const LastOperation last = last_operation(file_, device, slot, file_.header().device[device].total.load());
+  if (operation != nullptr) {
+    *operation = last.operation;
+  }
+  const std::uint64_t held = held_of(cell, last.claimed);
   std::uint64_t used = cell.used.load(std::memory_order_relaxed);
-  if (in_granules) {
+  if (bound == Bound::most) {
+    used -= std::min(used, std::max(kLeastSpan, held / kPartUnknown));
+  } else if (bound == Bound::in_granules) {
     const bool has_granules = shared::PackedStitching::of(cell.stitching.load(std::memory_order_relaxed)).granules != 0;
     // The published use may be off by so much, and granules that are used in part stay.
     used = has_granules ? used + std::max(kLeastUnknown, held / kPartUnknown) : held;
@@ -192,11 +199,11 @@ std::uint64_t Membership::idle_of(std::uint32_t slot, std::uint32_t device, bool
   return held - std::min(held, std::max(used, cell.covered.load(std::memory_order_relaxed)));
 }
 
-std::uint64_t Membership::surplus_of(int device, bool in_granules) const {
+std::uint64_t Membership::surplus_of(int device, Bound bound) const {
   std::uint64_t bytes = 0;
   for (std::uint32_t i = 0; is_here(device) && i < file_.slots(); ++i) {
     if (i != slot_ && (file_.slot(i).life.load(std::memory_order_acquire) & 1) != 0) {
-      bytes += idle_of(i, static_cast<std::uint32_t>(device), in_granules);
+      bytes += idle_of(i, static_cast<std::uint32_t>(device), bound);
     }
   }
   return bytes;
@@ -210,10 +217,12 @@ std::vector<Membership::Idle> Membership::idle(int device) const {
     if (i == slot_ || (life & 1) == 0) {
       continue;
     }
-    if (const std::uint64_t bytes = idle_of(i, static_cast<std::uint32_t>(device), false); bytes != 0) {
+    std::uint64_t operation = 0;
+    if (const std::uint64_t bytes = idle_of(i, static_cast<std::uint32_t>(device), Bound::most, &operation);
+        bytes != 0) {
       const bool is_near = slot.pid_namespace.load(std::memory_order_relaxed) ==
                            file_.slot(slot_).pid_namespace.load(std::memory_order_relaxed);
-      members.push_back({i, life, bytes, is_near ? slot.pid.load(std::memory_order_relaxed) : 0});
+      members.push_back({i, life, operation, bytes, is_near ? slot.pid.load(std::memory_order_relaxed) : 0});
     }
   }
   return members;

@@ -312,9 +312,9 @@ bool MissHandler::wait() noexcept {
   if (has_stretch() && wait_for_clean()) {
     return true;
   }
-  // Only slabs that go back to the driver can serve it, and they can only while the device is idle.
-  return grow_error_ == CUDA_SUCCESS && !std::exchange(waited_for_idle_, true) &&
-         make_room(lacking_, Room::Patience::briefly);
+  // Only slabs that go back to the driver can serve it, and they can only while the device is idle; or what others
+  // have.
+  return grow_error_ == CUDA_SUCCESS && retries_.allow() && make_room(lacking_, Room::Patience::briefly);
 }
 
 bool MissHandler::wait_for_clean() {

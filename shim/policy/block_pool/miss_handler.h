@@ -66,7 +66,7 @@ class MissHandler final : public pool::Upstream {
   std::uint64_t seen_cleaned_ = 0;
   bool capturing_ = false;
   bool drained_briefly_ = false;
-  bool waited_for_idle_ = false;
+  Room::Retries retries_;
   std::uint64_t capture_deadline_ns_ = 0;
 };
 

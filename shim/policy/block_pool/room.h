@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "base/clock.h"
+
 namespace ration::policy {
 
 class ContextPool;
@@ -21,9 +23,24 @@ class Room {
   // Whether to wait for the device, for kIdlePatienceNs at most. REQUIRES of `briefly`: other threads wait for nothing
   // that this thread holds.
   enum class Patience { none, briefly };
+  // A request whose room others took before it asks again, so often and so long.
+  class Retries {
+   public:
+    bool allow() noexcept {
+      begun_ns_ = begun_ns_ != 0 ? begun_ns_ : now_ns();
+      return ++count_ <= kMost && now_ns() - begun_ns_ < kLongestNs;
+    }
+
+   private:
+    static constexpr int kMost = 20;
+    static constexpr std::uint64_t kLongestNs = 1'000'000'000;
+    int count_ = 0;
+    std::uint64_t begun_ns_ = 0;
+  };
   // Makes the bytes reservable in the device's account. False: nothing that is left would make them so.
   virtual bool make_room(const Need &need, Patience patience) noexcept = 0;
-  // Returns to the driver all that is wholly free, if the device is idle. False: nothing was.
+  // Returns to the driver all that is wholly free, if the device is idle; `briefly`, then asks others for what the device
+  // still lacks. False: nothing came. Also true where the device lacks nothing any more and others take of it.
   virtual bool give_back(const Need &need, Patience patience) noexcept = 0;
   // Returns so much of what is free, from whatever holds it, or what there is. Waits for nothing. False: nothing was.
   virtual bool give_away(const char *api, int device, std::uint64_t bytes) noexcept = 0;

@@ -242,7 +242,8 @@ CUresult Admission::act_again(const Request &request, const Contexts::Current &w
                               std::uint64_t &returned) {
   const Room::Need need{request.api, where.device, request.upper_bound};
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-  if (room_.give_back(need, Room::Patience::briefly)) {
+  for (Room::Retries retries;
+       result == CUDA_ERROR_OUT_OF_MEMORY && retries.allow() && room_.give_back(need, Room::Patience::briefly);) {
     result = act(obtained);
   }
   while (result == CUDA_ERROR_OUT_OF_MEMORY && deferred_could_serve(request, where.device) &&

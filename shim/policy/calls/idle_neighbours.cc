@@ -9,18 +9,23 @@ namespace {
 
 constexpr std::uint64_t kSilentNs = 1'000'000'000;
 
+// Whether the member is as it was then, or uses more.
+bool did_nothing(const ledger::Account::IdleMember &then, const ledger::Account::IdleMember &now) {
+  return then.group == now.group && then.place == now.place && then.idle.slot == now.idle.slot &&
+         then.idle.life == now.idle.life && then.idle.operation == now.idle.operation &&
+         now.idle.bytes <= then.idle.bytes;
+}
+
 }  // namespace
 
-IdleNeighbours::Members IdleNeighbours::willing(const ledger::Account &account) {
-  Members members = account.idle_members();
+IdleNeighbours::Members IdleNeighbours::willing(Members members) {
   {
     Guard guard(mutex_);
     const std::uint64_t now = now_ns();
     std::erase_if(silent_, [now](const Silent &one) { return now - one.since_ns > kSilentNs; });
     std::erase_if(members, [this](const ledger::Account::IdleMember &member) REQUIRES(mutex_) {
-      return std::any_of(silent_.begin(), silent_.end(), [&](const Silent &one) {
-        return one.group == member.group && one.slot == member.idle.slot && one.life == member.idle.life;
-      });
+      return std::any_of(silent_.begin(), silent_.end(),
+                         [&](const Silent &one) { return did_nothing(one.member, member); });
     });
   }
   std::erase_if(members, [](const ledger::Account::IdleMember &member) { return member.idle.is_stopped(); });
@@ -39,14 +44,13 @@ std::uint64_t IdleNeighbours::bytes_of(const Members &members) {
   return most;
 }
 
-void IdleNeighbours::note_answers(const Members &asked) {
-  std::vector<Silent> found;
+void IdleNeighbours::note_answers(const ledger::Account &account, const Members &asked) {
   const std::uint64_t now = now_ns();
-  for (const ledger::Account::IdleMember &member : asked) {
-    for (const ledger::Membership::Idle &idle : member.group->idle(member.place)) {
-      if (idle.slot == member.idle.slot && idle.life == member.idle.life && idle.bytes >= member.idle.bytes) {
-        found.push_back({member.group, idle.slot, idle.life, now});
-      }
+  std::vector<Silent> found;
+  for (const ledger::Account::IdleMember &member : account.idle_members()) {
+    if (std::any_of(asked.begin(), asked.end(),
+                    [&](const ledger::Account::IdleMember &then) { return did_nothing(then, member); })) {
+      found.push_back({member, now});
     }
   }
   Guard guard(mutex_);

@@ -1,5 +1,6 @@
 // Which members of a process's groups are worth waiting for when it lacks what they hold and do not use: those that are
-// not stopped, and that did not stay silent when they were asked last.
+// not stopped, and that did not stay silent when they were asked last: who took and gave nothing meanwhile cannot
+// answer, or has nothing that could go back.
 // Layer: policy/calls. Threads: any.
 #pragma once
 
@@ -15,18 +16,16 @@ class IdleNeighbours {
  public:
   using Members = std::vector<ledger::Account::IdleMember>;
 
-  // Of the account. Throws bad_alloc.
-  Members willing(const ledger::Account &account);
+  // Of those.
+  Members willing(Members members);
   // What they can give in one of the groups, at the most.
   static std::uint64_t bytes_of(const Members &members);
-  // They were asked: those that hold as much as before are silent, for a second.
-  void note_answers(const Members &asked);
+  // They were asked. Those that did nothing are silent for a second, or until they do something or use less.
+  void note_answers(const ledger::Account &account, const Members &asked);
 
  private:
   struct Silent {
-    const ledger::Membership *group;
-    std::uint32_t slot;
-    std::uint64_t life;
+    ledger::Account::IdleMember member;
     std::uint64_t since_ns;
   };
 

@@ -179,7 +179,14 @@ bool RoomMaker::give_back(const Need &need, Patience patience) noexcept {
     return really_free().value_or(UINT64_MAX);
   };
   const auto missing = [&] { return need.bytes - std::min(need.bytes, really()); };
-  return (patience == Patience::briefly && missing() != 0 && ask_others(need, missing)) || gave;
+  if (patience == Patience::briefly && missing() != 0) {
+    return ask_others(need, missing) || gave;
+  }
+  if (gave || patience == Patience::none || need.bytes == 0) {
+    return gave;
+  }
+  Backoff().sleep();
+  return ledger_.account(need.device).held_by_others() != 0;
 }
 
 bool RoomMaker::give_away(const char *api, int device, std::uint64_t bytes) noexcept {
@@ -279,11 +286,12 @@ bool RoomMaker::take_from_others(const char *api, int device, std::uint64_t byte
 bool RoomMaker::ask_others(const Need &need, FunctionRef<std::uint64_t()> missing) noexcept try {
   ledger::Account &account = ledger_.account(need.device);
   const std::uint64_t lacking = missing();
-  if (account.surplus() < lacking) {
+  const IdleNeighbours::Members idle = account.idle_members();  // before they give
+  if (IdleNeighbours::bytes_of(idle) < lacking) {
     return false;
   }
-  const IdleNeighbours::Members asked = neighbours_.willing(account);  // before they give
   account.want(lacking);
+  const IdleNeighbours::Members asked = neighbours_.willing(idle);
   if (IdleNeighbours::bytes_of(asked) < lacking || fences_.captures().is_run_here()) {
     return false;
   }
@@ -312,7 +320,7 @@ bool RoomMaker::ask_others(const Need &need, FunctionRef<std::uint64_t()> missin
     }
   }
   if (!served) {
-    neighbours_.note_answers(asked);
+    neighbours_.note_answers(account, asked);
   }
   record_wait(need, "members", start, before);
   return served;

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Rings of processes whose live blocks always fit together: none of their allocations is refused. rings ROUNDS [SEEDS]"""
+import re
+import subprocess
+import sys
+
+from members import HANG, PROGRAMS, Machine, expect, expect_that
+from harness import GIB, MIB, main
+
+ROUNDS = int(sys.argv[1])
+SEEDS = range(int(sys.argv[2])) if len(sys.argv) > 2 else range(1)
+MODES = {"granules": {"RATION_MODE": "pool", "RATION_BACKING": "vmm"}, "slabs": {"RATION_MODE": "pool", "RATION_BACKING": "slab"},
+         "mode async": {"RATION_MODE": "async"}, "mode direct": {"RATION_MODE": "direct"}}
+GROUP = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(GIB)}
+
+
+def ring(folder, processes, seed, ration, **settings):
+    with Machine(folder, devices=str(GIB + processes * MIB) if not settings.get("RATION_GROUP") else "4GiB", **settings) as machine:
+        done = subprocess.run([PROGRAMS / "ring", str(processes), str(ROUNDS), str(seed)], env=machine.environment(ration=ration),
+                              capture_output=True, text=True, timeout=HANG * 20, check=False)
+        print(f"  {processes} processes, seed {seed}: {done.stdout.strip()}")
+        seen = {key: int(number) for key, number in re.findall(r"(\w+)=(\d+)", done.stdout)}
+        expect(f"status {done.stderr!r}", done.returncode, 0)
+        expect_that(f"many allocations {seen}", seen["allocations"] > ROUNDS // 2)
+        expect(f"refused {seen} {done.stderr!r}", seen["refused"], 0)
+
+
+def under(mode, scope):
+    def case(folder):
+        for seed in SEEDS:
+            for processes in (2, 4, 8):
+                (apart := folder / f"{seed}.{processes}").mkdir()
+                ring(apart, processes, seed, True, **MODES[mode], **scope)
+    return case
+
+
+def natively(folder):
+    ring(folder, 4, 0, False)
+
+
+import pathlib  # noqa: E402
+
+
+def at(case):
+    return lambda folder: case(pathlib.Path(folder))
+
+
+main({"natively": natively} | {f"{mode}, {name}": at(under(mode, scope)) for mode in MODES for name, scope in (("a group", GROUP), ("a full device", {}))})
