@@ -313,7 +313,10 @@ std::uint64_t Account::fair_part(bool goes_back_in_parts) const {
       part = std::min(part, left / (2 * (std::uint64_t{shares_[i].membership->members()} + 1)));
     }
   }
-  return part == UINT64_MAX ? part : charged() + (goes_back_in_parts ? part : 0);
+  if (part == UINT64_MAX && (goes_back_in_parts || limit() != UINT64_MAX || !has_neighbours())) {
+    return part;
+  }
+  return charged() + (goes_back_in_parts ? part : 0);
 }
 
 void Account::reclaim_from_dead() noexcept {
@@ -379,6 +382,10 @@ std::vector<Account::IdleMember> Account::idle_members() const {
     }
   }
   return all;
+}
+
+bool Account::has_neighbours() const {
+  return std::any_of(shares_, shares_ + shares(), [](const Share &share) { return share.membership->members() > 1; });
 }
 
 std::uint64_t Account::held_by_others() const {

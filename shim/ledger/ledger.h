@@ -93,7 +93,8 @@ class Account {
   std::uint64_t guaranteed() const;
   // What a pool may take at once, with what the account holds: what is guaranteed to it, or left of what is guaranteed
   // to its tree; else half of its equal share of what its groups leave, counting one member more than there are, and
-  // nothing where it does not go back in parts. UINT64_MAX: no group has a limit.
+  // nothing where it does not go back in parts. UINT64_MAX: no group has a limit, nor is a device without any shared
+  // with others by what does not go back in parts.
   std::uint64_t fair_part(bool goes_back_in_parts) const;
   // The group that leaves least, and this device's number in it; nullptr: in no group.
   Membership *tightest(int &device) const;
@@ -149,6 +150,8 @@ class Account {
   };
   [[nodiscard]] std::vector<IdleMember> idle_members() const;
   std::uint64_t surplus() const;
+  // Whether one of its groups has another member, living or not found dead yet.
+  bool has_neighbours() const;
   // What the members of its groups hold but for this process, where they hold most.
   std::uint64_t held_by_others() const;
   // What of it surely goes back where it is wanted: of the device, and of what the limits leave with it. REQUIRES:

@@ -192,6 +192,11 @@ class BlockPools {
     const DevicePoolState *state = known_state(device);
     return state != nullptr ? state->kind.load(std::memory_order_relaxed) : GranuleKind{};
   }
+  // Whether a block of that size is better the driver's own than a reason for a slab, or a chunk of a driver's pool, to
+  // be taken: neither goes back to other processes while a small block is in it.
+  bool strands_others(int device, std::uint64_t bytes) {
+    return bytes >= kLeastAlone && ledger_.account(device).has_neighbours();
+  }
   // Whether so few blocks of that size fit under the limit that it matters where each lies.
   bool is_of_few(int device, std::uint64_t bytes) { return bytes >= most_bytes(device) / 128; }
 
@@ -226,6 +231,8 @@ class BlockPools {
     std::atomic<std::uint64_t> kept_bytes{0};  // free beyond the threshold, but in no whole granule
     std::atomic<std::uint64_t> peers{0};       // a bit for each device that may access this one's memory
   };
+
+  static constexpr std::uint64_t kLeastAlone = 1U << 20U;
 
   DevicePoolState &state_of(int device);
   DevicePoolState *known_state(int device) { return devices_state_[device].load(std::memory_order_acquire); }

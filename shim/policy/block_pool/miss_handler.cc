@@ -221,6 +221,9 @@ void MissHandler::give_up_growth(void *blocks) noexcept {
 }
 
 std::optional<pool::Slab> MissHandler::grow_now(std::uint64_t minimum_bytes) noexcept try {
+  if (stays_out()) {
+    return std::nullopt;
+  }
   if (where_.context->ended_by.load(std::memory_order_acquire) != nullptr) {
     grow_error_ = CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return std::nullopt;
@@ -308,7 +311,14 @@ bool MissHandler::has_stretch() {
   return false;
 }
 
+bool MissHandler::stays_out() const {
+  return request_.in_holes_only && !pool_.blocks.stitches();
+}
+
 bool MissHandler::wait() noexcept {
+  if (stays_out()) {
+    return false;
+  }
   if (has_stretch() && wait_for_clean()) {
     return true;
   }

@@ -38,6 +38,7 @@ class MissHandler final : public pool::Upstream {
   std::optional<pool::Slab> grow_now(std::uint64_t minimum_bytes) noexcept;
   bool may_grow();
   bool make_room(std::uint64_t slab_bytes, Room::Patience patience);
+  bool stays_out() const;
   bool has_stretch();
   bool wait_for_clean();
   void remember(const Quarantine::Cleaned &cleaned);

@@ -39,8 +39,8 @@ class Room {
   };
   // Makes the bytes reservable in the device's account. False: nothing that is left would make them so.
   virtual bool make_room(const Need &need, Patience patience) noexcept = 0;
-  // Returns to the driver all that is wholly free, if the device is idle; `briefly`, then asks others for what the device
-  // still lacks. False: nothing came. Also true where the device lacks nothing any more and others take of it.
+  // Returns to the driver all that is wholly free, if the device is idle; `briefly`, then asks others for what the
+  // device still lacks. False: nothing came. Also true where the device lacks nothing any more and others take of it.
   virtual bool give_back(const Need &need, Patience patience) noexcept = 0;
   // Returns so much of what is free, from whatever holds it, or what there is. Waits for nothing. False: nothing was.
   virtual bool give_away(const char *api, int device, std::uint64_t bytes) noexcept = 0;

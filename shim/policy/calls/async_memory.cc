@@ -76,8 +76,9 @@ bool AsyncMemory::strands_a_step(const Ask &ask, std::uint64_t available) {
 
 bool AsyncMemory::is_for_driver(const Ask &ask) {
   const std::uint64_t available = ledger_.account(ask.where.device).available();
-  if (available < ask.bytes || (!loses_a_block(ask.where.device, ask.bytes, ask.bound) &&
-                                !strands_a_step(ask, available) && !wastes_a_block(ask, available))) {
+  if (available < ask.bytes ||
+      (!pools_.strands_others(ask.where.device, ask.bytes) && !loses_a_block(ask.where.device, ask.bytes, ask.bound) &&
+       !strands_a_step(ask, available) && !wastes_a_block(ask, available))) {
     return false;
   }
   const std::uint64_t idle = async_.idle_bytes(ask.where.device);

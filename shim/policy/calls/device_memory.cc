@@ -36,7 +36,16 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
     return allocate_direct(request, where, act, address);
   }
   std::optional<events::Reason> denied;
-  const CUresult result = pools_.allocate(request, where, books_.via_of(request), address, denied);
+  request.in_holes_only = pools_.strands_others(where.device, request.upper_bound);
+  CUresult result = pools_.allocate(request, where, books_.via_of(request), address, denied);
+  if (denied && request.in_holes_only && !pools_.has_granules(*where.context)) {
+    request.in_holes_only = false;
+    if (admission_.has_room(request, where, Room::Patience::briefly)) {
+      return admission_.obtain_beside_pool(books_.blocks, request, where, act, undo_free, address);
+    }
+    denied.reset();
+    result = pools_.allocate(request, where, books_.via_of(request), address, denied);
+  }
   if (!denied) {
     if (result != CUDA_SUCCESS) {
       journal_.count_failed_alloc();

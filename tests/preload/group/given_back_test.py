@@ -30,9 +30,10 @@ def sleeping_in_mode_async(folder):
     """What the driver's pool keeps of it, the program's own pool included."""
     group = {"RATION_MODE": "async", "RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(LIMIT)}
     with Machine(folder, **group) as machine:
-        first, second = machine.member(RATION_LOG=machine.folder / "a"), machine.member()
+        first = machine.member(RATION_LOG=machine.folder / "a")
         first.do("alloc=300m alloc=300m free=0 context=0")
         expect_that("the pool keeps it", machine.reserved()[first.pid] >= 600 * MIB)
+        second = machine.member()
         served(second, "alloc=600m")
         expect_that(f"the limit {machine.reserved()}", sum(machine.reserved().values()) <= LIMIT)
         first.do("use=1 alloc=1m")

@@ -72,9 +72,11 @@ def at_once(members):
 def releases_own_slabs(folder):
     """The limit is reached by the member's own free slabs: they are released, and the request succeeds."""
     with Machine(folder, **SHARED, RATION_PREALLOCATE="false") as machine:
-        other, member = machine.member(), machine.member(RATION_LOG=machine.folder / "a")
+        member = machine.member(RATION_LOG=machine.folder / "a")
+        member.do("alloc=500m free=0 context=0")
+        other = machine.member()
         other.do("alloc=400m")
-        member.do("alloc=500m free=0 context=0 alloc=600m")
+        member.do("alloc=600m")
         expect_that("sum of the reservations", sum(machine.reserved().values()) <= LIMIT)
         expect("over the limit", member("alloc=100m"), REFUSED)
         ended_clean(machine)

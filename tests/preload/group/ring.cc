@@ -26,6 +26,7 @@ struct Shared {
   std::atomic<unsigned> ready, allocations, refused, wrong;
 };
 Shared *shared;
+size_t least, most;  // MiB
 
 struct Block {
   CUdeviceptr address;
@@ -54,7 +55,6 @@ bool release(std::vector<Block> &blocks, size_t which) {
   return right;
 }
 
-unsigned least = 1, most = 64;
 int work(unsigned number, unsigned processes, unsigned rounds, unsigned seed) {
   CUcontext context = nullptr;
   if (cuInit(0) != CUDA_SUCCESS || cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS) return 1;
@@ -90,9 +90,10 @@ int work(unsigned number, unsigned processes, unsigned rounds, unsigned seed) {
 }  // namespace
 
 int main(int argc, char **argv) {
-  if (argc < 4) return 2;
+  if (argc < 6) return 2;
   const auto number = [&](int at) { return static_cast<unsigned>(strtoul(argv[at], nullptr, 10)); };
-  if (argc > 5) least = number(4), most = number(5);
+  least = number(4);
+  most = number(5);
   void *memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 2;
   shared = static_cast<Shared *>(memory);

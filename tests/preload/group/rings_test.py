@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Rings of processes whose live blocks always fit together: none of their allocations is refused. rings ROUNDS [SEEDS]"""
+"""Rings of processes whose live blocks always fit together (ring.cc): none of their allocations is refused. rings ROUNDS [SEEDS]"""
+import pathlib
 import re
 import subprocess
 import sys
@@ -14,9 +15,10 @@ MODES = {"granules": {"RATION_MODE": "pool", "RATION_BACKING": "vmm"}, "slabs": 
 GROUP = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(GIB)}
 
 
-def ring(folder, processes, seed, ration, **settings):
-    with Machine(folder, devices=str(GIB + processes * MIB) if not settings.get("RATION_GROUP") else "4GiB", **settings) as machine:
-        done = subprocess.run([PROGRAMS / "ring", str(processes), str(ROUNDS), str(seed)], env=machine.environment(ration=ration),
+def ring(folder, processes, sizes, seed, ration, **settings):
+    devices = "4GiB" if "RATION_GROUP" in settings else str(GIB + processes * MIB)  # with a context for each
+    with Machine(folder, devices=devices, **settings) as machine:
+        done = subprocess.run([PROGRAMS / "ring", str(processes), str(ROUNDS), str(seed), *sizes], env=machine.environment(ration=ration),
                               capture_output=True, text=True, timeout=HANG * 20, check=False)
         print(f"  {processes} processes, seed {seed}: {done.stdout.strip()}")
         seen = {key: int(number) for key, number in re.findall(r"(\w+)=(\d+)", done.stdout)}
@@ -28,21 +30,14 @@ def ring(folder, processes, seed, ration, **settings):
 def under(mode, scope):
     def case(folder):
         for seed in SEEDS:
-            for processes in (2, 4, 8):
-                (apart := folder / f"{seed}.{processes}").mkdir()
-                ring(apart, processes, seed, True, **MODES[mode], **scope)
+            for processes, sizes in ((2, ("16", "128")), (4, ("64", "256")), (8, ("1", "64"))):
+                (apart := pathlib.Path(folder) / f"{seed}.{processes}").mkdir()
+                ring(apart, processes, sizes, seed, True, **MODES[mode], **scope)
     return case
 
 
 def natively(folder):
-    ring(folder, 4, 0, False)
+    ring(folder, 4, ("1", "64"), 0, False)
 
 
-import pathlib  # noqa: E402
-
-
-def at(case):
-    return lambda folder: case(pathlib.Path(folder))
-
-
-main({"natively": natively} | {f"{mode}, {name}": at(under(mode, scope)) for mode in MODES for name, scope in (("a group", GROUP), ("a full device", {}))})
+main({"natively": natively} | {f"{mode}, {name}": under(mode, scope) for mode in MODES for name, scope in (("a group", GROUP), ("a full device", {}))})
