@@ -16,6 +16,7 @@
 #include "cli/driver_probe.h"
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/run/device_neighbours.h"
 #include "cli/run/free_memory.h"
 #include "cli/run/group_tree.h"
 #include "cli/run/run_preparation.h"
@@ -268,9 +269,15 @@ std::uint64_t Reservation::overhead_of(const Need &need, const std::vector<ledge
   return each != 0 && each <= kMost ? each : kGuess;
 }
 
-bool Reservation::has_room(FreeMemory &devices) {
+std::string Reservation::wanted_of(const Need &need) {
+  return config::show_exact_bytes(need.bytes) + " of device " + std::to_string(need.ordinal) + " are wanted";
+}
+
+// Where a device lacks what its holders do not use, they are asked for it, as the command itself would ask them.
+Reservation::Room Reservation::room(FreeMemory &devices, IdleMemory *idle) {
   std::string problem;
   const std::vector<ledger::Group> groups = ledger::read_groups(folder_, problem);
+  Room found = Room::enough;
   scarce_.clear();
   for (const Need &need : needs_) {
     const std::optional<std::uint64_t> free_bytes = devices.of(need.uuid);
@@ -279,20 +286,26 @@ bool Reservation::has_room(FreeMemory &devices) {
       continue;  // nothing would become better
     }
     const std::uint64_t overhead = overhead_of(need, groups, *free_bytes);
-    if (*free_bytes >= need.bytes + overhead + promised_to_others(groups, need.uuid, overhead)) {
+    const std::uint64_t wanted = need.bytes + overhead + promised_to_others(groups, need.uuid, overhead);
+    if (*free_bytes >= wanted) {
       continue;
     }
-    scarce_ = config::show_bytes(*free_bytes) + " of its " + config::show_bytes(need.total) + " are free";
-    scarce_ += promised != 0 ? ", " + config::show_bytes(promised) + " are promised to others" : "";
-    scarce_ += ", and a process takes about " + config::show_bytes(overhead) + " beside its own";
-    return false;
+    const std::vector<DeviceHolder> holders = holders_of(groups, need.uuid);
+    const bool asked = idle != nullptr && idle->wish(holders, need.uuid, need.ordinal, wanted - *free_bytes);
+    found = asked && found != Room::none ? Room::was_asked_for : Room::none;
+    if (scarce_.empty()) {
+      scarce_ = wanted_of(need) + "; " + config::show_bytes(*free_bytes) + " of its " + config::show_bytes(need.total) +
+                " are free";
+      scarce_ += promised != 0 ? ", " + config::show_bytes(promised) + " are promised to others" : "";
+      scarce_ += ", and a process takes about " + config::show_bytes(overhead) + " beside its own";
+      scarce_ += shown_holders(holders, need.total - std::min(need.total, *free_bytes));
+    }
   }
-  return true;
+  return found;
 }
 
 // Which device leaves too little, and who holds what there.
 std::string Reservation::shortage() const {
-  constexpr std::size_t kMostHolders = 5;
   const auto left_of = [this](const Need &need) {
     const std::uint64_t limit = place_->limit(need.place);
     return limit - std::min(limit, place_->total(need.place));
@@ -300,23 +313,21 @@ std::string Reservation::shortage() const {
   const auto least = std::min_element(needs_.begin(), needs_.end(),
                                       [&](const Need &a, const Need &b) { return left_of(a) < left_of(b); });
   const std::uint64_t left = left_of(*least);
-  std::string text =
-      config::show_exact_bytes(least->bytes) + " of device " + std::to_string(least->ordinal) + " are wanted";
+  if (!scarce_.empty() && (place_->kind() == GroupKind::kQueue || left >= least->bytes)) {
+    return scarce_;
+  }
+  std::string text = wanted_of(*least);
   if (place_->kind() == GroupKind::kNamed) {
     text += ", and " + ledger::group_label(place_->kind(), place_->name());
     text += least->limit == UINT64_MAX ? " has no limit"
                                        : " has " + config::show_exact_bytes(left) + " of " +
                                              config::show_exact_bytes(place_->limit(least->place)) + " left";
   }
-  std::string holders;
-  for (const ledger::Holder &holder : place_->holders(least->place, kMostHolders)) {
-    holders += (holders.empty() ? "; " : ", ") + holder.program + " (pid " + std::to_string(holder.pid) + ") ";
-    holders += holder.guarantee >= holder.reserved ? "is guaranteed " + config::show_bytes(holder.guarantee)
-                                                   : "holds " + config::show_bytes(holder.reserved);
-    holders += holder.is_of_tree ? " for what it started" : "";
+  std::vector<DeviceHolder> holders;
+  for (const ledger::Holder &each : place_->holders(least->place, SIZE_MAX)) {
+    holders.push_back({each.pid, each.program, each.reserved, 0, each.guarantee, each.is_of_tree, {}});
   }
-  const bool is_of_device = !scarce_.empty() && left >= least->bytes;
-  return text + (is_of_device ? "; " + scarce_ : "") + holders;
+  return text + shown_holders(holders, 0);
 }
 
 void Reservation::wait(const std::string &longest, const EnvironmentBlock &environment) {
@@ -328,6 +339,9 @@ void Reservation::wait(const std::string &longest, const EnvironmentBlock &envir
   }
   const Clock::time_point begun = Clock::now();
   FreeMemory devices(environment);
+  ledger::ProcessIdentity self = ledger::this_process();
+  self.program = "ration run";
+  IdleMemory idle(folder_, std::move(self));
   ledger::Membership::Wants wants;
   for (const Need &need : needs_) {
     wants.emplace_back(need.place, need.bytes);
@@ -335,9 +349,11 @@ void Reservation::wait(const std::string &longest, const EnvironmentBlock &envir
   place_->queue_up(wants);
   for (bool said = false;;) {
     const std::size_t ahead = place_->ahead();
+    Room found = Room::none;
     if (ahead == 0) {
       const ledger::AdmissionLock lock(folder_);
-      if (lock && has_room(devices) && claim()) {
+      found = lock ? room(devices, &idle) : Room::none;
+      if (found == Room::enough && claim()) {
         place_->leave_queue();
         if (said) {
           const auto waited = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begun);
@@ -346,10 +362,14 @@ void Reservation::wait(const std::string &longest, const EnvironmentBlock &envir
         return;
       }
     }
-    if (Clock::now() - begun >= most) {
+    if (ahead != 0 && !said) {
+      (void)room(devices, nullptr);  // for the words
+    }
+    const auto waited = Clock::now() - begun;
+    if (waited >= most) {
       throw Refusal{kOurError, "nothing was started: there was no room within " + longest + ": " + shortage()};
     }
-    if (!said) {
+    if (!said && (found != Room::was_asked_for || waited > kForOthersToGive)) {
       said = true;
       log_line("run: waits for room: " + shortage() +
                (ahead != 0

@@ -40,7 +40,10 @@ class Reservation {
     int place = -1;           // of the device, in the group
   };
   bool claim();
-  bool has_room(class FreeMemory &devices);
+  enum class Room { enough, was_asked_for, none };
+  // `idle`: of which what is lacking is wished; nullptr: nobody is asked.
+  Room room(class FreeMemory &devices, class IdleMemory *idle);
+  static std::string wanted_of(const Need &need);
   std::uint64_t overhead_of(const Need &need, const std::vector<ledger::Group> &groups, std::uint64_t free_bytes) const;
   void wait(const std::string &longest, const EnvironmentBlock &environment);
   [[nodiscard]] std::string shortage() const;
@@ -49,7 +52,7 @@ class Reservation {
   std::string folder_;
   std::unique_ptr<ledger::Membership> place_;
   std::vector<Need> needs_;
-  std::string scarce_;  // what a device lacked at the last look; empty: nothing
+  std::string scarce_;  // which device lacked what at the last look, and who holds it; empty: none
   int inherited_ = -1;  // keeps the place of the queue while the command lives
 };
 

@@ -19,8 +19,8 @@ CONTEXT = 256 * MIB
 class Job:
     """One `ration run --wait`, whose program takes all that it asked for, says so, and ends when it is told to."""
 
-    def __init__(self, machine, size, *flags, steps=None):
-        environment = machine.environment(ration=False) | {"RATION_STATE_DIR": str(machine.state), "RATION_MODE": "direct"}
+    def __init__(self, machine, size, *flags, steps=None, **settings):
+        environment = machine.environment(ration=False) | {"RATION_STATE_DIR": str(machine.state), "RATION_MODE": "direct"} | settings
         self.size = size
         self.process = subprocess.Popen([RATION, "run", "--wait", "--limit", str(size), *flags, "--", *OBEY], env=environment,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -157,10 +157,65 @@ def a_full_device(folder):
         other.do("alloc=12g")
         job = Job(machine, 8 * GIB)
         line = job.process.stderr.readline()
-        expect_that(f"line: {line}", "waits for room" in line)
+        expect_that(f"line: {line}", "waits for room" in line and "12.3GiB are the driver's or of programs without Ration" in line)
         other.do("free=0")
         until(lambda: job.has_it, "the job has its memory")
         job.end()
+
+
+IDLE = {"RATION_MODE": "pool", "RATION_HEADROOM": "0", "RATION_PREALLOCATE_AFTER": "0", "RATION_PREALLOCATE": str(12 * GIB)}
+
+
+def beside_idle_memory(folder):
+    """What neighbours hold and do not use is room, in whatever group they are; they are asked for it, as by the command."""
+    for name, settings in {"vmm": {"RATION_BACKING": "vmm"}, "slab": {"RATION_BACKING": "slab"}, "async": {"RATION_MODE": "async"},
+                           "group": {"RATION_GROUP": "g"}, "tree": {"RATION_GROUP_TREE": "0123456789abcdef0123456789abcdef"}}.items():
+        (apart := pathlib.Path(folder) / name).mkdir()
+        with JobMachine(apart) as machine:
+            neighbour = machine.member(**IDLE | settings)
+            neighbour.do("alloc=12200m free=0" if name == "async" else "alloc=600m free=0 context=0")
+            expect_that(f"{name} holds it", held(machine, neighbour) >= 11 * GIB)
+            job = Job(machine, 8 * GIB)
+            until(lambda: job.has_it, f"{name}: the job has its memory")
+            neighbour.do("alloc=1g")
+            expect_that("no words", "waits for room" not in job.end())
+
+
+def held(machine, member):
+    return sum(row["reserved"] for row in machine.ps()["processes"] if row["pid"] == member.pid)
+
+
+def beside_used_memory(folder):
+    """While it waits it names who holds the device; what a run was promised is nobody else's though it is not used."""
+    with JobMachine(folder) as machine:
+        neighbour = machine.member(**IDLE)
+        neighbour.do("alloc=10g")
+        done = run(machine, "--wait=300ms", "--limit", "8GiB")
+        expect_that(f"status, words: {done}", done.returncode == 125 and not done.stdout and
+                    f"(pid {neighbour.pid}) holds 12.0GiB and does not use 2.00GiB of it" in done.stderr)
+        expect_that("nobody was asked for what would not do", held(machine, neighbour) >= 12 * GIB)
+        second = Job(machine, 8 * GIB)
+        line = second.process.stderr.readline()
+        expect_that(f"line: {line}", f"(pid {neighbour.pid}) holds 12.0GiB" in line)
+        third = Job(machine, 8 * GIB)
+        line = third.process.stderr.readline()
+        expect_that(f"line: {line}", f"(pid {neighbour.pid}) holds 12.0GiB" in line and "1 other waits ahead of it" in line)
+        neighbour.do("free=0")
+        until(lambda: second.has_it, "the second has its memory")
+        expect("the third waits", third.runs, False)
+        second.end()
+        until(lambda: third.has_it, "the third has its memory")
+        third.end()
+
+
+def beside_a_promise(folder):
+    """What a run was promised is nobody else's, though its program does not use it."""
+    with JobMachine(folder) as machine:
+        first = Job(machine, 10 * GIB, steps="init\ncontext=0\nalloc=600m\n", **IDLE | {"RATION_PREALLOCATE": "true"})
+        until(lambda: first.has_it, "the first has its memory")
+        done = run(machine, "--wait=300ms", "--limit", "8GiB")
+        expect_that(f"status, words: {done}", done.returncode == 125 and not done.stdout and f"(pid {first.process.pid}) " in done.stderr)
+        first.end()
 
 
 def in_a_group(folder):
@@ -231,4 +286,5 @@ def queued(machine, job):
     until(lambda: job.runs or any(row["pid"] == job.process.pid for row in machine.ps()["processes"]), "it is in the queue")
 
 
-main({"one by one": one_by_one, "without its run": without_its_run, "stopped": stopped, "bounded": bounded, "a full device": a_full_device, "in a group": in_a_group, "many": many})
+main({"one by one": one_by_one, "without its run": without_its_run, "stopped": stopped, "bounded": bounded, "a full device": a_full_device, "beside idle memory": beside_idle_memory, "beside used memory": beside_used_memory,
+      "beside a promise": beside_a_promise, "in a group": in_a_group, "many": many})

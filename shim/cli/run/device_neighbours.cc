@@ -1,0 +1,126 @@
+#include "cli/run/device_neighbours.h"
+
+#include <algorithm>
+#include <set>
+
+#include "config/values/size.h"
+
+namespace ration::cli {
+
+namespace {
+
+constexpr std::size_t kMostHolders = 5;
+
+// The trees whose processes have what they hold there from a promise, with the identity of who holds that.
+std::map<std::uint64_t, std::uint64_t> promised_trees(const std::vector<ledger::Group> &groups,
+                                                      const std::string &uuid) {
+  std::map<std::uint64_t, std::uint64_t> trees;
+  for (const ledger::Group &group : groups) {
+    for (const ledger::Member &member : group.members) {
+      for (const ledger::DeviceUse &use : member.devices) {
+        if (member.tree != 0 && use.uuid == uuid && use.guarantee != 0) {
+          trees[member.tree] = member.identity;
+        }
+      }
+    }
+  }
+  return trees;
+}
+
+// A process that is in several groups shows the same in each, but for what a guarantee covers.
+void add(const ledger::Member &member, const ledger::DeviceUse &use, DeviceHolder &holder) {
+  const bool is_new = holder.groups.empty();
+  const std::uint64_t idle = use.reserved - std::min(use.reserved, std::max(use.used, use.covered));
+  holder.pid = member.pid;
+  holder.program = member.program;
+  holder.reserved = std::max(holder.reserved, use.reserved);
+  holder.idle = is_new ? idle : std::min(holder.idle, idle);
+  holder.guarantee = std::max(holder.guarantee, use.guarantee);
+  holder.is_of_tree = member.tree != 0;
+}
+
+}  // namespace
+
+std::vector<DeviceHolder> holders_of(const std::vector<ledger::Group> &groups, const std::string &uuid) {
+  const std::map<std::uint64_t, std::uint64_t> promised = promised_trees(groups, uuid);
+  std::map<std::uint64_t, DeviceHolder> by_identity;
+  std::map<std::uint64_t, std::uint64_t> covered;  // processes, with who holds the promise
+  for (const ledger::Group &group : groups) {
+    for (const ledger::Member &member : group.members) {
+      if (const auto tree = promised.find(ledger::tree_number(group.kind, group.name)); tree != promised.end()) {
+        covered.emplace(member.identity, tree->second);
+      }
+      for (const ledger::DeviceUse &use : member.devices) {
+        if (use.uuid == uuid) {
+          DeviceHolder &holder = by_identity[member.identity];
+          add(member, use, holder);
+          holder.groups.emplace_back(group.kind, group.name);
+        }
+      }
+    }
+  }
+  for (const auto &[process, holder] : covered) {
+    if (const auto found = by_identity.find(process); found != by_identity.end()) {
+      by_identity[holder].reserved += found->second.reserved;
+      by_identity.erase(process);
+    }
+  }
+  std::vector<DeviceHolder> holders;
+  for (auto &[process, holder] : by_identity) {
+    if (holder.bytes() != 0) {
+      holders.push_back(std::move(holder));
+    }
+  }
+  std::sort(holders.begin(), holders.end(),
+            [](const DeviceHolder &a, const DeviceHolder &b) { return a.bytes() > b.bytes(); });
+  return holders;
+}
+
+std::string shown_holders(const std::vector<DeviceHolder> &holders, std::uint64_t used) {
+  std::string text;
+  for (std::size_t i = 0; i < holders.size(); ++i) {
+    const DeviceHolder &holder = holders[i];
+    used -= std::min(used, holder.reserved);
+    if (i >= kMostHolders) {
+      continue;
+    }
+    text += (text.empty() ? "; " : ", ") + holder.program + " (pid " + std::to_string(holder.pid) + ") ";
+    text += holder.guarantee >= holder.reserved ? "is guaranteed " + config::show_bytes(holder.guarantee)
+                                                : "holds " + config::show_bytes(holder.reserved);
+    text += holder.idle != 0 ? " and does not use " + config::show_bytes(holder.idle) + " of it" : "";
+    text += holder.is_of_tree ? " for what it started" : "";
+  }
+  if (used != 0) {
+    text +=
+        (text.empty() ? "; " : ", and ") + config::show_bytes(used) + " are the driver's or of programs without Ration";
+  }
+  return text;
+}
+
+bool IdleMemory::wish(const std::vector<DeviceHolder> &holders, const std::string &uuid, int ordinal,
+                      std::uint64_t bytes) {
+  std::uint64_t idle = 0;
+  std::set<std::pair<ledger::GroupKind, std::string>> groups;
+  for (const DeviceHolder &holder : holders) {
+    if (holder.idle != 0) {
+      idle += holder.idle;
+      groups.insert(holder.groups.front());  // each hears what is wished in one of its groups
+    }
+  }
+  if (idle < bytes) {
+    return false;
+  }
+  for (const auto &group : groups) {
+    std::unique_ptr<ledger::Membership> &place = places_[group];
+    std::string problem;  // then they are not asked
+    if (place == nullptr) {
+      place = ledger::Membership::join(folder_, group.first, group.second, self_, problem);
+    }
+    if (const int device = place != nullptr ? place->device(uuid, ordinal) : -1; device >= 0) {
+      place->want(device, bytes);
+    }
+  }
+  return true;
+}
+
+}  // namespace ration::cli
