@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,20 +70,21 @@ struct Free {
   bool charged = true;
 };
 
-// The group whose limit refused the request, and the members that hold most of it.
+// The group whose limit refused the request.
 struct GroupState {
   std::string name;  // "tree:" and its number for a tree, "container:" and its name; empty: no group refused
   std::uint64_t limit = 0;
   std::uint64_t reserved = 0;
   std::uint64_t claimed = 0;  // reserved, and what is guaranteed beyond that
-  struct Holder {
-    int pid;  // in its own PID namespace
-    std::string program;
-    std::uint64_t reserved;
-    std::uint64_t used;
-    std::uint64_t guarantee = 0;
-  };
-  std::vector<Holder> holders;
+};
+
+// A process that holds memory which others lack.
+struct Holder {
+  int pid;  // in its own PID namespace
+  std::string program;
+  std::uint64_t reserved;
+  std::uint64_t used;
+  std::uint64_t guarantee = 0;
 };
 
 struct Oom {
@@ -90,15 +92,16 @@ struct Oom {
   const char *api;
   std::uint64_t requested;
   Reason reason;
-  std::uint64_t used;         // held on the device by the program at the denial
-  std::uint64_t limit;        // effective limit; the device's total where none was asked for
-  std::uint64_t device_free;  // as the driver reports it
+  std::uint64_t used;                        // held on the device by the program at the denial
+  std::uint64_t limit;                       // effective limit; the device's total where none was asked for
+  std::optional<std::uint64_t> device_free;  // as the driver reports it; nullopt: there is no context of the device
   std::uint64_t largest_free;
   std::uint64_t reserved = 0;     // charged on the device: whole slabs, and blocks of the driver's
   std::uint64_t quarantined = 0;  // freed, but not known to be out of use
   bool capturing = false;         // a capture was running, so quarantined blocks could not be cleaned
   GroupState group{};
-  bool sharing = false;  // a handle for sharing was refused, not memory: counted separately
+  std::vector<Holder> holders{};  // those that hold most of the group that refused, or of the device that is full
+  bool sharing = false;           // a handle for sharing was refused, not memory: counted separately
   std::uint64_t needed =
       0;  // what must be free for it: more than `requested` where a driver's pool grows by whole steps
 };

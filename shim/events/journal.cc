@@ -172,6 +172,7 @@ void Journal::count(const Oom &event) {
     const std::uint64_t needed = std::max(event.requested, event.needed);
     raise_to(tally_->refused[event.device].largest, event.requested);
     raise_to(tally_->refused[event.device].lacking, needed - std::min(needed, event.largest_free));
+    publish_holders(*tally_, event.device, event.holders);
   }
 }
 

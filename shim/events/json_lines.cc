@@ -156,21 +156,23 @@ void format(Line &line, const Oom &event, int thread) {
       R"({{"t":"oom","tid":{},"dev":{},"api":"{}","req":{},"reason":"{}","used":{},"limit":{},"device_free":{},)"
       R"("largest_free":{},"reserved":{},"quarantined":{},"capturing":{})",
       thread, event.device, event.api, event.requested, name_of(event.reason), event.used, event.limit,
-      event.device_free, event.largest_free, event.reserved, event.quarantined, event.capturing);
-  if (event.group.name.empty()) {
+      event.device_free ? std::to_string(*event.device_free) : "null", event.largest_free, event.reserved,
+      event.quarantined, event.capturing);
+  if (!event.group.name.empty()) {
+    add(line, R"(,"group":"{}","group_limit":{},"group_reserved":{},"group_claimed":{})", event.group.name,
+        event.group.limit, event.group.reserved, event.group.claimed);
+  } else if (event.holders.empty()) {
     return;
   }
   nlohmann::ordered_json holders = nlohmann::ordered_json::array();
-  for (const GroupState::Holder &holder : event.group.holders) {
+  for (const Holder &holder : event.holders) {
     holders.push_back(
         {{"pid", holder.pid}, {"exe", holder.program}, {"reserved", holder.reserved}, {"used", holder.used}});
     if (holder.guarantee != 0) {
       holders.back()["guarantee"] = holder.guarantee;
     }
   }
-  add(line, R"(,"group":"{}","group_limit":{},"group_reserved":{},"group_claimed":{},"holders":{})", event.group.name,
-      event.group.limit, event.group.reserved, event.group.claimed,
-      holders.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  add(line, R"(,"holders":{})", holders.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 void format(Line &line, const SlabAlloc &event, int thread) {

@@ -80,6 +80,17 @@ std::vector<Summary::Group> groups_in(const SummaryPage &page, int device) {
   return groups;
 }
 
+std::vector<Holder> holders_in(const SummaryPage &page, int device) {
+  const SummaryPage::Holders &from = page.holders[device];
+  std::vector<Holder> holders;
+  for (unsigned i = 0; i < std::min(from.count.load(std::memory_order_acquire), kMostHolders); ++i) {
+    const SummaryPage::Holders::Holder &each = from.of[i];
+    holders.push_back({each.pid, std::string(each.program, strnlen(each.program, sizeof(each.program))), each.reserved,
+                       0, each.guarantee});
+  }
+  return holders;
+}
+
 }  // namespace
 
 SummaryPage *create_summary_page(const std::string &directory, std::int64_t pid, const std::string &program) {
@@ -104,6 +115,25 @@ void publish_group(SummaryPage &page, unsigned number, std::uint32_t kind, const
   group.kind = kind;
   name.copy(group.name, sizeof(group.name));
   group.is_written.store(1, std::memory_order_release);  // pairs with the acquire in groups_in
+}
+
+void publish_holders(SummaryPage &page, int device, const std::vector<Holder> &holders) {
+  SummaryPage::Holders &into = page.holders[device];
+  if (holders.empty() || into.is_taken.exchange(1, std::memory_order_relaxed) != 0) {
+    return;
+  }
+  const std::size_t count = std::min<std::size_t>(holders.size(), kMostHolders);
+  for (std::size_t i = 0; i < count; ++i) {
+    SummaryPage::Holders::Holder &holder = into.of[i];
+    holder.reserved = holders[i].reserved;
+    holder.guarantee = holders[i].guarantee;
+    holder.pid = holders[i].pid;
+    const std::string &program = holders[i].program;
+    program.copy(holder.program, sizeof(holder.program),
+                 program.size() - std::min(program.size(), sizeof(holder.program)));
+  }
+  into.count.store(static_cast<std::uint32_t>(count),
+                   std::memory_order_release);  // pairs with the acquire in holders_in
 }
 
 void publish_log(SummaryPage &page, const std::string &path) {
@@ -178,7 +208,8 @@ bool read_summary(const std::string &file, Summary &summary) {
                              load(page->refused[i].lacking),
                              page->limit_is_later[i].load(std::memory_order_relaxed) != 0,
                              std::string(page->uuids[i], strnlen(page->uuids[i], sizeof(page->uuids[i]))),
-                             groups_in(*page, i)};
+                             groups_in(*page, i),
+                             holders_in(*page, i)};
       for (int reason = 0; reason < kReasonCount; ++reason) {
         device.denied[reason] = load(tally.denied[reason]);
       }

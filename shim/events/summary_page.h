@@ -17,6 +17,7 @@ namespace ration::events {
 inline constexpr int kMaxTalliedDevices = 128;
 inline constexpr unsigned kMostUnknown = 3;  // names of functions that are kept
 inline constexpr unsigned kMostGroups = 8;   // of a process
+inline constexpr unsigned kMostHolders = 3;  // of the memory that a refused request lacked
 
 // The fields that every allocation and free changes share one cache line.
 struct DeviceTally {
@@ -42,7 +43,7 @@ struct DeviceTally {
 
 struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
-  static constexpr std::uint32_t kVersion = 12;
+  static constexpr std::uint32_t kVersion = 13;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is incomplete
   std::uint32_t version;
@@ -73,6 +74,16 @@ struct SummaryPage {
   struct Refused {
     std::atomic<std::uint64_t> largest, lacking;
   } refused[kMaxTalliedDevices];
+  // Who held it when a group or a device was full first.
+  struct Holders {
+    std::atomic<std::uint32_t> is_taken;  // by the thread that writes them
+    std::atomic<std::uint32_t> count;     // written after them
+    struct Holder {
+      std::uint64_t reserved, guarantee;
+      std::int32_t pid;
+      char program[108];  // the end of its path
+    } of[kMostHolders];
+  } holders[kMaxTalliedDevices];
   // The groups that the process is in, and what it saw of them. `kind` is of ledger::GroupKind.
   struct Group {
     std::atomic<std::uint32_t> is_written;
@@ -111,6 +122,7 @@ struct Summary {
     bool limit_is_later;  // than the process's start
     std::string uuid;
     std::vector<Group> groups;
+    std::vector<Holder> holders;  // those of memory that the first refusal lacked, which held most
   };
   std::int64_t pid = 0;
   std::string program;
@@ -130,6 +142,9 @@ SummaryPage *create_summary_page(const std::string &directory, std::int64_t pid,
 
 // Names one of the groups of the process. REQUIRES: number < kMostGroups.
 void publish_group(SummaryPage &page, unsigned number, std::uint32_t kind, const std::string &name);
+
+// Who holds what a request of the device lacked; the first of them stay.
+void publish_holders(SummaryPage &page, int device, const std::vector<Holder> &holders);
 
 // Says in the page where the process writes its log.
 void publish_log(SummaryPage &page, const std::string &path);

@@ -1,6 +1,7 @@
 #include "ledger/ledger.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/raise_to.h"
 
@@ -317,6 +318,23 @@ std::uint64_t Account::fair_part(bool goes_back_in_parts) const {
     return part;
   }
   return charged() + (goes_back_in_parts ? part : 0);
+}
+
+std::vector<Holder> Account::holders(std::size_t most) const {
+  std::vector<Holder> all;
+  for (int i = 0; i < shares(); ++i) {
+    for (Holder &holder : shares_[i].membership->holders(shares_[i].device, most)) {
+      const bool is_known = std::any_of(all.begin(), all.end(), [&holder](const Holder &each) {
+        return each.pid == holder.pid && each.program == holder.program;
+      });
+      if (!is_known) {
+        all.push_back(std::move(holder));
+      }
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Holder &a, const Holder &b) { return a.claimed() > b.claimed(); });
+  all.resize(std::min(all.size(), most));
+  return all;
 }
 
 void Account::reclaim_from_dead() noexcept {

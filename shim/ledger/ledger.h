@@ -98,6 +98,8 @@ class Account {
   std::uint64_t fair_part(bool goes_back_in_parts) const;
   // The group that leaves least, and this device's number in it; nullptr: in no group.
   Membership *tightest(int &device) const;
+  // The members of its groups that claim most here, each once.
+  std::vector<Holder> holders(std::size_t most) const;
   // Reclaims what dead members held, in every group that has a limit here.
   void reclaim_from_dead() noexcept;
   // Reclaims in all groups. True: a member that held memory here died within the last `seconds`, so the device may be

@@ -379,9 +379,7 @@ std::vector<Holder> Membership::holders(int device, std::size_t most) const {
                          slot.tree.load(std::memory_order_relaxed) != 0});
     }
   }
-  std::sort(holders.begin(), holders.end(), [](const Holder &a, const Holder &b) {
-    return std::max(a.reserved, a.guarantee) > std::max(b.reserved, b.guarantee);
-  });
+  std::sort(holders.begin(), holders.end(), [](const Holder &a, const Holder &b) { return a.claimed() > b.claimed(); });
   holders.resize(std::min(holders.size(), most));
   return holders;
 }

@@ -41,6 +41,8 @@ struct Holder {
   std::uint64_t used = 0;       // as it published it last
   std::uint64_t guarantee = 0;  // whatever it holds of it
   bool is_of_tree = false;      // the guarantee: it holds it for what it started, and nothing itself
+
+  std::uint64_t claimed() const { return reserved > guarantee ? reserved : guarantee; }
 };
 
 // The slot that holds a guarantee for a tree, as long as its `life` stays the same.

@@ -31,7 +31,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       async_memory(devices, ledger, journal, books, pools, stream_pools, async_pools, admission, options.async,
                    options.synchronous_free),
       sync_memops(pools, imports),
-      room_for_driver(contexts, ledger, async_pools, room, admission),
+      room_for_driver(ledger, async_pools, room, admission),
       overhead(devices, contexts, ledger, journal, figures, room_for_driver, options.charge_context),
       device_memory({options.pool, options.large_direct, options.limit_managed}, ledger, journal, books, pools,
                     admission, room, async_memory, imports),

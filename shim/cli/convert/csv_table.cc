@@ -57,7 +57,7 @@ class CsvTable : public Converter {
     const char *separator = "";
     for (const char *key : kCsvKeys) {
       out_ << separator;
-      if (const auto found = record.fields.find(key); found != record.fields.end()) {
+      if (const auto found = record.fields.find(key); found != record.fields.end() && !found->is_null()) {
         out_ << csv_cell(*found);
       }
       separator = ",";

@@ -28,6 +28,7 @@ using std::chrono::milliseconds;
 // What the processes of one run left.
 struct Figures {
   std::uint64_t peak = 0;     // of live blocks, of the process and device where that was highest
+  bool refused = false;       // any request
   std::uint64_t ceiling = 0;  // the largest limit that any device had
 };
 
@@ -83,6 +84,8 @@ Figures MinimumFinder::figures_of(const std::string &folder) const {
   for (const events::Summary &process : read_summaries(folder)) {
     for (const events::Summary::Device &device : process.devices) {
       figures.peak = std::max(figures.peak, device.peak_bytes);
+      figures.refused = figures.refused || std::any_of(std::begin(device.denied), std::end(device.denied),
+                                                       [](std::uint64_t count) { return count != 0; });
       figures.ceiling = std::max(figures.ceiling, device.limit_asked ? device.limit : device.total);
     }
   }
@@ -109,8 +112,10 @@ bool MinimumFinder::run(std::uint64_t limit, const char *before) {
   } else if (end.interrupted_by == 0) {
     const std::string what = before + (limit == 0 ? "no limit" : "limit " + config::show_exact_bytes(limit));
     std::string line = "find-min: " + what + ": " + (end.succeeded() ? "succeeds" : "fails, " + end_text(end));
-    const std::uint64_t peak = all_.back().figures.peak;
-    log_line(line += peak == 0 ? ", no device memory was requested" : ", peak " + config::show_exact_bytes(peak));
+    const Figures &figures = all_.back().figures;
+    log_line(line += figures.peak != 0 ? ", peak " + config::show_exact_bytes(figures.peak)
+                     : figures.refused ? ", all device memory was refused"
+                                       : ", no device memory was requested");
   }
   return end.our_error == 0 && end.interrupted_by == 0;
 }

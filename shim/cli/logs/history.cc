@@ -260,7 +260,7 @@ void History::oom(const Record &record) {
     entry->used = record.number("used");
     entry->limit = record.number("limit");
     entry->largest_free = record.number("largest_free");
-    entry->device_free = record.number("device_free");
+    entry->device_free = record.known_number("device_free");
     entry->need = need_of(record, where, dropped_ == 0);
     if (!is_first) {
       entry->need.sure = Need::Sure::least;  // what was refused before would be held, too

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -43,7 +44,7 @@ class History {
     std::uint64_t seq = 0;  // 0: there was none
     std::uint64_t ts_ns = 0;
   };
-  // The group that refused, and those that claim most of it.
+  // The group that refused, and those that claim most of it, or of the device that was full.
   struct RefusedBy {
     std::string group;  // empty: none
     std::uint64_t limit = 0, claimed = 0;
@@ -65,7 +66,8 @@ class History {
     std::uint64_t total = 0;    // of the device
     std::uint64_t count = 0;
     std::uint64_t largest = 0;  // request; and of that one:
-    std::uint64_t used = 0, limit = 0, largest_free = 0, device_free = 0;
+    std::uint64_t used = 0, limit = 0, largest_free = 0;
+    std::optional<std::uint64_t> device_free;  // nullopt: the driver could not be asked
     Need need;
     std::uint64_t first_seq = 0;
     std::uint64_t stack = 0;  // of the largest; 0: unknown

@@ -121,7 +121,8 @@ std::string remedy(const History::Refusal &refusal) {
     return words.ends_with(": ") ? words + limit_words(refusal) : words;
   }
   if (refusal.reason == "device") {
-    return "the device had " + config::show_exact_bytes(refusal.device_free) +
+    return "the device had " +
+           (refusal.device_free ? config::show_exact_bytes(*refusal.device_free) : std::string("too little")) +
            " left: other processes, or the driver itself, hold the rest";
   }
   return refusal.reason == "fault" ? "it was refused on purpose (--fail)" : "no remedy is known for this reason";

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,9 +32,12 @@ struct Record {
   Type type = Type::other;
   nlohmann::json fields;
 
-  std::uint64_t number(const char *key) const {
+  std::uint64_t number(const char *key) const { return known_number(key).value_or(0); }
+  // nullopt: it has none.
+  std::optional<std::uint64_t> known_number(const char *key) const {
     const auto found = fields.find(key);
-    return found != fields.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+    return found != fields.end() && found->is_number_unsigned() ? std::optional(found->get<std::uint64_t>())
+                                                                : std::nullopt;
   }
   std::string_view text(const char *key) const {
     const auto found = fields.find(key);

@@ -67,14 +67,15 @@ OrderedJson refusals_of(const History &history, const History::Device &device) {
                         {"used", each.used},
                         {"limit", each.limit},
                         {"largest_free", each.largest_free},
-                        {"device_free", each.device_free},
+                        {"device_free", each.device_free ? OrderedJson(*each.device_free) : OrderedJson()},
                         {"stack", places_of(history.stacks().frames(each.stack))},
                         {"remedy", remedy(each)}});
     if (!each.by.group.empty()) {
-      refusals.back().update({{"group", each.by.group},
-                              {"group_limit", each.by.limit},
-                              {"group_claimed", each.by.claimed},
-                              {"holders", holders_of(each.by)}});
+      refusals.back().update(
+          {{"group", each.by.group}, {"group_limit", each.by.limit}, {"group_claimed", each.by.claimed}});
+    }
+    if (!each.by.group.empty() || !each.by.holders.empty()) {
+      refusals.back()["holders"] = holders_of(each.by);
     }
   }
   return refusals;

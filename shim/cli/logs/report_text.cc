@@ -66,14 +66,13 @@ void add_stack(Lines &lines, const std::vector<StackFrame> &frames) {
   }
 }
 
-constexpr std::size_t kHolders = 3;  // of a group
+constexpr std::size_t kHolders = 3;  // of a group or device
 
-void add_group(Lines &lines, const History::RefusedBy &by) {
-  if (by.group.empty()) {
-    return;
+void add_holders(Lines &lines, const History::RefusedBy &by) {
+  if (!by.group.empty()) {
+    lines.push_back("  of group " + config::printable(by.group) + " " + config::show_exact_bytes(by.claimed) +
+                    " were held or guaranteed, its limit was " + config::show_exact_bytes(by.limit));
   }
-  lines.push_back("  of group " + config::printable(by.group) + " " + config::show_exact_bytes(by.claimed) +
-                  " were held or guaranteed, its limit was " + config::show_exact_bytes(by.limit));
   for (std::size_t i = 0; i < std::min(by.holders.size(), kHolders); ++i) {
     const History::RefusedBy::Holder &holder = by.holders[i];
     lines.push_back(
@@ -93,11 +92,13 @@ void add_refusals(Lines &lines, const History &history, const History::Device &d
     lines.push_back("refused: " + counted(each.count, "call", "calls") + " of " + config::printable(each.api) +
                     ", reason " + config::printable(each.reason) + ", first at record " +
                     std::to_string(each.first_seq));
-    lines.push_back("  the largest asked for " + config::show_exact_bytes(each.largest) + "; the program held " +
-                    config::show_exact_bytes(each.used) + ", at most " + config::show_exact_bytes(each.largest_free) +
-                    " could be had at once");
+    lines.push_back("  " +
+                    (each.largest != 0 ? "the largest asked for " + config::show_exact_bytes(each.largest)
+                                       : std::string("only the driver knows how much it lacked")) +
+                    "; the program held " + config::show_exact_bytes(each.used) + ", at most " +
+                    config::show_exact_bytes(each.largest_free) + " could be had at once");
     lines.push_back("  " + remedy(each));
-    add_group(lines, each.by);
+    add_holders(lines, each.by);
     if (const std::string caller = history.stacks().caller(each.stack); !caller.empty()) {
       lines.push_back("  called by " + readable(caller));
     }

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMostShown = 3;  // of two lines each, beside a title, a remainder and pinned memory
+constexpr std::size_t kMostShown = 3;  // of two or three lines each, beside a title, a remainder and pinned memory
 
 struct Row {
   const events::Summary *process;
@@ -129,6 +129,19 @@ std::string count_line(const Row &row) {
     if (device.overhead_unmeasured != 0) {
       line += " without that of " + counted(device.overhead_unmeasured, "context", "contexts");
     }
+  }
+  return line;
+}
+
+// Empty where nobody is known.
+std::string holders_line(const events::Summary::Device &device) {
+  std::string line;
+  for (const events::Holder &holder : device.holders) {
+    const std::string_view path(holder.program);
+    line += (line.empty() ? "  when it was refused first: " : ", ") +
+            readable(std::string(path.substr(path.rfind('/') + 1))) + " (pid " + std::to_string(holder.pid) + ") ";
+    line += holder.guarantee > holder.reserved ? "was guaranteed " + config::show_bytes(holder.guarantee)
+                                               : "held " + config::show_bytes(holder.reserved);
   }
   return line;
 }
@@ -245,6 +258,11 @@ Json device_json(const events::Summary::Device &device, std::size_t ordinal,
                       {"limit", limit_json(group.limit != 0, group.limit)},
                       {"peak_claimed_bytes", most_claimed(group, device.uuid, processes)}});
   }
+  Json holders = Json::array();
+  for (const events::Holder &each : device.holders) {
+    holders.push_back(
+        {{"pid", each.pid}, {"program", each.program}, {"reserved", each.reserved}, {"guarantee", each.guarantee}});
+  }
   return {{"dev", ordinal},
           {"uuid", device.uuid},
           {"limit", limit_json(device.limit_asked, device.limit)},
@@ -257,6 +275,7 @@ Json device_json(const events::Summary::Device &device, std::size_t ordinal,
           {"refused", std::move(refused)},
           {"largest_refused_bytes", device.largest_refused},
           {"most_lacking_bytes", device.most_lacking},
+          {"holders", std::move(holders)},
           {"live_blocks", device.live_count},
           {"live_bytes", device.live_bytes},
           {"overhead_peak_bytes", device.overhead_peak},
@@ -353,6 +372,9 @@ std::vector<std::string> summary_lines(const std::vector<events::Summary> &summa
   for (std::size_t i = 0; i < std::min(rows.size(), kMostShown); ++i) {
     lines.push_back(peak_line(rows[i], summaries));
     lines.push_back(count_line(rows[i]));
+    if (std::string holders = holders_line(*rows[i].device); !holders.empty()) {
+      lines.push_back(std::move(holders));
+    }
   }
   if (rows.size() > kMostShown) {
     lines.push_back(remainder(rows));

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/wait.h"
 #include "events/diagnostics.h"
+#include "policy/contexts/any_context.h"
 #include "policy/devices/returning_memory.h"
 
 namespace ration::policy {
@@ -18,8 +19,15 @@ events::Reason reason_of(ledger::ReserveOutcome outcome) {
   return outcome == ledger::ReserveOutcome::over_limit ? events::Reason::limit : events::Reason::group;
 }
 
+constexpr std::size_t kMostHolders = 8;
+
+events::Holder as_event(ledger::Holder &&holder) {
+  return {holder.pid, std::move(holder.program), holder.reserved, holder.used, holder.guarantee};
+}
+
 // The group that leaves least, and its largest members.
-void explain_group(const ledger::Account &account, events::GroupState &group) {
+void explain_group(const ledger::Account &account, events::Oom &oom) {
+  events::GroupState &group = oom.group;
   int place = -1;
   ledger::Membership *const tightest = account.tightest(place);
   if (tightest == nullptr) {
@@ -28,7 +36,6 @@ void explain_group(const ledger::Account &account, events::GroupState &group) {
   if (const std::string trouble = tightest->trouble(); !trouble.empty()) {
     events::say(ledger::group_label(tightest->kind(), tightest->name()) + ": " + trouble);
   }
-  constexpr std::size_t kMostHolders = 8;
   group.name = (tightest->kind() == ledger::GroupKind::kTree        ? "tree:"
                 : tightest->kind() == ledger::GroupKind::kContainer ? "container:"
                                                                     : "") +
@@ -37,8 +44,8 @@ void explain_group(const ledger::Account &account, events::GroupState &group) {
   group.claimed = tightest->total(place);
   for (ledger::Holder &holder : tightest->holders(place, SIZE_MAX)) {
     group.reserved += holder.reserved;
-    if (group.holders.size() < kMostHolders) {
-      group.holders.push_back({holder.pid, std::move(holder.program), holder.reserved, holder.used, holder.guarantee});
+    if (oom.holders.size() < kMostHolders) {
+      oom.holders.push_back(as_event(std::move(holder)));
     }
   }
 }
@@ -56,6 +63,7 @@ std::uint64_t without_rounding(std::uint64_t used, const events::DeviceTally &ta
 // `left`: of the limits.
 events::Reason cause_of(const events::Oom &oom, std::uint64_t left) {
   const std::uint64_t held_free = oom.reserved - std::min(oom.reserved, oom.used);
+  const std::uint64_t device_free = oom.device_free.value_or(0);
   const auto fits = [&](std::uint64_t bytes) { return bytes >= oom.requested || held_free >= oom.requested - bytes; };
   switch (oom.reason) {
     case events::Reason::limit:
@@ -63,10 +71,9 @@ events::Reason cause_of(const events::Oom &oom, std::uint64_t left) {
       if (left >= oom.requested || !fits(left)) {
         return oom.reason;
       }
-      return fits(oom.device_free) ? events::Reason::pool_holds : events::Reason::device;
+      return fits(device_free) ? events::Reason::pool_holds : events::Reason::device;
     case events::Reason::device:
-      return oom.device_free < oom.requested && fits(oom.device_free) && fits(left) ? events::Reason::pool_holds
-                                                                                    : oom.reason;
+      return device_free < oom.requested && fits(device_free) && fits(left) ? events::Reason::pool_holds : oom.reason;
     default:
       return oom.reason;
   }
@@ -100,14 +107,14 @@ void Admission::record_oom(const char *api, std::uint64_t requested, std::uint64
   const Device *known = devices_.find(device);
   const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
   const std::uint64_t limit = account.limit() == UINT64_MAX ? total : account.limit();
-  std::uint64_t free_bytes = 0;
-  {
+  std::optional<std::uint64_t> free_bytes;
+  ask_in_context_of(contexts_, device, [&] {
     const RelaxedCapture relaxed;
-    free_bytes = really_free().value_or(0);
-  }
+    free_bytes = really_free();
+  });
   const std::uint64_t charged = account.charged();
   events::Oom event{device,  api,   requested,  reason,
-                    charged, limit, free_bytes, std::min(account.available(), free_bytes)};
+                    charged, limit, free_bytes, std::min(account.available(), free_bytes.value_or(0))};
   event.reserved = charged;
   event.sharing = sharing;
   event.needed = needed;
@@ -120,9 +127,15 @@ void Admission::record_oom(const char *api, std::uint64_t requested, std::uint64
   if (async_.used_bytes(device) > 0) {
     event.used = without_rounding(event.used, journal_.tally().devices[device]);
   }
-  if (event.reason == events::Reason::group) {
+  if (event.reason == events::Reason::group || event.reason == events::Reason::device) {
     pools_.publish(device);  // its own row is among those of the holders
-    explain_group(account, event.group);
+  }
+  if (event.reason == events::Reason::group) {
+    explain_group(account, event);
+  } else if (event.reason == events::Reason::device) {
+    for (ledger::Holder &holder : account.holders(kMostHolders)) {
+      event.holders.push_back(as_event(std::move(holder)));
+    }
   }
   journal_.record(event);
   pools_.publish(device);

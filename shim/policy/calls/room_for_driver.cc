@@ -1,7 +1,5 @@
 #include "policy/calls/room_for_driver.h"
 
-#include "policy/contexts/any_context.h"
-
 namespace ration::policy {
 namespace {
 
@@ -35,8 +33,7 @@ CUresult RoomForDriver::try_again(const char *api, int device, std::uint64_t byt
 }
 
 void RoomForDriver::record(const char *api, int device, std::uint64_t bytes) noexcept try {
-  ask_in_context_of(contexts_, device,
-                    [&] { admission_.record_oom(api, bytes, bytes, device, events::Reason::device, nullptr); });
+  admission_.record_oom(api, bytes, bytes, device, events::Reason::device, nullptr);
 } catch (...) {  // out of memory of the host: no record
 }
 

@@ -9,8 +9,8 @@ namespace ration::policy {
 
 class RoomForDriver {
  public:
-  RoomForDriver(Contexts &contexts, ledger::Ledger &ledger, AsyncPools &async, RoomMaker &room, Admission &admission)
-      : contexts_(contexts), ledger_(ledger), async_(async), room_(room), admission_(admission) {}
+  RoomForDriver(ledger::Ledger &ledger, AsyncPools &async, RoomMaker &room, Admission &admission)
+      : ledger_(ledger), async_(async), room_(room), admission_(admission) {}
 
   // After `call` found no memory on the device: what the pools hold and do not use goes back, `bytes` of it, then all,
   // each before another try. 0: it is not known how much the call takes. A refusal that remains is recorded.
@@ -23,7 +23,6 @@ class RoomForDriver {
   bool give_back(const char *api, int device, std::uint64_t bytes, Room::Patience patience) noexcept;
   void record(const char *api, int device, std::uint64_t bytes) noexcept;
 
-  Contexts &contexts_;
   ledger::Ledger &ledger_;
   AsyncPools &async_;
   RoomMaker &room_;

@@ -55,8 +55,9 @@ class Refusal:
         group = ""
         if "group_limit" in record:
             group = f", its group {record['group']} held {size(record['group_reserved'])} of {size(record['group_limit'])}"
+        free = "an unknown part" if record["device_free"] is None else size(record["device_free"])
         return (f"{record['api']} of {size(record['req'])} on device {record['dev']} was refused ({record['reason']}): the process "
-                f"used {size(record['used'])}{limit}{group}, {size(record['device_free'])} of the device were free")
+                f"used {size(record['used'])}{limit}{group}, {free} of the device were free")
 
 
 def by_place(blocks: typing.Iterable[Block]) -> list[str]:

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """Processes of one group, with the driver API and the runtime API, stay together within its limit."""
+import json
+import pathlib
 import re
+import subprocess
 
-from members import CONTEXT, MIB, MODES, REFUSED, Machine, ended_clean, expect, expect_that, held_by_device
+from members import CONTEXT, MIB, MODES, RATION, REFUSED, Machine, ended_clean, expect, expect_that, held_by_device
 from harness import GIB, main, of_type, read_log
+from log_schema import problem
 
 LIMIT = GIB
 SHARED = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(LIMIT)}
@@ -93,6 +97,32 @@ def no_group(folder):
         ended_clean(machine)
 
 
+def refused_a_context(folder):
+    """A program that does not get its first context: log, summary and report say that it was refused, and who holds the device."""
+    for route, group, limit in (("context=0", {}, {}), ("retain=0", {"RATION_GROUP": "g"}, {}), ("green=0", {}, {"RATION_LIMIT": str(LIMIT)})):
+        (apart := pathlib.Path(folder) / route).mkdir()
+        with Machine(apart, RATION_MODE="direct", **group) as machine:
+            machine.simulated["SIMCUDA_CONTEXT_BYTES"] = str(64 * MIB)
+            holder = machine.member()
+            holder.do("alloc=4000m")
+            newcomer = machine.ration_run("--log", str(apart / "log"), "--summary", str(apart / "summary"), **limit)
+            newcomer.do("init")
+            expect(route, newcomer(route), REFUSED)
+            newcomer.ends()
+            refused = of_type(read_log(apart / "log"), "oom")
+            expect("the log", [(one["reason"], one["dev"], one["device_free"], [each["pid"] for each in one["holders"]]) for one in refused],
+                   [("device", 0, None, [holder.pid])])
+            expect("no problem with it", [problem(one) for one in refused], [None])
+            held = f"steps (pid {holder.pid}) held 3.91GiB"
+            expect_that(f"the summary: {newcomer.err()}", "1 refused (device 1)" in newcomer.err() and held in newcomer.err())
+            of_device = json.loads((apart / "summary").read_text())["processes"][0]["devices"][0]
+            expect("its holders", [each["pid"] for each in of_device["holders"]], [holder.pid])
+            report = subprocess.run([RATION, "report", apart / "log"], capture_output=True, text=True, check=True).stdout
+            expect_that(f"the report: {report}", "refused: 1 call of cu" in report and "reason device" in report and
+                        "only the driver knows how much it lacked" in report and f"steps (pid {holder.pid}) held 3.91GiB" in report)
+            ended_clean(machine)
+
+
 CASES = {f"mode {mode}: together within the limit": together(mode) for mode in MODES}
 CASES |= {f"mode {mode}: free is what the group leaves": memory_left(mode) for mode in MODES}
-main(CASES | {"without a group the sum is not limited": no_group})
+main(CASES | {"a context that was refused": refused_a_context, "without a group the sum is not limited": no_group})

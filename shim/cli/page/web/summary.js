@@ -53,7 +53,7 @@ function showSummary(model) {
     for (const each of lane.remedies) {
       byId('remedies').append(element('li', {},
         element('b', {}, `▼ refused ${counted(each.count, 'call', 'calls')}`),
-        ` of ${each.api} (${each.reason}), the largest ${bytes(each.largest_request)}: ${each.remedy}.`,
+        ` of ${each.api} (${each.reason})${each.largest_request ? `, the largest ${bytes(each.largest_request)}` : ''}: ${each.remedy}.`,
         model.lanes.length > 1 ? ` ${lane.title}` : ''));
     }
   }
