@@ -40,12 +40,45 @@ typedef struct nvmlPciInfo_st {
   char busId[32];
 } nvmlPciInfo_t;
 
-/* nvmlDeviceGetComputeRunningProcesses_v3's; all bits of usedGpuMemory set: not available */
+/* Of lists of processes in their first version; all bits of usedGpuMemory set: not available */
+typedef struct nvmlProcessInfo_v1_st {
+  unsigned int pid;
+  unsigned long long usedGpuMemory;
+} nvmlProcessInfo_v1_t;
+
+/* Of their second and third version. */
 typedef struct nvmlProcessInfo_st {
   unsigned int pid;
   unsigned long long usedGpuMemory;
   unsigned int gpuInstanceId;
   unsigned int computeInstanceId;
 } nvmlProcessInfo_t;
+
+/* nvmlDeviceGetRunningProcessDetailList's */
+typedef struct nvmlProcessDetail_v1_st {
+  unsigned int pid;
+  unsigned long long usedGpuMemory;
+  unsigned int gpuInstanceId;
+  unsigned int computeInstanceId;
+  unsigned long long usedGpuCcProtectedMemory; /* of the used */
+} nvmlProcessDetail_v1_t;
+
+typedef struct nvmlProcessDetailList_v1_st {
+  unsigned int version;
+  unsigned int mode; /* compute, graphics, MPS */
+  unsigned int numProcArrayEntries;
+  nvmlProcessDetail_v1_t *procArray;
+} nvmlProcessDetailList_v1_t;
+
+/* nvmlDeviceGetAccountingStats's */
+typedef struct nvmlAccountingStats_st {
+  unsigned int gpuUtilization;
+  unsigned int memoryUtilization;    /* percent of the time */
+  unsigned long long maxMemoryUsage; /* bytes */
+  unsigned long long time;
+  unsigned long long startTime;
+  unsigned int isRunning;
+  unsigned int reserved[5];
+} nvmlAccountingStats_t;
 
 #endif /* RATION_DRIVER_NVML_ABI_H_ */

@@ -29,8 +29,10 @@ nvmlReturn_t report_holders(nvmlDevice_t device, unsigned *count, Info *infos) {
   });
 }
 
-// All processes compute: none draws, and there is no MPS.
-nvmlReturn_t report_none(nvmlDevice_t device, unsigned *count) {
+// All processes compute: none draws, and there is no MPS, unless a test asks for it.
+template <class Info>
+nvmlReturn_t report_others(nvmlDevice_t device, unsigned *count, Info *infos) {
+  if (settings().nvml_all_lists) return report_holders(device, count, infos);
   if (count == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
   return with_device(device, [&](Machine &, unsigned) {
     if (!settings().nvml_processes) return NVML_ERROR_NOT_SUPPORTED;
@@ -83,33 +85,67 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsign
 }
 
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
-                                                   nvmlProcessInfo_v1_t * /*infos*/) {
-  return simcuda::report_none(device, infoCount);
+                                                   nvmlProcessInfo_v1_t *infos) {
+  return simcuda::report_others(device, infoCount, infos);
 }
 
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t device, unsigned int *infoCount,
-                                                      nvmlProcessInfo_t * /*infos*/) {
-  return simcuda::report_none(device, infoCount);
+                                                      nvmlProcessInfo_t *infos) {
+  return simcuda::report_others(device, infoCount, infos);
 }
 
 nvmlReturn_t nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
-                                                      nvmlProcessInfo_t * /*infos*/) {
-  return simcuda::report_none(device, infoCount);
+                                                      nvmlProcessInfo_t *infos) {
+  return simcuda::report_others(device, infoCount, infos);
 }
 
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t device, unsigned int *infoCount,
-                                                     nvmlProcessInfo_v1_t * /*infos*/) {
-  return simcuda::report_none(device, infoCount);
+                                                     nvmlProcessInfo_v1_t *infos) {
+  return simcuda::report_others(device, infoCount, infos);
 }
 
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *infoCount,
-                                                        nvmlProcessInfo_t * /*infos*/) {
-  return simcuda::report_none(device, infoCount);
+                                                        nvmlProcessInfo_t *infos) {
+  return simcuda::report_others(device, infoCount, infos);
 }
 
 nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *infoCount,
-                                                        nvmlProcessInfo_t * /*infos*/) {
-  return simcuda::report_none(device, infoCount);
+                                                        nvmlProcessInfo_t *infos) {
+  return simcuda::report_others(device, infoCount, infos);
+}
+
+nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_t *plist) {
+  if (plist == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  if (plist->version != nvmlProcessDetailList_v1) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+  constexpr unsigned kCompute = 0;
+  nvmlProcessInfo_t infos[64] = {};
+  unsigned count = 64;
+  const nvmlReturn_t result = plist->mode == kCompute ? simcuda::report_holders(device, &count, infos)
+                                                      : simcuda::report_others(device, &count, infos);
+  const unsigned room = plist->procArray == nullptr ? 0 : plist->numProcArrayEntries;
+  if (result != NVML_SUCCESS) return result;
+  plist->numProcArrayEntries = count;
+  if (count > room) return NVML_ERROR_INSUFFICIENT_SIZE;
+  for (unsigned i = 0; i < count; ++i) {
+    plist->procArray[i] = {infos[i].pid, infos[i].usedGpuMemory, infos[i].gpuInstanceId, infos[i].computeInstanceId,
+                           infos[i].usedGpuMemory};
+  }
+  return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned int pid, nvmlAccountingStats_t *stats) {
+  if (stats == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+  return simcuda::with_device(device, [&](simcuda::Machine &seen, unsigned index) {
+    if (!simcuda::settings().nvml_all_lists) return NVML_ERROR_NOT_SUPPORTED;
+    for (const auto &holder : seen.holders(index)) {
+      if (holder.pid != pid) continue;
+      *stats = {};
+      stats->maxMemoryUsage = holder.bytes;
+      stats->isRunning = 1;
+      return NVML_SUCCESS;
+    }
+    return NVML_ERROR_NOT_FOUND;
+  });
 }
 
 #pragma GCC visibility pop

@@ -143,6 +143,7 @@ Settings *read() {
   const std::string integrated = text_of("SIMCUDA_INTEGRATED");
   read->integrated = !integrated.empty();
   read->nvml_processes = integrated.empty() || integrated == "processes";
+  read->nvml_all_lists = text_of("SIMCUDA_NVML_LISTS") == "all";
   read->nvml_reversed = text_of("SIMCUDA_NVML_ORDER") == "reversed";
   read->machine = text_of("SIMCUDA_MACHINE");
   read->trace = text_of("SIMCUDA_TRACE");

@@ -32,6 +32,7 @@ struct Settings {
                                 // device's size
   bool integrated = false;      // the devices' memory is the host's
   bool nvml_processes = true;   // NVML knows what processes hold
+  bool nvml_all_lists;          // NVML lists each process as one that computes, draws and uses MPS, and keeps accounts
   bool nvml_reversed;           // NVML lists the devices from the last to the first
   std::string machine;          // folder; empty = this process is alone on its machine
   std::string trace;

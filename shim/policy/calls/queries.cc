@@ -73,6 +73,9 @@ Presented Queries::present_device(std::string_view uuid, bool alone, MemoryFigur
   }
   const std::optional<std::uint64_t> shown = shown_limit(*meant);
   memory.show(shown, free_on("nvmlDeviceGetMemoryInfo", *meant, memory.free, shown));
+  const std::uint64_t charged = ledger_.account(meant->ordinal).charged();
+  memory.idle = pools_.free_bytes(meant->ordinal) + async_pools_.free_bytes(meant->ordinal);
+  memory.own = shown ? std::optional(charged - std::min(charged, memory.idle)) : std::nullopt;
   return Presented::yes;
 }
 

@@ -40,6 +40,12 @@ std::optional<InGroups> in_groups(const LimitSource &limits, const events::Devic
   return least;
 }
 
+// bytes * part / whole, rounded down; 0 of nothing.
+std::uint64_t part_of(std::uint64_t bytes, std::uint64_t part, std::uint64_t whole) {
+  __extension__ using Product = unsigned __int128;
+  return whole == 0 ? 0 : static_cast<std::uint64_t>(Product{bytes} * part / whole);
+}
+
 }  // namespace
 
 void MemoryFigures::show(std::optional<std::uint64_t> limit, std::uint64_t free_bytes) {
@@ -48,6 +54,40 @@ void MemoryFigures::show(std::optional<std::uint64_t> limit, std::uint64_t free_
     reserved = 0;
   }
   free = std::min(free_bytes, total - std::min(total, reserved));
+}
+
+void ProcessShares::add(unsigned pid, std::uint64_t bytes) {
+  if (bytes == kNotAvailable) {
+    return;
+  }
+  std::uint64_t &in_list = of_list_[pid];  // a process has a row for each instance of a divided device
+  in_list += bytes;
+  processes_[pid].held = std::max(processes_[pid].held, in_list);
+}
+
+void ProcessShares::fit(const MemoryFigures &figures, unsigned own_pid) {
+  const std::uint64_t used = figures.used();
+  std::uint64_t own = 0;
+  std::uint64_t others = 0;
+  for (auto &[pid, process] : processes_) {
+    if (pid == own_pid) {
+      own = std::min(used, figures.own.value_or(process.held - std::min(process.held, figures.idle)));
+      process.shown = own;
+    } else {
+      others += process.held;
+    }
+  }
+  for (auto &[pid, process] : processes_) {
+    if (pid != own_pid) {
+      process.shown = part_of(process.held, std::min(used - own, others), others);
+    }
+  }
+}
+
+std::uint64_t ProcessShares::shown(unsigned pid, std::uint64_t bytes) const {
+  const auto found = processes_.find(pid);
+  return bytes == kNotAvailable || found == processes_.end() ? bytes
+                                                             : part_of(bytes, found->second.shown, found->second.held);
 }
 
 // The driver prints "GPU-" before the UUID of a MIG device too.

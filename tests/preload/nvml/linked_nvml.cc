@@ -12,7 +12,14 @@ bool find_nvml(Nvml &nvml) {
           &nvmlDeviceGetPciInfo_v3,
           &nvmlDeviceGetMemoryInfo,
           &nvmlDeviceGetMemoryInfo_v2,
-          &nvmlDeviceGetComputeRunningProcesses_v3};
+          &nvmlDeviceGetComputeRunningProcesses_v3,
+          {&nvmlDeviceGetComputeRunningProcesses_v2, &nvmlDeviceGetGraphicsRunningProcesses_v2,
+           &nvmlDeviceGetGraphicsRunningProcesses_v3, &nvmlDeviceGetMPSComputeRunningProcesses_v2,
+           &nvmlDeviceGetMPSComputeRunningProcesses_v3},
+          {&nvmlDeviceGetComputeRunningProcesses, &nvmlDeviceGetGraphicsRunningProcesses,
+           &nvmlDeviceGetMPSComputeRunningProcesses},
+          &nvmlDeviceGetRunningProcessDetailList,
+          &nvmlDeviceGetAccountingStats};
   return true;
 }
 

@@ -124,6 +124,50 @@ bool ask_for_all(unsigned index) {
   return true;
 }
 
+template <class Info>
+void tell_rows(const char *separator, const Info *rows, unsigned count) {
+  dprintf(1, "%s[", separator);
+  for (unsigned i = 0; i < count; ++i) {
+    dprintf(1, "%s[%u,%llu]", i == 0 ? "" : ",", rows[i].pid, rows[i].usedGpuMemory);
+  }
+  dprintf(1, "]");
+}
+
+template <class Info, class Function>
+bool tell_list(const char *separator, nvmlDevice_t device, Function function) {
+  unsigned count = 64;
+  Info rows[64] = {};
+  const bool listed = function(device, &count, rows) == NVML_SUCCESS;
+  tell_rows(separator, rows, listed ? count : 0);
+  return listed;
+}
+
+// What every list says, and the account of this process.
+bool tell_lists(unsigned index) {
+  nvmlDevice_t device = nullptr;
+  if (nvml.by_index(index, &device) != NVML_SUCCESS) {
+    return false;
+  }
+  dprintf(1, "{\"op\":\"lists\",\"pid\":%d,\"lists\":[", getpid());
+  bool listed = tell_list<nvmlProcessInfo_t>("", device, nvml.processes);
+  for (const auto list : nvml.newer_lists) {
+    listed = tell_list<nvmlProcessInfo_t>(",", device, list) && listed;
+  }
+  for (const auto list : nvml.first_lists) {
+    listed = tell_list<nvmlProcessInfo_v1_t>(",", device, list) && listed;
+  }
+  for (unsigned mode = 0; mode < 3; ++mode) {
+    nvmlProcessDetail_v1_t rows[64] = {};
+    nvmlProcessDetailList_t details = {nvmlProcessDetailList_v1, mode, 64, rows};
+    listed = nvml.details(device, &details) == NVML_SUCCESS && listed;
+    tell_rows(",", rows, details.numProcArrayEntries);
+  }
+  nvmlAccountingStats_t account = {};
+  const int code = nvml.account(device, static_cast<unsigned>(getpid()), &account);
+  dprintf(1, "],\"account\":[%d,%llu]}\n", code, account.maxMemoryUsage);
+  return listed;
+}
+
 bool tell_memory() {
   size_t free_bytes = 0;
   size_t total = 0;
@@ -166,6 +210,7 @@ bool tell_maps(const std::string &name) {
 // index=N uuid=N pci=N  memory of the device at NVML's index N, whose handle is obtained in that way
 // name=N, asked=N     its UUID; the codes for invalid arguments
 // all=N               the codes of the queries of memory and of processes
+// lists=N             what every list of its processes says, and the account of this one
 // race=N              N threads query device 0 at once: how many got the same answer
 // init context=N alloc=MIB free memory  CUDA calls; memory is cuMemGetInfo
 // set=NAME:VALUE, fork  setenv; runs the remaining ops in a child
@@ -178,6 +223,7 @@ bool run(const std::string &op, const std::string &value) {
   if (op == "name") return tell_name(number);
   if (op == "asked") return ask_wrongly(number);
   if (op == "all") return ask_for_all(number);
+  if (op == "lists") return tell_lists(number);
   if (op == "race") return race(number);
   if (op == "init") return cuda<decltype(&cuInit)>("cuInit")(0) == CUDA_SUCCESS;
   if (op == "context") return enter(static_cast<CUdevice>(number));

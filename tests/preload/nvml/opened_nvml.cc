@@ -23,7 +23,17 @@ bool find_nvml(Nvml &nvml) {
       find(library, "nvmlDeviceGetHandleByPciBusId_v2", nvml.by_pci) && find(library, "nvmlDeviceGetUUID", nvml.uuid) &&
       find(library, "nvmlDeviceGetPciInfo_v3", nvml.pci) && find(library, "nvmlDeviceGetMemoryInfo", nvml.memory) &&
       find(library, "nvmlDeviceGetMemoryInfo_v2", nvml.memory_v2) &&
-      find(library, "nvmlDeviceGetComputeRunningProcesses_v3", nvml.processes);
+      find(library, "nvmlDeviceGetComputeRunningProcesses_v3", nvml.processes) &&
+      find(library, "nvmlDeviceGetComputeRunningProcesses_v2", nvml.newer_lists[0]) &&
+      find(library, "nvmlDeviceGetGraphicsRunningProcesses_v2", nvml.newer_lists[1]) &&
+      find(library, "nvmlDeviceGetGraphicsRunningProcesses_v3", nvml.newer_lists[2]) &&
+      find(library, "nvmlDeviceGetMPSComputeRunningProcesses_v2", nvml.newer_lists[3]) &&
+      find(library, "nvmlDeviceGetMPSComputeRunningProcesses_v3", nvml.newer_lists[4]) &&
+      find(library, "nvmlDeviceGetComputeRunningProcesses", nvml.first_lists[0]) &&
+      find(library, "nvmlDeviceGetGraphicsRunningProcesses", nvml.first_lists[1]) &&
+      find(library, "nvmlDeviceGetMPSComputeRunningProcesses", nvml.first_lists[2]) &&
+      find(library, "nvmlDeviceGetRunningProcessDetailList", nvml.details) &&
+      find(library, "nvmlDeviceGetAccountingStats", nvml.account);
   // A successful look-up leaves no error, whatever libraries Ration searched.
   if (const char *error = dlerror()) {
     dprintf(1, "dlerror: %s\n", error);

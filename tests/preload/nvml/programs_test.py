@@ -4,7 +4,7 @@ import json
 import pathlib
 import sys
 
-from watching import DEVICE, GIB, MACHINE, MIB, REAL, RESERVED, WAYS, answers, expect, run, sizes, totals
+from watching import DEVICE, GIB, MACHINE, MIB, REAL, RESERVED, WAYS, answers, expect, expect_that, run, sizes, totals
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "group"))
 from members import Machine, ended_clean  # noqa: E402
@@ -55,6 +55,59 @@ def chosen_late(folder):
     said = answers("monitor", "start index=0 set=CUDA_VISIBLE_DEVICES:2 init context=0 index=0 index=2",
                    RATION_LIMIT="0=1GiB")
     expect("totals", totals(said), [GIB, REAL, GIB])
+
+
+def lists(folder):
+    """What NVML's lists have is no more than what it has as used, of this process what it uses, with and without neighbours."""
+    ways = {"limit": {"RATION_LIMIT": "1GiB"}, "not shown": {"RATION_LIMIT": "1GiB", "RATION_SHOW_LIMIT": "false"},
+            "none": {"RATION_PREALLOCATE": "2GiB"}, "group": {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB"}}
+    for number, ((way, settings), mode) in enumerate((each, mode) for each in ways.items() for mode in ("direct", "pool", "async")):
+        (apart := pathlib.Path(folder) / str(number)).mkdir()
+        for neighbours in ((), (100, 6000)):
+            (place := apart / str(len(neighbours))).mkdir()
+            with Machine(place, devices="8GiB", RATION_MODE=mode, **settings) as machine:
+                machine.simulated |= {"SIMCUDA_CONTEXT_BYTES": str(384 * MIB), "SIMCUDA_NVML_RESERVED": str(RESERVED), "SIMCUDA_NVML_LISTS": "all"}
+                for size in neighbours:
+                    machine.watcher().do(f"alloc={size}m")
+                for program in WAYS:
+                    ops = "start init context=0 index=0 lists=0 alloc=100 index=0 lists=0 alloc=200 index=0 lists=0 free index=0 lists=0"
+                    watching = machine.launch([PROGRAMS / program, *ops.split()], machine.environment())
+                    lines = [json.loads(line) for line in watching.process.stdout]
+                    watching.ends()
+                    expect(f"{way} {mode} {neighbours} {program}: answers", len(lines), 8)
+                    for memory, seen in zip(lines[::2], lines[1::2]):
+                        fits(f"{way} {mode} {neighbours} {program}", memory, seen, len(neighbours), alone=not neighbours and way != "not shown")
+
+
+def fits(what, memory, seen, neighbours, alone):
+    total, _, used = memory["v1"]
+    (first, *others) = [dict(rows) for rows in seen["lists"]]
+    expect(f"{what}: all lists", [other == first for other in others], [True] * 11)
+    expect(f"{what}: rows", len(first), neighbours + 1)
+    expect_that(f"{what}: {first} of {memory}", sum(first.values()) <= memory["v2"][3] <= used <= total)
+    if alone:
+        expect(f"{what}: what it uses", first[seen["pid"]], memory["v2"][3])
+    code, most = seen["account"]
+    expect_that(f"{what}: account {most}", code == 0 and most <= total)
+
+
+def lists_stand(folder):
+    """Of a device without a limit of a process that does not use it, and of a process that is disabled."""
+    with Machine(folder, devices="8GiB", RATION_MODE="direct") as machine:
+        neighbour = machine.watcher()
+        neighbour.do("alloc=700m")
+        rows = [[neighbour.pid, 701 * MIB]]
+        for settings in ({}, {"RATION_LIMIT": "1GiB", "RATION_DISABLE": "1"}):
+            expect("NVML's own", listed(machine, **settings), rows)
+        expect("before CUDA, beside a limit that it does not touch", listed(machine, RATION_LIMIT="1GiB"), [[neighbour.pid, 0]])
+        expect("before CUDA, of what it takes", listed(machine, RATION_LIMIT="7680MiB"), [[neighbour.pid, 189 * MIB]])
+
+
+def listed(machine, **settings):
+    watching = machine.launch([PROGRAMS / "monitor", "start", "lists=0"], machine.environment(**settings))
+    lists_seen = json.loads(watching.process.stdout.read())["lists"]
+    watching.ends()
+    return lists_seen[0]
 
 
 def logged(folder):
@@ -126,4 +179,5 @@ def containers(folder):
 
 
 main({"as cuMemGetInfo": like_cuda, "each device its own": others_stay, "NVML before CUDA": nvml_first,
-      "a device chosen late": chosen_late, "the log": logged, "groups": groups, "trees": trees, "guaranteed": guaranteed, "containers": containers})
+      "a device chosen late": chosen_late, "the log": logged, "groups": groups, "lists of processes": lists, "lists that stand": lists_stand,
+      "trees": trees, "guaranteed": guaranteed, "containers": containers})

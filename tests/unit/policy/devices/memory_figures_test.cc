@@ -169,3 +169,40 @@ TEST_CASE("before CUDA the smallest limit of the group and what its living membe
   watcher.reported();
   CHECK(watcher.presented == Presented::untouched);
 }
+
+TEST_CASE("lists of processes share what is used, this process first and the others in proportion") {
+  constexpr auto kNone = policy::ProcessShares::kNotAvailable;
+  MemoryFigures memory{1024, 0, 1024 - 300};
+  memory.own = 240;
+  policy::ProcessShares shares;
+  for (int list = 0; list < 2; ++list) {  // in both
+    shares.begin_list();
+    shares.add(1, 1280);
+    shares.add(2, 600);
+    shares.add(3, 100);
+    shares.add(3, 200);  // in two instances of a device
+    shares.add(4, kNone);
+  }
+  shares.fit(memory, 1);
+  CHECK(shares.shown(1, 1280) == 240);
+  CHECK(shares.shown(2, 600) == 40);
+  CHECK(shares.shown(3, 100) == 6);
+  CHECK(shares.shown(3, 200) == 13);
+  CHECK(shares.shown(4, kNone) == kNone);
+  memory.own = 900;
+  shares.fit(memory, 1);
+  CHECK(shares.shown(1, 1280) == 300);
+  CHECK(shares.shown(2, 600) == 0);
+}
+
+TEST_CASE("without a limit a list has of this process what its pools do not keep free, and others as they are") {
+  MemoryFigures memory{8000, 500, 8000 - 500 - 1900};
+  memory.idle = 1000;
+  policy::ProcessShares shares;
+  shares.begin_list();
+  shares.add(1, 2000);
+  shares.add(2, 900);
+  shares.fit(memory, 1);
+  CHECK(shares.shown(1, 2000) == 1000);
+  CHECK(shares.shown(2, 900) == 900);
+}
