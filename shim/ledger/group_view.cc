@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "base/clock.h"
 #include "ledger/device_key.h"
@@ -96,7 +97,7 @@ std::optional<Member> member_of(const GroupFile &file, std::uint32_t index,
   member.ticket = slot.ticket.load(std::memory_order_relaxed);
   member.program.assign(slot.program, strnlen(slot.program, sizeof(slot.program)));
   for (const auto &[device, uuid] : devices) {
-    if (slot.cells[device].touched.load(std::memory_order_relaxed) != 0) {
+    if (slot.cells[device].touched.load(std::memory_order_relaxed) == 1) {
       member.devices.push_back(use_of(file, device, index, uuid));
     }
   }
@@ -128,6 +129,33 @@ void read_group(const GroupFile &file, Group &group) {
         }
       }
       group.members.push_back(std::move(*member));
+    }
+  }
+}
+
+// All processes are members there; those that are in a group as well have their rows in that.
+void leave_ungrouped(std::vector<Group> &groups) {
+  std::set<std::uint64_t> grouped;
+  for (const Group &group : groups) {
+    for (const Member &member : group.members) {
+      if (group.kind != GroupKind::kNone && group.kind != GroupKind::kQueue) {
+        grouped.insert(member.identity);
+      }
+    }
+  }
+  for (Group &group : groups) {
+    if (group.kind != GroupKind::kNone) {
+      continue;
+    }
+    std::erase_if(group.members, [&](const Member &member) { return grouped.count(member.identity) != 0; });
+    for (GroupDevice &device : group.devices) {
+      device.reserved = 0;
+      for (const Member &member : group.members) {
+        for (const DeviceUse &use : member.devices) {
+          device.reserved += use.uuid == device.uuid ? use.reserved : 0;
+        }
+      }
+      device.claimed = device.reserved;
     }
   }
 }
@@ -170,6 +198,7 @@ std::vector<Group> read_groups(const std::string &state_folder, std::string &pro
       groups.push_back(std::move(group));
     }
   }
+  leave_ungrouped(groups);
   std::stable_sort(groups.begin(), groups.end(), [](const Group &a, const Group &b) { return a.kind < b.kind; });
   return groups;
 }

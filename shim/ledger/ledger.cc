@@ -357,9 +357,11 @@ bool Account::is_shared_with(const Membership *membership) const {
   return std::any_of(shares_, shares_ + shares(), [&](const Share &share) { return share.membership == membership; });
 }
 
-void Account::want(std::uint64_t bytes) {
+void Account::want(std::uint64_t bytes, Of of) {
   for (int i = 0; i < shares(); ++i) {
-    shares_[i].membership->want(shares_[i].device, bytes);
+    if (of == Of::device || shares_[i].membership->kind() != GroupKind::kNone) {
+      shares_[i].membership->want(shares_[i].device, bytes);
+    }
   }
 }
 
@@ -392,9 +394,12 @@ void Account::answered() {
   }
 }
 
-std::vector<Account::IdleMember> Account::idle_members() const {
+std::vector<Account::IdleMember> Account::idle_members(Of of) const {
   std::vector<IdleMember> all;
   for (int i = 0; i < shares(); ++i) {
+    if (of == Of::limits && shares_[i].membership->kind() == GroupKind::kNone) {
+      continue;
+    }
     for (const Membership::Idle &idle : shares_[i].membership->idle(shares_[i].device)) {
       all.push_back({shares_[i].membership, shares_[i].device, idle});
     }
@@ -402,8 +407,15 @@ std::vector<Account::IdleMember> Account::idle_members() const {
   return all;
 }
 
+void Account::show_presence() {
+  for (int i = 0; i < shares(); ++i) {
+    shares_[i].membership->show_presence(shares_[i].device);
+  }
+}
+
 bool Account::has_neighbours() const {
-  return std::any_of(shares_, shares_ + shares(), [](const Share &share) { return share.membership->members() > 1; });
+  return std::any_of(shares_, shares_ + shares(),
+                     [](const Share &share) { return share.membership->has_neighbours(share.device); });
 }
 
 std::uint64_t Account::held_by_others() const {

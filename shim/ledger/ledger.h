@@ -136,8 +136,10 @@ class Account {
   bool shows(std::uint64_t used, std::uint64_t allocations) const;
   void request_publication();
 
-  // Tells the members of its groups that this process lacks so much of what they hold.
-  void want(std::uint64_t bytes);
+  // Whose memory would help: that of the members of its groups, which have limits, or of all processes on the device.
+  enum class Of { limits, device };
+  // Tells them that this process lacks so much of what they hold.
+  void want(std::uint64_t bytes, Of of);
   // Others see that an allocation waits for so much; 0: none does any more.
   void show_waiting(std::uint64_t bytes);
   // What another member lacks, once for each wish.
@@ -150,9 +152,11 @@ class Account {
     int place = 0;  // this device's number there
     Membership::Idle idle;
   };
-  [[nodiscard]] std::vector<IdleMember> idle_members() const;
+  [[nodiscard]] std::vector<IdleMember> idle_members(Of of) const;
   std::uint64_t surplus() const;
-  // Whether one of its groups has another member, living or not found dead yet.
+  // This process has a context of the device.
+  void show_presence();
+  // Whether another process, living or not found dead yet, has, or took memory there.
   bool has_neighbours() const;
   // What the members of its groups hold but for this process, where they hold most.
   std::uint64_t held_by_others() const;

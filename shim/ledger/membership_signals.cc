@@ -92,6 +92,24 @@ void Membership::leave_queue() {
   }
 }
 
+void Membership::show_presence(int device) {
+  std::uint64_t none = 0;
+  if (is_here(device)) {
+    file_.slot(slot_).cells[device].touched.compare_exchange_strong(none, 2, std::memory_order_relaxed);
+  }
+}
+
+bool Membership::has_neighbours(int device) const {
+  for (std::uint32_t i = 0; is_here(device) && i < file_.slots(); ++i) {
+    const shared::Slot &slot = file_.slot(i);
+    if (i != slot_ && (slot.life.load(std::memory_order_relaxed) & 1) != 0 &&
+        slot.cells[device].touched.load(std::memory_order_relaxed) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void Membership::show_waiting(int device, std::uint64_t bytes) {
   if (is_here(device)) {
     Cell &cell = file_.slot(slot_).cells[device];

@@ -117,7 +117,7 @@ struct Cell {
   Word allocations;
   Word failures[kFailureReasons.size()];
   Word published_unix_ns;
-  Word touched;    // 1: the owner reserved, or was refused
+  Word touched;    // 1: the owner reserved, or was refused; 2: it has had a context there, and has done neither
   Word stitching;  // PackedStitching; for an owner without granules, 0
 
   // Of the claim. What the owner holds is what it claims, less its guarantee, and what a guarantee covers.

@@ -255,7 +255,7 @@ std::optional<pool::Slab> MissHandler::grow_now(std::uint64_t minimum_bytes) noe
   }
   ReturningMemory returning(pools_.devices_, where_.device, account_, minimum_bytes);
   if (!slab && reason_ == events::Reason::device && returning.expected()) {
-    account_.want(minimum_bytes);  // others may give it sooner
+    account_.want(minimum_bytes, ledger::Account::Of::device);  // others may give it sooner
   }
   while (!slab && grow_error_ == CUDA_SUCCESS && reason_ == events::Reason::device && returning.expected()) {
     returning.sleep();

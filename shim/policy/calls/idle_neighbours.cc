@@ -44,10 +44,10 @@ std::uint64_t IdleNeighbours::bytes_of(const Members &members) {
   return most;
 }
 
-void IdleNeighbours::note_answers(const ledger::Account &account, const Members &asked) {
+void IdleNeighbours::note_answers(const ledger::Account &account, ledger::Account::Of of, const Members &asked) {
   const std::uint64_t now = now_ns();
   std::vector<Silent> found;
-  for (const ledger::Account::IdleMember &member : account.idle_members()) {
+  for (const ledger::Account::IdleMember &member : account.idle_members(of)) {
     if (std::any_of(asked.begin(), asked.end(),
                     [&](const ledger::Account::IdleMember &then) { return did_nothing(then, member); })) {
       found.push_back({member, now});

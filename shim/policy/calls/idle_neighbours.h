@@ -21,7 +21,7 @@ class IdleNeighbours {
   // What they can give in one of the groups, at the most.
   static std::uint64_t bytes_of(const Members &members);
   // They were asked. Those that did nothing are silent for a second, or until they do something or use less.
-  void note_answers(const ledger::Account &account, const Members &asked);
+  void note_answers(const ledger::Account &account, ledger::Account::Of of, const Members &asked);
 
  private:
   struct Silent {

@@ -317,7 +317,12 @@ CUresult Overhead::make_context(const char *api, int device, Room::Patience pati
                                 FunctionRef<ContextRef()> note) {
   const auto make = [&] {
     const CUresult result = call();
-    return result == CUDA_ERROR_OUT_OF_MEMORY && device >= 0 ? room_.try_again(api, device, 0, patience, call) : result;
+    const bool refused = result == CUDA_ERROR_OUT_OF_MEMORY && device >= 0;
+    const CUresult answer = refused ? room_.try_again(api, device, 0, patience, call) : result;
+    if (answer == CUDA_SUCCESS && device >= 0) {
+      ledger_.account(device).show_presence();
+    }
+    return answer;
   };
   if (!measures_) {
     const CUresult result = make();

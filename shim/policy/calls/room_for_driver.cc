@@ -46,7 +46,7 @@ void RoomForDriver::return_excess(const char *api, int device) noexcept {
     room_.give_back({api, device, excess}, Room::Patience::none);
   }
   if (const std::uint64_t excess = account.excess(); excess != 0) {
-    account.want(excess);
+    account.want(excess, ledger::Account::Of::limits);
   }
 }
 

@@ -180,7 +180,7 @@ bool RoomMaker::give_back(const Need &need, Patience patience) noexcept {
   };
   const auto missing = [&] { return need.bytes - std::min(need.bytes, really()); };
   if (patience == Patience::briefly && missing() != 0) {
-    return ask_others(need, missing) || gave;
+    return ask_others(need, Of::device, missing) || gave;
   }
   if (gave || patience == Patience::none || need.bytes == 0) {
     return gave;
@@ -228,7 +228,7 @@ bool RoomMaker::make_room(const Need &need, Patience patience) noexcept {
   // First only what cannot be had here. What is missing then is held by work, or could not go back.
   for (const std::uint64_t usable : {own, std::uint64_t{0}}) {
     const auto missing = [&] { return lacking(account, need, usable); };
-    if (missing() != 0 && ask_others(need, missing) && make_own_room(need, patience)) {
+    if (missing() != 0 && ask_others(need, Of::limits, missing) && make_own_room(need, patience)) {
       return true;
     }
   }
@@ -259,7 +259,7 @@ bool RoomMaker::wait_for_members(const Need &need) noexcept {
     const std::uint64_t missing = lacking(account, need, own);
     if (const std::uint64_t now = now_ns(); now - reminded_ns > kRemindNs) {
       if (missing != 0) {
-        account.want(missing);
+        account.want(missing, Of::limits);
       }
       account.reclaim_from_dead();
       reminded_ns = now;
@@ -280,17 +280,17 @@ bool RoomMaker::take_from_others(const char *api, int device, std::uint64_t byte
     const std::uint64_t came = before - std::min(before, account.held_by_others());
     return most - std::min(most, came);
   };
-  return most != 0 && (ask_others({api, device, most}, missing) || missing() < most);
+  return most != 0 && (ask_others({api, device, most}, Of::device, missing) || missing() < most);
 }
 
-bool RoomMaker::ask_others(const Need &need, FunctionRef<std::uint64_t()> missing) noexcept try {
+bool RoomMaker::ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()> missing) noexcept try {
   ledger::Account &account = ledger_.account(need.device);
   const std::uint64_t lacking = missing();
-  const IdleNeighbours::Members idle = account.idle_members();  // before they give
+  const IdleNeighbours::Members idle = account.idle_members(of);  // before they give
   if (IdleNeighbours::bytes_of(idle) < lacking) {
     return false;
   }
-  account.want(lacking);
+  account.want(lacking, of);
   const IdleNeighbours::Members asked = neighbours_.willing(idle);
   if (IdleNeighbours::bytes_of(asked) < lacking || fences_.captures().is_run_here()) {
     return false;
@@ -315,12 +315,12 @@ bool RoomMaker::ask_others(const Need &need, FunctionRef<std::uint64_t()> missin
       came_ns = now;
     }
     if (!served && now - asked_ns > kAskAgainNs) {
-      account.want(still_lacking);
+      account.want(still_lacking, of);
       asked_ns = now;
     }
   }
   if (!served) {
-    neighbours_.note_answers(account, asked);
+    neighbours_.note_answers(account, of, asked);
   }
   record_wait(need, "members", start, before);
   return served;

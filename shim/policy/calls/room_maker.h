@@ -62,7 +62,8 @@ class RoomMaker final : public Room {
   static std::uint64_t lacking(const ledger::Account &account, const Need &need, std::uint64_t own);
   // Of the other members of this process's groups, which give at their next call. Waits kAskNs at most until nothing is
   // missing, and not at all where those that can be expected to give (IdleNeighbours) hold too little.
-  bool ask_others(const Need &need, FunctionRef<std::uint64_t()> missing) noexcept;
+  using Of = ledger::Account::Of;
+  bool ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()> missing) noexcept;
   // The same for what other members hold and use, as long as the setting allows. Not for what this process uses
   // itself.
   bool wait_for_members(const Need &need) noexcept;

@@ -42,11 +42,10 @@ void Devices::join_groups() {
       membership->reclaim_from_dead(0);  // so that no dead member's limit counts, on any device
     }
   }
-  if (groups_.empty()) {
-    // For `ration ps` only: a failure has no other effect.
-    if (ledger::Membership *membership = ledger_.join(folder, ledger::GroupKind::kNone, {}, problem)) {
-      groups_.push_back(membership);
-    }
+  // All processes of the folder, so that idle memory of the device can be asked for and `ration ps` shows them: a
+  // failure has no other effect.
+  if (ledger::Membership *membership = ledger_.join(folder, ledger::GroupKind::kNone, {}, problem)) {
+    groups_.push_back(membership);
   }
   for (int device = 0; group_missing_ && device < ledger::kMaxDevices; ++device) {
     ledger_.account(device).close();

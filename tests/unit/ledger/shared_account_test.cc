@@ -169,18 +169,18 @@ TEST_CASE("a member's wish wakes who sleeps, is new once, and what it repeats un
   Account &holder = accounts[0];
   const std::uint32_t seen = members[0]->wishes();
   CHECK(members[0]->wait_for_wish(seen, 1) == Membership::Woken::by_time);
-  accounts[1].want(3 * kMiB);
+  accounts[1].want(3 * kMiB, Account::Of::device);
   CHECK(members[0]->wait_for_wish(seen, UINT64_MAX / 4) == Membership::Woken::by_wish);
   CHECK(members[0]->wishes() != seen);
   CHECK(holder.newly_wanted() == 3 * kMiB);
   CHECK(holder.newly_wanted() == 0);
   CHECK(accounts[1].newly_wanted() == 0);  // its own
-  accounts[1].want(2 * kMiB);
+  accounts[1].want(2 * kMiB, Account::Of::device);
   holder.answered();
   CHECK(holder.newly_wanted() == 0);
-  accounts[1].want(kMiB);
+  accounts[1].want(kMiB, Account::Of::device);
   CHECK(holder.newly_wanted() == kMiB);
-  accounts[2].want(5 * kMiB);
+  accounts[2].want(5 * kMiB, Account::Of::device);
   holder.answered();
   CHECK(holder.newly_wanted() == 5 * kMiB);
 }
