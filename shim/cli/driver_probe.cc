@@ -28,6 +28,7 @@ using Json = nlohmann::json;
 constexpr std::chrono::seconds kLongest{10};  // a driver's first use takes up to a few
 constexpr std::chrono::milliseconds kBetween{5};
 constexpr char kNoUuid[] = "-";
+constexpr char kOwnProgram[] = "/proc/self/exe";
 // CUresult, of which nothing else is needed here.
 constexpr int kNotInitialised = 3;
 constexpr int kNoDevice = 100;
@@ -47,7 +48,8 @@ void wait_for(pid_t process) {
 }
 
 // `output`, `messages`: for its stdout and stderr; -1: nowhere.
-bool start(const EnvironmentBlock &environment, const char *flag, int output, int messages, pid_t &process) {
+bool start(const EnvironmentBlock &environment, const std::string &path, std::vector<std::string> words, int output,
+           int messages, pid_t &process) {
   posix_spawn_file_actions_t actions;
   if (posix_spawn_file_actions_init(&actions) != 0) {
     return false;
@@ -56,17 +58,18 @@ bool start(const EnvironmentBlock &environment, const char *flag, int output, in
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     started = started && posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_RDWR, 0) == 0;
   }
-  char program[] = "ration";
-  char verb[] = "env";
-  std::string question = flag;
-  char *const arguments[] = {program, verb, question.data(), nullptr};
+  std::vector<char *> arguments;
+  for (std::string &word : words) {
+    arguments.push_back(word.data());
+  }
+  arguments.push_back(nullptr);
   if (output >= 0) {
     started = started && posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO) == 0;
   }
   if (messages >= 0) {
     started = started && posix_spawn_file_actions_adddup2(&actions, messages, STDERR_FILENO) == 0;
   }
-  started = started && posix_spawn(&process, "/proc/self/exe", &actions, nullptr, arguments,
+  started = started && posix_spawn(&process, path.c_str(), &actions, nullptr, arguments.data(),
                                    const_cast<char *const *>(environment.pointers().data())) == 0;
   posix_spawn_file_actions_destroy(&actions);
   return started;
@@ -74,11 +77,12 @@ bool start(const EnvironmentBlock &environment, const char *flag, int output, in
 
 }  // namespace
 
-LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environment) {
+LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environment,
+                          const std::optional<Library> &other) {
   LibraryAnswer answer;
   Library library;
   try {
-    library = find_library();
+    library = other ? *other : find_library();
   } catch (const Refusal &) {  // none beside this program
     return answer;
   }
@@ -98,7 +102,7 @@ LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environmen
   const std::string said = folder.path() + "/stderr";
   const int messages = open(said.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   pid_t process = 0;
-  const bool started = start(environment, "--answer-probe", -1, messages, process);
+  const bool started = start(environment, kOwnProgram, {"ration", "env", "--answer-probe"}, -1, messages, process);
   if (messages >= 0) {
     close(messages);
   }
@@ -119,16 +123,15 @@ Json ask_driver(const RunRequest &request, EnvironmentBlock environment) {
   return meta.is_object() && meta.contains("devices") ? meta["devices"] : Json::array();
 }
 
-std::string ask_without_library(const EnvironmentBlock &environment, const char *flag) {
-  EnvironmentBlock plain = environment;
-  plain.unset("LD_PRELOAD");
+std::string output_of(const EnvironmentBlock &environment, const std::string &path,
+                      const std::vector<std::string> &words, bool with_messages) {
   int answers[2] = {-1, -1};
   pid_t process = 0;
   std::string text;
   if (pipe2(answers, O_CLOEXEC) != 0) {
     return text;
   }
-  const bool started = start(plain, flag, answers[1], -1, process);
+  const bool started = start(environment, path, words, answers[1], with_messages ? answers[1] : -1, process);
   close(answers[1]);
   if (started) {
     wait_for(process);  // what it prints fits into a pipe
@@ -139,6 +142,18 @@ std::string ask_without_library(const EnvironmentBlock &environment, const char 
   }
   close(answers[0]);
   return text;
+}
+
+std::string ask_without_library(const EnvironmentBlock &environment, const char *flag,
+                                const std::vector<std::string> &files) {
+  EnvironmentBlock plain = environment;
+  plain.unset("LD_PRELOAD");
+  std::vector<std::string> words = {"ration", "env", flag};
+  if (!files.empty()) {
+    words.emplace_back("--");
+    words.insert(words.end(), files.begin(), files.end());
+  }
+  return output_of(plain, kOwnProgram, words, false);
 }
 
 std::optional<std::vector<config::DeviceIdentity>> ask_devices(const EnvironmentBlock &environment) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/run/environment_block.h"
+#include "cli/run/run_preparation.h"
 #include "cli/verbs.h"
 #include "config/settings.h"
 
@@ -17,8 +18,9 @@ struct LibraryAnswer {
   std::string meta;  // that line; empty: there is none
   std::string said;  // on stderr
 };
-// Empty where no driver answers within ten seconds.
-LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environment);
+// Empty where no driver answers within ten seconds. `other`: a library that is asked instead of the installed one.
+LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environment,
+                          const std::optional<Library> &other = std::nullopt);
 
 // The member `devices` of that line (shim/events/README.md); empty where no driver answers within ten seconds.
 nlohmann::json ask_driver(const RunRequest &request, EnvironmentBlock environment);
@@ -27,9 +29,14 @@ nlohmann::json ask_driver(const RunRequest &request, EnvironmentBlock environmen
 // answers within ten seconds.
 std::optional<std::vector<config::DeviceIdentity>> ask_devices(const EnvironmentBlock &environment);
 
-// What `ration env FLAG` prints, at most 64 KiB, in `environment` without the library. Cut short where it takes longer
-// than ten seconds.
-std::string ask_without_library(const EnvironmentBlock &environment, const char *flag);
+// What the program at `path` prints with these words (the first is its name), on stderr too `with_messages`. At most
+// 64 KiB, and cut short where it takes longer than ten seconds.
+std::string output_of(const EnvironmentBlock &environment, const std::string &path,
+                      const std::vector<std::string> &words, bool with_messages);
+
+// The same of `ration env FLAG [-- FILES]` in `environment` without the library.
+std::string ask_without_library(const EnvironmentBlock &environment, const char *flag,
+                                const std::vector<std::string> &files = {});
 
 // The process that is started for ask_devices: prints how many there are, and a line for each. Returns the exit status.
 int answer_devices();

@@ -160,7 +160,7 @@ int run_verb(const EnvRequest &request) try {
     return doctor::answer_monitor();
   }
   if (request.answers_loading) {
-    return doctor::answer_loading();
+    return doctor::answer_loading(request.run.command);
   }
   if (request.answers_free_memory) {
     return answer_free_memory();

@@ -30,13 +30,29 @@ config::Settings settings_of_process(const ProcessFacts &process, std::vector<co
 
 }  // namespace
 
+namespace {
+
+// Whose loader is asked for preloads: the last of the line where that can be, else this program.
+Program preloading_program(const std::optional<CommandWalk> &walk) {
+  if (walk && !walk->loss && !walk->is_elsewhere) {
+    Program program = inspect_program(walk->stages.back().words.front(), walk->stages.back().search_path);
+    if (program.exit_status == 0 && program.obstacle == Obstacle::kNone &&
+        is_dynamic_linker(read_elf(program.elf.interpreter))) {
+      return program;
+    }
+  }
+  return inspect_program("/proc/self/exe", {});
+}
+
+}  // namespace
+
 bool is_our_own(const ProcessFacts &process) {
   return process.is_readable && process.user == geteuid() && process.reachable("/") == "/";
 }
 
 Checkup begin_checkup(RunRequest run, std::optional<int> pid) {
   const EnvironmentBlock own(config::process_environment());
-  Checkup checkup{std::move(run), {}, {}, own, own, expected_library(), {}, {}, {}, {}};
+  Checkup checkup{std::move(run), {}, {}, own, own, expected_library(), {}, {}, {}, {}, {}};
   if (!checkup.run.command.empty()) {
     checkup.walk = walk_command(checkup.run.command, own, checkup.library);
     checkup.environment = checkup.walk->environment;
@@ -45,6 +61,8 @@ Checkup begin_checkup(RunRequest run, std::optional<int> pid) {
   }
   if (pid) {
     checkup.process = read_process(*pid);
+  } else {
+    checkup.preloads = preloads_of(preloading_program(checkup.walk), checkup.environment);
   }
   if (checkup.process && checkup.process->is_readable) {
     checkup.environment = block_of(checkup.process->environment);

@@ -9,6 +9,7 @@
 
 #include "cli/doctor/command_walk.h"
 #include "cli/doctor/finding.h"
+#include "cli/doctor/loading_probe.h"
 #include "cli/doctor/machine_facts.h"
 #include "cli/doctor/process_facts.h"
 #include "cli/run/environment_block.h"
@@ -26,6 +27,8 @@ struct Checkup {
   // In which programs are started. The process's only where it is ours: its variables name libraries to load.
   EnvironmentBlock probed;
   Library library;  // where it must be
+  std::vector<Preload>
+      preloads;  // of the command's program, else as this program's loader finds them; not of a process
   config::Settings settings;
   std::vector<config::Problem> problems;         // of `settings`
   std::vector<config::Problem> device_problems;  // of limits for devices that are not there
@@ -55,6 +58,9 @@ Findings check_process(const Checkup &checkup);
 bool names_driver_functions(const std::string &path);
 // The entries of LD_PRELOAD, or of /etc/ld.so.preload.
 std::vector<std::string> entries_of_preload(std::string_view text);
-bool is_our_library(std::string_view path);
+// By its name, or by what the file says of itself.
+bool is_our_library(const std::string &path);
+// That a program loads here where that is not the installed one; nothing: none but that.
+std::optional<Library> other_library(const Checkup &checkup);
 
 }  // namespace ration::cli::doctor

@@ -46,7 +46,8 @@ Findings check_hooks(const Checkup &checkup, const Findings &earlier) {
       return {};
     }
   }
-  const LibraryAnswer answer = ask_library(checkup.run, checkup.probed);
+  const std::optional<Library> other = other_library(checkup);
+  const LibraryAnswer answer = ask_library(checkup.run, checkup.probed, other);
   const std::string said = config::printable(last_line(answer.said));
   if (said.find("another build") != std::string::npos) {
     return {{Check::library_other_build, said, {}}};
@@ -57,7 +58,7 @@ Findings check_hooks(const Checkup &checkup, const Findings &earlier) {
              "a program that was started under the library met no hook" + (said.empty() ? "" : "; it said: " + said),
              {}}};
   }
-  if (const std::string version = meta.value("ver", ""); version != RATION_VERSION) {
+  if (const std::string version = meta.value("ver", ""); !other && version != RATION_VERSION) {
     return {{Check::library_other_build,
              "the command is Ration " RATION_VERSION ", the library " + config::printable(version),
              {}}};

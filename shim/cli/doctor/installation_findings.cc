@@ -58,19 +58,11 @@ bool check_part(const std::string &path, Findings &found) {
   return false;
 }
 
-}  // namespace
-
-Findings check_installation(const Checkup &checkup) {
-  Findings found;
-  const Library &library = checkup.library;
+// True where nothing is wrong with it.
+bool check_library(const Library &library, const EnvironmentBlock &environment, Findings &found) {
   bool is_whole = true;
   for (const std::string &path : {library.preload, library.core}) {
     is_whole = check_part(path, found) && is_whole;
-  }
-  if (!can_be_preloaded(library.preload)) {
-    found.push_back(
-        {Check::library_path, library.preload + ": LD_PRELOAD cannot name a path with a blank or a colon", {}});
-    is_whole = false;
   }
   if (is_whole) {
     if (const std::string lacks = lacking_version(read_elf("/proc/self/exe"), {library.preload, library.core});
@@ -82,10 +74,27 @@ Findings check_installation(const Checkup &checkup) {
     }
   }
   if (is_whole) {
-    for (const std::string &error : errors_of_loading(checkup.probed)) {
+    for (const std::string &error : errors_of_loading(library, environment)) {
       found.push_back({Check::library_damaged, "the library cannot be loaded: " + config::printable(error), {}});
       is_whole = false;
     }
+  }
+  return is_whole;
+}
+
+}  // namespace
+
+Findings check_installation(const Checkup &checkup) {
+  Findings found;
+  const Library &library = checkup.library;
+  bool is_whole = check_library(library, checkup.probed, found);
+  if (!can_be_preloaded(library.preload)) {
+    found.push_back(
+        {Check::library_path, library.preload + ": LD_PRELOAD cannot name a path with a blank or a colon", {}});
+    is_whole = false;
+  }
+  if (const std::optional<Library> other = other_library(checkup)) {
+    (void)check_library(*other, checkup.probed, found);
   }
   if (access((library.simulator + "/libcuda.so.1").c_str(), R_OK) != 0) {
     found.push_back({Check::simulator_missing, "there is no simulated driver in " + library.simulator, {}});

@@ -12,38 +12,20 @@
 
 #include "base/file_name.h"
 #include "cli/doctor/checkup.h"
+#include "cli/run/elf_file.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli::doctor {
 
 namespace {
 
-constexpr const char *kSystemPreload = "/etc/ld.so.preload";
+constexpr std::string_view kOurs = "libration.so";
 constexpr std::uintmax_t kLargestScanned = 64U << 20U;
 
 std::string text_of(const std::string &path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
   return text.str();
-}
-
-void check_own_entry(const std::string &entry, const std::string &where, bool is_first, bool has_others,
-                     const Checkup &checkup, Findings &found) {
-  if (access(entry.c_str(), R_OK) != 0) {
-    found.push_back({Check::preload_gone, where + " names " + config::shown(entry) + ": " + std::strerror(errno), {}});
-    return;
-  }
-  std::error_code error;
-  if (!std::filesystem::equivalent(entry, checkup.library.preload, error)) {
-    found.push_back({Check::preload_elsewhere,
-                     where + " has " + config::shown(entry) + ", the command is beside " + checkup.library.preload,
-                     {}});
-  }
-  if (is_first) {
-    found.push_back({Check::preload,
-                     where + " has " + config::shown(entry) + (has_others ? " before what else may interpose" : ""),
-                     {}});
-  }
 }
 
 }  // namespace
@@ -60,8 +42,8 @@ std::vector<std::string> entries_of_preload(std::string_view text) {
   return entries;
 }
 
-bool is_our_library(std::string_view path) {
-  return file_name(path) == "libration.so";
+bool is_our_library(const std::string &path) {
+  return file_name(path) == kOurs || read_elf(path).soname == kOurs;
 }
 
 bool names_driver_functions(const std::string &path) {
@@ -76,8 +58,25 @@ bool names_driver_functions(const std::string &path) {
 
 namespace {
 
-bool names_driver_functions_of_others(const std::string &path) {
-  return !is_our_library(path) && names_driver_functions(path);
+bool is_loaded_as_ours(const Preload &preload) {
+  return !preload.file.empty() && read_elf(preload.file).soname == kOurs;
+}
+
+bool may_interpose(const Preload &preload) {
+  return !preload.file.empty() && !is_loaded_as_ours(preload) && names_driver_functions(preload.file);
+}
+
+std::string reason_of(const Preload &preload) {
+  if (preload.error.empty()) {
+    return config::printable(preload.file) + " is another library";
+  }
+  // The loader says of a path only that it cannot be opened.
+  const bool is_open = preload.entry.find('/') == std::string::npos || access(preload.entry.c_str(), R_OK) == 0;
+  return is_open ? config::printable(preload.error) : std::strerror(errno);
+}
+
+bool is_of_each_program(const std::string &entry) {
+  return entry.find("$ORIGIN") != std::string::npos || entry.find("${ORIGIN}") != std::string::npos;
 }
 
 // Whether a variable of this environment asks for a limit, and no file alone.
@@ -88,48 +87,64 @@ bool is_asked_by_variable(const config::Settings &settings) {
   });
 }
 
+void check_own_entry(const Preload &own, const Checkup &checkup, Findings &found) {
+  const std::string has = own.where + " has " + config::shown(own.entry);
+  if (other_library(checkup)) {
+    found.push_back({Check::preload_elsewhere, has + ", the command is beside " + checkup.library.preload, {}});
+  }
+  if (std::none_of(checkup.preloads.begin(), checkup.preloads.end(), may_interpose)) {
+    found.push_back({Check::preload, has, {}});
+  } else if (count_of(found, Severity::kTrouble) == 0) {
+    found.push_back({Check::preload, has + " before what else may interpose", {}});
+  }
+}
+
 }  // namespace
+
+std::optional<Library> other_library(const Checkup &checkup) {
+  const auto own = std::find_if(checkup.preloads.begin(), checkup.preloads.end(), is_loaded_as_ours);
+  if (own == checkup.preloads.end()) {
+    return std::nullopt;
+  }
+  // The library looks for its core beside the name that it was loaded by, which may be a link.
+  const std::filesystem::path core = std::filesystem::path(own->file).parent_path() / "libration-core.so";
+  std::error_code error;
+  const bool is_installed = std::filesystem::equivalent(own->file, checkup.library.preload, error) &&
+                            std::filesystem::equivalent(core, checkup.library.core, error);
+  return is_installed ? std::nullopt : std::optional(Library{own->file, core.string(), checkup.library.simulator});
+}
 
 Findings check_preloads(const Checkup &checkup) {
   Findings found;
-  bool is_there = false;
-  const auto look_at = [&](const std::vector<std::string> &entries, const std::string &where) {
-    std::vector<std::string> before;
-    for (const std::string &entry : entries) {
-      if (is_our_library(entry)) {
-        for (const std::string &other : before) {
-          found.push_back({Check::preload_interposer_first,
-                           config::shown(other) + " comes before libration.so in " + where +
-                               ", names functions of the driver, too, and may interpose them",
-                           {}});
-        }
-        if (!is_there) {
-          const bool has_others = std::any_of(entries.begin(), entries.end(), names_driver_functions_of_others);
-          check_own_entry(entry, where, before.empty(), has_others, checkup, found);
-        }
-        is_there = true;
-        before.clear();
-      } else if (names_driver_functions(entry)) {
-        if (is_there) {
-          found.push_back({Check::preload_interposer,
-                           where + " has " + config::shown(entry) +
-                               ", which names functions of the driver, too, and may interpose them",
-                           {}});
-        } else {
-          before.push_back(entry);
-        }
-      }
+  const auto &preloads = checkup.preloads;
+  const auto own = std::find_if(preloads.begin(), preloads.end(), is_loaded_as_ours);
+  bool is_named = own != preloads.end();
+  for (auto each = preloads.begin(); each != preloads.end(); ++each) {
+    const std::string shown = config::shown(each->entry);
+    if (is_our_library(each->entry) && checkup.run.command.empty() && is_of_each_program(each->entry)) {
+      is_named = true;
+      found.push_back({Check::unchecked,
+                       each->where + " names " + shown + ", which is in another folder for each program",
+                       "name the program: ration doctor -- COMMAND"});
+    } else if (each == own) {
+      check_own_entry(*own, checkup, found);
+    } else if (own == preloads.end() && is_our_library(each->entry)) {
+      is_named = true;
+      found.push_back({Check::preload_gone, each->where + " names " + shown + ": " + reason_of(*each), {}});
+    } else if (may_interpose(*each)) {
+      const bool is_first = own != preloads.end() && each < own;
+      const std::string too = own != preloads.end() ? ", too" : "";
+      found.push_back(is_first ? Finding{Check::preload_interposer_first,
+                                         shown + " comes before libration.so in " + own->where +
+                                             ", names functions of the driver, too, and may interpose them",
+                                         {}}
+                               : Finding{Check::preload_interposer,
+                                         each->where + " has " + shown + ", which names functions of the driver" + too +
+                                             ", and may interpose them",
+                                         {}});
     }
-    for (const std::string &other : is_there ? std::vector<std::string>{} : before) {
-      found.push_back(
-          {Check::preload_interposer,
-           where + " has " + config::shown(other) + ", which names functions of the driver, and may interpose them",
-           {}});
-    }
-  };
-  look_at(entries_of_preload(checkup.environment.value("LD_PRELOAD")), "LD_PRELOAD");
-  look_at(entries_of_preload(text_of(kSystemPreload)), kSystemPreload);
-  if (!is_there && checkup.run.command.empty() && checkup.settings.limit_asked()) {
+  }
+  if (!is_named && checkup.run.command.empty() && checkup.settings.limit_asked()) {
     const bool by_variable = is_asked_by_variable(checkup.settings);
     found.push_back({by_variable ? Check::preload_absent : Check::preload_by_run,
                      by_variable

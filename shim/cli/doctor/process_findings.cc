@@ -132,7 +132,11 @@ class ProcessCheck {
     }
     check_build(*library);
     check_order();
-    if (process_.mapped(kDriverFile) == nullptr) {
+    std::error_code error;
+    const std::filesystem::path core = std::filesystem::path(library->path).parent_path() / kCoreFile;
+    if (process_.mapped(kCoreFile) == nullptr && !std::filesystem::exists(process_.reachable(core.string()), error)) {
+      add(Check::library_missing, name_ + " has " + config::printable(library->path) + " without libration-core.so");
+    } else if (process_.mapped(kDriverFile) == nullptr) {
       add(Check::process_without_cuda, name_ + " has libration.so, and has not loaded the driver");
     } else if (process_.mapped(kCoreFile) == nullptr) {
       add(Check::process_waits, name_ + " has libration.so and the driver, and made no CUDA call yet");

@@ -4,8 +4,8 @@ import pathlib
 import shutil
 import subprocess
 
-from planting import (BUILD, INTERPOSER, IS_ROOT, LIBRARY, PLANTED, RATION, SIMULATOR, as_nobody, change_bytes, copied_installation, doctor,
-                      driver_folder_of, environment, expect, expect_that, in_namespaces, with_etc)
+from planting import (BUILD, INTERPOSER, IS_ROOT, LIBRARY, PLANTED, PROBE, RATION, SIMULATOR, as_nobody, change_bytes, copied_installation, doctor,
+                      driver_folder_of, environment, expect, expect_that, in_namespaces, running, steps, with_etc)
 
 CUDA, NVML = SIMULATOR / "libcuda.so.1", SIMULATOR / "libnvidia-ml.so.1"
 
@@ -164,6 +164,31 @@ def foreign_driver(folder):
 def elsewhere(folder):
     prefix = copied_installation(folder)
     doctor(LD_PRELOAD=prefix / "lib/libration.so").expect("preload_elsewhere", str(prefix), str(BUILD))
+    lone = pathlib.Path(folder) / "lone"
+    lone.mkdir()
+    for make in (shutil.copy, os.symlink):
+        make(LIBRARY, lone / "libration.so")
+        for settings in ({"LD_PRELOAD": lone / "libration.so"}, {"LD_PRELOAD": "libration.so", "LD_LIBRARY_PATH": f"{lone}:{SIMULATOR}"}):
+            for arguments in ((), ("--", PROBE), ("--", "env", "A=1", PROBE)):
+                doctor(*arguments, **settings).expect("library_missing", f"{lone}/libration-core.so: No such file")
+        (lone / "libration.so").unlink()
+    shutil.copy(LIBRARY, lone)
+    with running(*steps("load"), LD_PRELOAD=lone / "libration.so") as pid:
+        doctor("--pid", pid).expect("library_missing", "without libration-core.so")
+    shutil.copy(BUILD / "lib/libration-core.so", lone)
+    os.truncate(lone / "libration-core.so", 20000)
+    doctor("--", "env", f"LD_PRELOAD={lone}/libration.so", PROBE).expect("library_cut_short", f"{lone}/libration-core.so is no whole ELF file")
+    shutil.copy(INTERPOSER, lone / "libration.so")
+    doctor("--", PROBE, LD_PRELOAD=lone / "libration.so").expect("preload_gone", f"{lone}/libration.so is another library")
+
+
+def not_loaded(folder):
+    doctor(LD_PRELOAD="/nowhere/libration.so").expect("preload_gone", "/nowhere/libration.so: No such file")
+    (pathlib.Path(folder) / "libration.so").touch()
+    for arguments in ((), ("--", PROBE), ("--", "nice", PROBE)):
+        doctor(*arguments, LD_PRELOAD=f"{folder}/libration.so").expect("preload_gone", f"{folder}/libration.so: file too short")
+        doctor(*arguments, LD_PRELOAD="libration.so").expect("preload_gone", "libration.so: cannot open shared object file")
+    doctor("--", "env", f"LD_PRELOAD={folder}/libration.so", PROBE).expect("preload_gone", "file too short")
 
 
 def interposer(folder):
@@ -200,7 +225,7 @@ CASES = {
     "nvml_missing": with_drivers("nvml_missing", "libnvidia-ml.so.1", nvml=None),
     "preload_absent": absent,
     "preload_by_run": by_run,
-    "preload_gone": with_variables("preload_gone", "/nowhere/libration.so: No such file", LD_PRELOAD="/nowhere/libration.so"),
+    "preload_gone": not_loaded,
     "preload_elsewhere": elsewhere,
     "preload_interposer_first": with_variables("preload_interposer_first", f"{INTERPOSER.name} comes before libration.so in LD_PRELOAD",
                                                LD_PRELOAD=f"{INTERPOSER}:{LIBRARY}"),

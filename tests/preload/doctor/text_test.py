@@ -6,11 +6,13 @@ import os
 import pathlib
 import pty
 import re
+import shutil
 import struct
 import subprocess
 import termios
 
-from planting import BUILD, LIBRARIES, PROBE, RATION, NotHere, doctor, environment, expect, expect_that, in_namespaces, running, steps, table
+from planting import (BUILD, INTERPOSER, LIBRARIES, PROBE, RATION, SIMULATOR, NotHere, doctor, environment, expect, expect_that, in_namespaces, running, steps,
+                      table)
 from harness import HANG, main, run
 
 TROUBLES = {"RATION_LIMIT": "much", "RATION_LIMT": "1GiB", "RATION_LOG_SIZE": "4MiB", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "0=1G"}
@@ -30,6 +32,32 @@ def healthy(_):
         expect_that(text, not re.search("^trouble ", text, re.M) and "8.00GiB, limit 2.00GiB (device)" in text)
         for name in ("installation", "driver", "device", "nvml", "settings", "preload", "hooks", "state_folder", "shared_memory"):
             expect_that(f"{name} is well in {text}", f"({name})\n" in text)
+
+
+def found_by_loader(folder):
+    """Entries that only the loader of the program can make files of."""
+    folder = pathlib.Path(folder)
+    for path in ("bin", "lib"):
+        (folder / path).mkdir()
+    shutil.copy(PROBE, folder / "bin/program")
+    (folder / "program").symlink_to("bin/program")
+    for name in ("libration.so", "libration-core.so"):
+        shutil.copy(BUILD / "lib" / name, folder / "lib" / name)
+    for name in ("lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "x86_64", "haswell", "xeon_phi", "aarch64"):
+        (folder / name).symlink_to(folder / "lib")
+    found = {"LD_LIBRARY_PATH": f"{folder}/lib:{SIMULATOR}"}
+    for entry, settings in (("libration.so", found), (f"{folder}/$LIB/libration.so", {}), (f"{folder}/${{PLATFORM}}/libration.so", {}),
+                            ("$ORIGIN/../lib/libration.so", {})):
+        for program in (folder / "bin/program", folder / "program"):
+            for answer in (doctor("--", program, LD_PRELOAD=entry, **settings), doctor("--", "env", f"LD_PRELOAD={entry}", program, **settings)):
+                expect(f"{entry} is loaded: {answer.text}", ([each["id"] for each in answer.findings if each["severity"] == "trouble"],
+                                                             [f"has {entry}" in each["what"] for each in answer.of("preload")]), ([], [True]))
+    expect("without a program", doctor(LD_PRELOAD="libration.so", **found).status, 0)
+    expect("in no folder of the program", [each["id"] for each in doctor("--", "env", "LD_PRELOAD=$ORIGIN/libration.so", PROBE).findings
+                                           if each["severity"] == "trouble"], ["preload_gone"])
+    doctor(LD_PRELOAD="$ORIGIN/../lib/libration.so").expect("unchecked", "in another folder for each program", remedy="ration doctor -- COMMAND")
+    shutil.copy(INTERPOSER, folder / "lib")
+    doctor(LD_PRELOAD=f"{INTERPOSER.name}:libration.so", **found).expect("preload_interposer_first", f"{INTERPOSER.name} comes before")
 
 
 def healthy_process(_):
@@ -191,7 +219,8 @@ def listed(_):
     expect_that("the manual", (BUILD / "share/man/man1/ration-doctor.1").exists())
 
 
-main({"a healthy machine has no trouble": healthy, "a process that is held": healthy_process, "a process without a limit": counted_process,
+main({"a healthy machine has no trouble": healthy, "what the loader finds is no trouble": found_by_loader,
+      "a process that is held": healthy_process, "a process without a limit": counted_process,
       "a process in a container": in_a_container,
       "trouble comes first, text and JSON agree": in_order,
       "widths": widths, "widths of --coverage": coverage_widths, "no trace is left": no_trace, "a command is not started": is_not_started,
