@@ -128,7 +128,7 @@ bool is_run(const CommandWalk::Stage &stage) {
   return file_name(stage.words.front()) == "ration";
 }
 
-// By what a script of a shell loses LD_PRELOAD, in a line that is one command: "changes LD_PRELOAD"; empty: not seen.
+// By what a script of a shell loses LD_PRELOAD; empty: not seen.
 std::string loss_in(const Program &program, const Checkup &checkup) {
   std::ifstream file(program.path);
   std::string line;
@@ -137,15 +137,8 @@ std::string loss_in(const Program &program, const Checkup &checkup) {
     if (line.empty() || line.front() == '#') {
       continue;
     }
-    if (line.find("LD_PRELOAD") != std::string::npos) {
-      return "changes LD_PRELOAD";
-    }
-    const auto words = simple_command(line);
-    if (words && !words->empty()) {
-      const CommandWalk walk = walk_command(*words, checkup.environment, checkup.library);
-      if (walk.loss) {
-        return "loses LD_PRELOAD by " + walk.loss->name;
-      }
+    if (std::string loss = loss_in_line(line, checkup.environment, checkup.library); !loss.empty()) {
+      return loss;
     }
   }
   return {};

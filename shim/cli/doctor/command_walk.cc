@@ -10,6 +10,7 @@
 #include "base/file_name.h"
 #include "cli/doctor/checkup.h"
 #include "cli/doctor/launchers.h"
+#include "cli/doctor/servers.h"
 #include "cli/run/command_line.h"
 #include "cli/run/preload_order.h"
 #include "cli/run/program.h"
@@ -30,9 +31,12 @@ constexpr const char *kElevated = "runs its command with other rights and a new 
 constexpr const char *kEmptied = "starts its command without LD_PRELOAD as it is called here";
 constexpr const char *kFar =
     "starts its command on another machine, or under a service, with an environment of its own";
+constexpr const char *kServed =
+    "hands its command to a server that runs without Ration, and starts it without LD_PRELOAD";
 constexpr const char *kContained = "starts its command in a container, where neither LD_PRELOAD nor the library is";
 constexpr const char *kOtherRoot = "starts its command under another root folder, where the library is not";
 constexpr const char *kPutFar = "put ration run into the command that it is given there, and install Ration there";
+constexpr const char *kPutIntoGiven = "put ration run into what it is given, before the program";
 constexpr const char *kPutIntoScript = "put ration run into the script, before the program";
 constexpr const char *kPutInside =
     "give the container a share as a device (ration cdi), or mount Ration into it and run ration run inside";
@@ -76,8 +80,7 @@ class Walk {
         return behind_env({words.begin() + 1, words.end()});
       case Passing::kElevated:
         walk_.has_other_rights = true;
-        lose(kElevated, put_behind());
-        clear_environment(own_.value("PATH"));
+        renew(kElevated);
         return after_assignments(std::move(rest));
       case Passing::kLogin:
         return behind_login(*launcher, words, std::move(rest));
@@ -91,10 +94,16 @@ class Walk {
         return behind_sandbox(words);
       case Passing::kService:
         if (!has_option(*launcher, words, "--scope")) {
-          lose(kFar, put_behind());
-          clear_environment(own_.value("PATH"));
+          renew(kFar);
+          set_all(option_values(*launcher, words, "-E", "--setenv"));
         }
         return rest;
+      case Passing::kServer:
+        return leave(kServed, kPutIntoGiven, rest);
+      case Passing::kTmux:
+        return behind_tmux(words);
+      case Passing::kScreen:
+        return behind_screen(*launcher, words, std::move(rest));
       case Passing::kFar:
         return leave(kFar, reads_script() ? kPutIntoScript : kPutFar, rest);
       case Passing::kContained:
@@ -127,6 +136,12 @@ class Walk {
     if (!search_path.empty()) {
       walk_.environment.set("PATH", search_path);
     }
+  }
+
+  // What is behind it has another environment.
+  void renew(const char *reason) {
+    lose(reason, put_behind());
+    clear_environment(own_.value("PATH"));
   }
 
   void set(const std::string &name, const std::string &value) {
@@ -165,6 +180,40 @@ class Walk {
     }
     words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at));
     return words;
+  }
+
+  // NAME=VALUE, or NAME for what has that name here.
+  void set_all(const CommandWords &words) {
+    for (const std::string &word : words) {
+      const std::size_t equals = std::min(word.find('='), word.size());
+      const std::string name = word.substr(0, equals);
+      set(name, equals < word.size() ? word.substr(equals + 1) : own_.value(name));
+    }
+  }
+
+  CommandWords behind_tmux(const CommandWords &words) {
+    const TmuxCall call = read_tmux(words, walk_.environment);
+    if (!call.starts) {
+      return {};
+    }
+    if (is_plain_server(call.socket)) {
+      if (call.types) {
+        return leave(kServed, kPutIntoGiven, call.command);
+      }
+      renew(kServed);
+    }
+    set_all(call.environment);
+    return call.command.size() == 1 ? of_shell_line(call.command.front(), {}) : call.command;
+  }
+
+  CommandWords behind_screen(const Launcher &launcher, const CommandWords &words, CommandWords rest) {
+    if (has_option(launcher, words, "-X")) {
+      return leave(kServed, kPutIntoGiven, rest);
+    }
+    if (!has_option(launcher, words, "-m") && is_in_plain_screen(walk_.environment)) {
+      renew(kServed);
+    }
+    return rest;
   }
 
   // env(1); `words`: behind its name.
@@ -284,8 +333,8 @@ class Walk {
     }
     if (!words || words->empty() ||
         std::find(std::begin(kShellWords), std::end(kShellWords), words->front()) != std::end(kShellWords)) {
-      const bool changes = line.find(kPreload) != std::string::npos;
-      walk_.unchecked = name_ + (changes ? ", whose command line changes LD_PRELOAD," : "");
+      const std::string loss = loss_in_line(line, walk_.environment, library_);
+      walk_.unchecked = name_ + (loss.empty() ? "" : ", whose command line " + loss + ",");
       return {};
     }
     return std::move(*words);
@@ -327,6 +376,18 @@ class Walk {
 
 CommandWalk walk_command(const std::vector<std::string> &words, const EnvironmentBlock &own, const Library &library) {
   return Walk(own, library).follow(words);
+}
+
+std::string loss_in_line(const std::string &line, const EnvironmentBlock &own, const Library &library) {
+  if (line.find(kPreload) != std::string::npos) {
+    return "changes LD_PRELOAD";
+  }
+  for (const CommandWords &words : commands_in(line)) {
+    if (const CommandWalk walk = walk_command(words, own, library); walk.loss) {
+      return "loses LD_PRELOAD by " + walk.loss->name;
+    }
+  }
+  return {};
 }
 
 std::string own_command() {

@@ -37,6 +37,10 @@ struct CommandWalk {
 // `words`: at least one. `own`: the environment of the first.
 CommandWalk walk_command(const std::vector<std::string> &words, const EnvironmentBlock &own, const Library &library);
 
+// By what a line of a shell, or of a script, loses LD_PRELOAD: "changes LD_PRELOAD", "loses LD_PRELOAD by sudo"; empty:
+// not seen.
+std::string loss_in_line(const std::string &line, const EnvironmentBlock &own, const Library &library);
+
 // Where this command is, for remedies that clear PATH.
 std::string own_command();
 // Whether a program of this name only executes what a script says.

@@ -11,6 +11,8 @@ using Words = std::vector<std::string>;
 
 constexpr std::string_view kOfLogin = " --command --shell --group --supp-group --whitelist-environment --user ";
 
+constexpr std::string_view kOfContainers = " run exec create start compose container ";
+
 constexpr Launcher kLaunchers[] = {
     {"nice", Passing::kAll, "n", " --adjustment "},
     {"ionice", Passing::kAll, "cn", " --class --classdata "},
@@ -49,22 +51,47 @@ constexpr Launcher kLaunchers[] = {
     {"rsh", Passing::kFar, "l", ""},
     {"pdsh", Passing::kFar, "", ""},
     {"machinectl", Passing::kFar, "", ""},
-    {"at", Passing::kFar, "", ""},
-    {"batch", Passing::kFar, "", ""},
-    {"crontab", Passing::kFar, "", ""},
     {"sbatch", Passing::kFar, "", ""},
     {"srun", Passing::kFar, "", ""},
     {"qsub", Passing::kFar, "", ""},
     {"bsub", Passing::kFar, "", ""},
+    {"qrsh", Passing::kFar, "", ""},
+    {"msub", Passing::kFar, "", ""},
+    {"oarsub", Passing::kFar, "", ""},
+    {"condor_submit", Passing::kFar, "", ""},
+    {"flux", Passing::kFar, "", "", 0, " run submit batch bulksubmit alloc "},
+    {"ray", Passing::kFar, "", "", 0, " job submit exec "},
+    {"at", Passing::kServer, "", ""},
+    {"batch", Passing::kServer, "", ""},
+    {"crontab", Passing::kServer, "", ""},
+    {"systemctl", Passing::kServer, "HMpnost", "", 0,
+     " start restart try-restart reload-or-restart enable reenable isolate "},
+    {"service", Passing::kServer, "", ""},
+    {"supervisorctl", Passing::kServer, "", "", 0, " start restart "},
+    {"pm2", Passing::kServer, "", "", 0, " start restart reload "},
+    {"zellij", Passing::kServer, "", "", 0, " run r action ac edit e "},
+    {"emacsclient", Passing::kServer, "", ""},
+    {"flatpak-spawn", Passing::kServer, "", ""},
+    {"tmux", Passing::kTmux, "", ""},
+    {"byobu", Passing::kTmux, "", ""},
+    {"screen", Passing::kScreen, "cehpsStTO", ""},
     {"kubectl", Passing::kContained, "", ""},
-    {"docker", Passing::kContained, "", ""},
-    {"podman", Passing::kContained, "", ""},
-    {"nerdctl", Passing::kContained, "", ""},
+    {"docker", Passing::kContained, "", "", 0, kOfContainers},
+    {"podman", Passing::kContained, "", "", 0, kOfContainers},
+    {"nerdctl", Passing::kContained, "", "", 0, kOfContainers},
     {"docker-compose", Passing::kContained, "", ""},
     {"ctr", Passing::kContained, "", ""},
     {"crictl", Passing::kContained, "", ""},
     {"lxc", Passing::kContained, "", ""},
     {"lxc-attach", Passing::kContained, "", ""},
+    {"incus", Passing::kContained, "", "", 0, " exec launch start shell "},
+    {"buildah", Passing::kContained, "", "", 0, " run "},
+    {"podman-compose", Passing::kContained, "", ""},
+    {"distrobox", Passing::kContained, "", "", 0, " enter create "},
+    {"distrobox-enter", Passing::kContained, "", ""},
+    {"toolbox", Passing::kContained, "", "", 0, " run enter "},
+    {"vagrant", Passing::kContained, "", "", 0, " ssh up "},
+    {"multipass", Passing::kContained, "", "", 0, " exec shell launch "},
     {"apptainer", Passing::kContained, "", ""},
     {"singularity", Passing::kContained, "", ""},
     {"flatpak", Passing::kContained, "", ""},
@@ -89,8 +116,6 @@ constexpr Launcher kLinker = {"ld.so", Passing::kAll, "",
 
 // Words of a shell that execute a command as it would be without them.
 constexpr Launcher kBuiltins[] = {{"exec", Passing::kAll, "a", ""}, {"command", Passing::kAll, "", ""}};
-
-constexpr std::string_view kVerbsOfContainers[] = {"run", "exec", "create", "start", "compose", "container"};
 
 bool lists(std::string_view listed, std::string_view word) {
   std::string between(1, ' ');
@@ -144,17 +169,15 @@ const Launcher *launcher_of(std::string_view name) {
 }
 
 bool starts_command(const Launcher &launcher, const Words &words) {
-  constexpr std::string_view kWithVerbs[] = {"docker", "podman", "nerdctl"};
   if (launcher.passing == Passing::kRation) {
     return words.size() > 1 && words[1] == "run";
   }
-  if (std::find(std::begin(kWithVerbs), std::end(kWithVerbs), launcher.name) == std::end(kWithVerbs)) {
+  if (launcher.verbs.empty()) {
     return true;
   }
   const auto verb =
       std::find_if(words.begin() + 1, words.end(), [](const std::string &word) { return word[0] != '-'; });
-  return verb != words.end() &&
-         std::find(std::begin(kVerbsOfContainers), std::end(kVerbsOfContainers), *verb) != std::end(kVerbsOfContainers);
+  return verb != words.end() && lists(launcher.verbs, *verb);
 }
 
 std::size_t end_of_options(const Launcher &launcher, const Words &words) {
@@ -176,6 +199,23 @@ bool has_option(const Launcher &launcher, const Words &words, std::string_view o
     }
   }
   return false;
+}
+
+Words option_values(const Launcher &launcher, const Words &words, std::string_view short_name,
+                    std::string_view long_name) {
+  Words values;
+  const std::size_t end = end_of_options(launcher, words);
+  for (std::size_t at = 1; at < end; at += words_of_option(launcher, words[at])) {
+    const std::string_view word = words[at];
+    if (word.starts_with(long_name) && word.substr(long_name.size()).starts_with('=')) {
+      values.emplace_back(word.substr(long_name.size() + 1));
+    }
+    const bool is_last_of_cluster = has_letter(launcher, word, short_name[1]) && word.back() == short_name[1];
+    if ((word == long_name || is_last_of_cluster) && at + 1 < words.size()) {
+      values.push_back(words[at + 1]);
+    }
+  }
+  return values;
 }
 
 std::optional<std::string> option_value(const Launcher &launcher, const Words &words, std::string_view short_name,
@@ -230,6 +270,36 @@ std::optional<Words> simple_command(std::string_view line) {
     words.push_back(word);
   }
   return without_builtin(std::move(words));
+}
+
+std::vector<Words> commands_in(std::string_view line) {
+  constexpr std::string_view kBefore = " if then elif else do while until ! { time ";
+  std::vector<Words> commands;
+  while (!line.empty()) {
+    std::size_t end = 0;
+    for (char quote = 0; end < line.size(); ++end) {
+      if (quote == 0 && std::string_view(";|&()\n").find(line[end]) != std::string_view::npos) {
+        break;
+      }
+      if (line[end] == '\'' || line[end] == '"') {
+        quote = quote == 0 ? line[end] : quote == line[end] ? '\0' : quote;
+      }
+    }
+    std::string_view part = line.substr(0, end);
+    line.remove_prefix(std::min(end + 1, line.size()));
+    std::optional<Words> words = simple_command(part);
+    while (!words && !part.empty()) {
+      part = part.substr(0, part.find_last_of(" \t") == std::string_view::npos ? 0 : part.find_last_of(" \t"));
+      words = simple_command(part);
+    }
+    while (words && !words->empty() && (lists(kBefore, words->front()) || is_assignment(words->front()))) {
+      words = without_builtin({words->begin() + 1, words->end()});
+    }
+    if (words && !words->empty()) {
+      commands.push_back(std::move(*words));
+    }
+  }
+  return commands;
 }
 
 bool is_assignment(std::string_view word) {

@@ -19,6 +19,9 @@ enum class Passing {
   kCleared,    // bwrap: none where it is asked for
   kService,    // systemd-run: that of a service, but in a scope
   kFar,        // another machine's, or a service's
+  kServer,     // that of a server, which is always another process: at, systemctl
+  kTmux,       // tmux: that of its server, where one runs
+  kScreen,     // screen: within a session that of its server
   kContained,  // a container's
   kOtherRoot,  // this one, under another root folder
   kShell,      // sh, bash
@@ -31,6 +34,7 @@ struct Launcher {
   std::string_view valued;       // its short options that take a value
   std::string_view valued_long;  // its long ones, with a blank before and behind each
   std::size_t arguments = 0;     // words of its own behind the options
+  std::string_view verbs = {};   // the words that make it start a command, as `valued_long`; empty: any line does
 };
 
 // nullptr: none that is known.
@@ -45,8 +49,14 @@ bool has_option(const Launcher &launcher, const std::vector<std::string> &words,
 std::optional<std::string> option_value(const Launcher &launcher, const std::vector<std::string> &words,
                                         std::string_view short_name, std::string_view long_name);
 
+// The value of each of these options, before the first other word.
+std::vector<std::string> option_values(const Launcher &launcher, const std::vector<std::string> &words,
+                                       std::string_view short_name, std::string_view long_name);
+
 // The words of a shell's command line that is one command without variables, pipes or patterns; nothing: it is more.
 std::optional<std::vector<std::string>> simple_command(std::string_view line);
+// The commands of a shell's line, or of a line of a script: of each the words before the first that is not plain.
+std::vector<std::vector<std::string>> commands_in(std::string_view line);
 // Whether it is NAME=VALUE, as a shell, env and sudo take it.
 bool is_assignment(std::string_view word);
 

@@ -4,9 +4,10 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
-from planting import (IS_ROOT, LIBRARY, MUSL, NOBODY, OLD, PLANTED, PROBE, RATION, STATIC, NotHere, as_nobody, copied_installation, doctor,
-                      environment, expect, in_namespaces, with_etc)
+from planting import (IS_ROOT, LIBRARIES, LIBRARY, MUSL, NOBODY, OLD, PLANTED, PROBE, RATION, STATIC, NotHere, as_nobody, copied_installation, doctor,
+                      environment, expect, in_namespaces, running, with_etc)
 
 
 def in_folder(name, *words, make=lambda path: path.mkdir(mode=0o700)):
@@ -208,8 +209,51 @@ def clears_environment(folder):
     for command in kept:
         answer = doctor("--", *command, PATH=path)
         expect(f"{command} keeps it", (answer.of("command_clears_environment"), answer.status), ([], 0))
+    to_a_server(folder)
     remote = doctor("--", "podman", "run", "image", PATH=path)
     expect("a client's own linkage", [each["id"] for each in remote.findings if each["severity"] == "trouble"], ["command_clears_environment"])
+
+
+LISTENER = """
+import os, socket, sys
+server = socket.socket(socket.AF_UNIX)
+os.makedirs(os.path.dirname(sys.argv[1]), mode=0o700, exist_ok=True)
+server.bind(sys.argv[1])
+server.listen()
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def to_a_server(folder):
+    """tmux and screen hand over where a server runs, and what that was started with counts."""
+    path = tools_in(folder)
+    for name in ("tmux", "screen", "at"):
+        shutil.copy(PROBE, pathlib.Path(folder) / name)
+    socket = f"{folder}/tmux-{os.getuid()}/default"
+    lines = (["tmux"], ["tmux", "new", "-d", "ls"], ["tmux", "neww", "ls -l"], ["tmux", "splitw", "-t", "0", "ls"], ["tmux", "send-keys", "ls", "Enter"],
+             ["tmux", "-S", socket, "new", "ls"])
+    without_server = {"PATH": path, "TMUX_TMPDIR": folder, "TMUX": None, "STY": None}
+    for command in (*lines, ["screen", "-dmS", "x", "ls"]):
+        expect(f"{command} without a server", doctor("--", *command, **without_server).of("command_clears_environment"), [])
+    with running(sys.executable, "-c", LISTENER, socket) as pid:
+        for command in lines:
+            doctor("--", *command, **without_server).expect("command_clears_environment", "tmux hands its command to a server", remedy="put ration run")
+        kept = [["tmux", "ls"], ["tmux", "new", "-d", f"{RATION} run --limit 1GiB -- ls"], ["tmux", "-L", "other", "new", "ls"],
+                ["tmux", "new", "-e", f"LD_PRELOAD={LIBRARY}", "ls"], ["tmux", "send-keys", "ration run --limit 1GiB ls", "Enter"]]
+        for command in kept:
+            expect(f"{command} keeps it", doctor("--", *command, **without_server).status, 0)
+        inside = without_server | {"TMUX_TMPDIR": None, "TMUX": f"{socket},{pid},0"}
+        doctor("--", "tmux", "neww", "ls", **inside).expect("command_clears_environment", "tmux", remedy="tmux ... ")
+        in_screen = without_server | {"STY": f"{pid}.pts-0.host"}
+        doctor("--", "screen", "ls", **in_screen).expect("command_clears_environment", "screen hands its command to a server", remedy="screen ... ")
+        expect("a new session", doctor("--", "screen", "-m", "ls", **in_screen).status, 0)
+        doctor("--", "sh", "-c", "cd / && tmux new -d $0", **without_server).expect("unchecked", "loses LD_PRELOAD by tmux,", remedy="--pid PID")
+    pathlib.Path(socket).unlink()
+    with running(sys.executable, "-c", LISTENER, socket, LD_PRELOAD=LIBRARIES):
+        expect("under Ration", doctor("--", *lines[1], **without_server).of("command_clears_environment"), [])
+    expect("an ended server", doctor("--", *lines[1], **without_server).of("command_clears_environment"), [])
+    doctor("--", "at", "now", PATH=path).expect("command_clears_environment", "at hands its command to a server", remedy="put ration run")
 
 
 def behind_launchers(folder):

@@ -92,6 +92,50 @@ TEST_CASE("commands that only change how another one runs are looked through, to
   CHECK(lost_by({"nice", "ls", "sudo"}).empty());
 }
 
+TEST_CASE("what hands its command to a server loses the environment") {
+  CHECK(lost_by({"at", "now", "-f", "script"}) == "at");
+  CHECK(lost_by({"batch"}) == "batch");
+  CHECK(lost_by({"systemctl", "--user", "restart", "x"}) == "systemctl");
+  CHECK(lost_by({"systemctl", "status", "x"}).empty());
+  CHECK(lost_by({"zellij", "run", "--", "./x"}) == "zellij");
+  CHECK(lost_by({"screen", "-S", "work", "-X", "screen", "./x"}) == "screen");
+  CHECK(lost_by({"screen", "-X", "screen", "ration", "run", "./x"}).empty());
+  CHECK(program_of({"screen", "-dmS", "work", "./x", "-n"}) == Line{"./x", "-n"});
+  CHECK(lost_by({"systemd-run", "-E", "LD_PRELOAD", "-E", "A=1", "./x"}).empty());
+  CHECK(lost_by({"systemd-run", "--setenv=LD_PRELOAD=/x/libration.so", "./x"}).empty());
+  CHECK(lost_by({"systemd-run", "--setenv=A=1", "./x"}) == "systemd-run");
+  CHECK(lost_by({"flux", "submit", "./x"}) == "flux");
+  CHECK(lost_by({"ray", "start", "--head"}).empty());
+}
+
+TEST_CASE("tmux's command is looked through where no server runs") {
+  const Line alone = {"tmux", "-S", "/nowhere/socket"};
+  const auto with = [&](const Line &more) {
+    Line line = alone;
+    line.insert(line.end(), more.begin(), more.end());
+    return line;
+  };
+  CHECK(lost_by(alone).empty());
+  CHECK(program_of(with({"ls"})).front() == "tmux");
+  CHECK(program_of(with({"new", "-d", "-s", "work", "./x", "-n"})) == Line{"./x", "-n"});
+  CHECK(program_of(with({"new-session", "-ds", "work", "exec ./x -n"})) == Line{"./x", "-n"});
+  CHECK(program_of(with({"new", "-d", "./x", ";", "split-window"})) == Line{"./x"});
+  CHECK(lost_by(with({"new", "-d", "sudo ls"})) == "sudo");
+}
+
+TEST_CASE("what loses the environment in a shell's longer line is named") {
+  for (const char *line :
+       {"cd /x && sudo ./x", "echo ./x | sudo sh", "(sudo -u x $PROGRAM)", "if sudo ./x; then ls; fi",
+        "exec sudo ./x >log 2>&1", "sudo ./x \"$@\" &", "A=1 sudo ./x *"}) {
+    INFO(line);
+    CHECK(walk({"bash", "-c", line}).unchecked == "bash, whose command line loses LD_PRELOAD by sudo,");
+  }
+  for (const char *line : {"echo 'a; sudo ./x' | cat", "./x \"; sudo\" | cat", "cd /x && ration run -- ./x"}) {
+    INFO(line);
+    CHECK(walk({"bash", "-c", line}).unchecked == "bash");
+  }
+}
+
 TEST_CASE("a shell's line that is one command is looked through, any other is not checked") {
   CHECK(program_of({"sh", "-c", "exec ./x 'a b' \"c d\" e\\ f"}) == Line{"./x", "a b", "c d", "e f"});
   CHECK(program_of({"bash", "-ec", "A=1 ./x"}) == Line{"./x"});
