@@ -13,6 +13,7 @@ Problem problem_of(std::string_view key, std::string_view variable, std::string_
 
 Problem problem_at(std::string_view key, std::string written, std::string sentence, std::string_view instead,
                    bool fatal_for_cli) {
+  sentence += likely_cause(written + " " + sentence);
   std::string line = written + ": " + sentence;
   line += instead;
   return {std::string(key), std::move(line), fatal_for_cli, std::move(sentence), std::move(written), false};

@@ -27,7 +27,7 @@ inline constexpr std::string_view kNotImplemented = "this setting is not impleme
 Problem problem_of(std::string_view key, std::string_view variable, std::string_view value, std::string sentence,
                    std::string_view instead, bool fatal_for_cli);
 
-// The same for a file or a third-party variable. `written` is printable ASCII.
+// The same for a file or a third-party variable. `written` is printable.
 Problem problem_at(std::string_view key, std::string written, std::string sentence, std::string_view instead,
                    bool fatal_for_cli);
 

@@ -29,7 +29,7 @@ struct Origin {
   std::string place;
   bool locked = false;
 
-  // As its source has it: "RATION_LIMIT=8g", "/etc/ration/config.json:3:5: limit=8g". One line of printable ASCII.
+  // As its source has it: "RATION_LIMIT=8g", "/etc/ration/config.json:3:5: limit=8g". One printable line.
   [[nodiscard]] std::string written() const;
   // The same for the one who gave it: "--limit 8g" of an option of `ration run`.
   [[nodiscard]] std::string as_given() const;

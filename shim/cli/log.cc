@@ -9,6 +9,7 @@
 
 #include "base/quiet_write.h"
 #include "base/visible.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 
@@ -22,6 +23,10 @@ void log_line(std::string_view line) {
     }
     rest.remove_prefix(static_cast<std::size_t>(written));
   }
+}
+
+void log_error(std::string_view line) {
+  log_line(std::string(line) + config::likely_cause(line));
 }
 
 bool flush_stdout() {

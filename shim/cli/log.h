@@ -6,6 +6,8 @@
 namespace ration::cli {
 
 void log_line(std::string_view line);
+// For a line that refuses what was written: with the likely cause, where characters in it show one.
+void log_error(std::string_view line);
 
 // False: what was printed to stdout could not be written, which is logged.
 bool flush_stdout();

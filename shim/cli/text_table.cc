@@ -158,7 +158,7 @@ std::vector<std::string> fitting(const std::vector<std::string> &lines, std::siz
 
 Table table_of(std::vector<Column> columns, std::vector<Cells> rows, std::size_t width) {
   for (Cells &row : rows) {
-    std::transform(row.begin(), row.end(), row.begin(), readable);
+    std::transform(row.begin(), row.end(), row.begin(), config::printable);
   }
   Cells &titles = *rows.emplace(rows.begin());
   for (const Column &column : columns) {

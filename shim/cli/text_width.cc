@@ -6,37 +6,12 @@
 #include <clocale>
 #include <cwchar>
 
-#include "config/values/quotes.h"
-
 namespace ration::cli {
 
 namespace {
 
 bool continues(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U;
-}
-
-// How long the character at `at` is, where it is whole, the shortest way to write it, and no control character; else 0.
-std::size_t length_of_character(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(at);
-  const std::size_t length = first >= 0xf0U && first < 0xf5U ? 4 : first >= 0xe0U ? 3 : first >= 0xc2U ? 2 : 0;
-  if (first >= 0xf5U || length == 0 || length > text.size() - at) {
-    return 0;
-  }
-  for (std::size_t i = at + 1; i < at + length; ++i) {
-    if (!continues(text[i])) {
-      return 0;
-    }
-  }
-  const unsigned char second = byte(at + 1);
-  const bool is_bad = (first == 0xc2U && second < 0xa0U) ||   // control characters
-                      (first == 0xe0U && second < 0xa0U) ||   // too long
-                      (first == 0xedU && second >= 0xa0U) ||  // half of a pair
-                      (first == 0xe2U && second == 0x80U && byte(at + 2) >= 0xa8U && byte(at + 2) <= 0xaeU) ||
-                      (first == 0xe2U && second == 0x81U && byte(at + 2) >= 0xa6U && byte(at + 2) <= 0xa9U) ||
-                      (first == 0xf0U && second < 0x90U) || (first == 0xf4U && second >= 0x90U);
-  return is_bad ? 0 : length;  // those of e2 80 and e2 81 end lines or turn the text's direction
 }
 
 // Up to the next byte that does not continue a character.
@@ -99,16 +74,6 @@ std::string truncate(std::string text, std::size_t width) {
   }
   text.resize(bytes);
   return width > 1 ? text + '+' : text;
-}
-
-std::string readable(std::string_view text) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = static_cast<unsigned char>(text[at]) < 0x80U ? 0 : length_of_character(text, at);
-    out += length != 0 ? std::string(text.substr(at, length)) : config::printable(text.substr(at, 1));
-    at += std::max<std::size_t>(length, 1);
-  }
-  return out;
 }
 
 }  // namespace ration::cli

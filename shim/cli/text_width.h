@@ -18,7 +18,4 @@ std::size_t width_of(std::string_view text);
 // What of it fits into `width` columns; a '+' replaces the end where something is missing.
 std::string truncate(std::string text, std::size_t width);
 
-// Text of UTF-8 as it is, what a terminal would act upon and what is no text as \xNN.
-std::string readable(std::string_view text);
-
 }  // namespace ration::cli

@@ -56,8 +56,8 @@ bool write_junit(const std::string &path, const std::string &text) {
   if (file << text && file.flush()) {
     return true;
   }
-  log_line("check: cannot write " + config::quoted(path) + ": " +
-           (errno != 0 ? std::strerror(errno) : "it takes no output"));
+  log_error("check: cannot write " + config::quoted(path) + ": " +
+            (errno != 0 ? std::strerror(errno) : "it takes no output"));
   return false;
 }
 
@@ -68,7 +68,7 @@ int run_verb(const CheckRequest &request) {
   if (request.max_peak) {
     auto size = config::parse_size(*request.max_peak);
     if (const auto *wrong = std::get_if<std::string>(&size)) {
-      return usage_error("check: --max-peak: " + *wrong, kUsageError);
+      return usage_error("check: --max-peak " + config::shown(*request.max_peak) + ": " + *wrong, kUsageError);
     }
     conditions.max_peak = std::get<config::Size>(size);
   }

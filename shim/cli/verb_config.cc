@@ -30,7 +30,7 @@ config::Source source_of(const std::string &path) {
 bool check(const std::string &path) {
   const config::SmallFile file = config::read_small_file(path, config::Trust::kAnybody);
   if (!file.there || !file.wrong.empty()) {
-    log_line("config: " + config::printable(path) + ": " + (file.there ? file.wrong : "there is no such file"));
+    log_error("config: " + config::printable(path) + ": " + (file.there ? file.wrong : "there is no such file"));
     return false;
   }
   // Without a program for its rules.
@@ -41,7 +41,7 @@ bool check(const std::string &path) {
   }
   for (const config::Statement &statement : reading.statements) {
     if (const std::string wrong = config::error_in_statement(statement); !wrong.empty()) {
-      log_line("config: " + statement.origin.written() + ": " + wrong);
+      log_error("config: " + statement.origin.written() + ": " + wrong);
       good = false;
     } else if (config::has_no_effect(*statement.option, statement.origin.value)) {
       log_line("config: " + statement.origin.written() + ": " + std::string(config::kNotImplemented));

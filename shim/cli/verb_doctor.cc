@@ -60,7 +60,7 @@ int explain(const std::string &log, bool json) {
   LogReader reader(log);
   const auto read = read_log_end(reader);
   if (const auto *problem = std::get_if<LogProblem>(&read)) {
-    log_line("doctor: " + (log.empty() ? "''" : log) + ": " + problem->line + hint_at_command(log));
+    log_error("doctor: " + (log.empty() ? "''" : log) + ": " + problem->line + hint_at_command(log));
     return problem->status;
   }
   const auto &end = std::get<LogEnd>(read);
@@ -130,7 +130,7 @@ int run_verb(const DoctorRequest &request) try {
   }
   return report(examine(request), request.json);
 } catch (const Refusal &refusal) {  // without /proc
-  log_line("doctor: " + refusal.line);
+  log_error("doctor: " + refusal.line);
   return refusal.exit_status;
 }
 

@@ -216,7 +216,7 @@ int run_verb(const EnvRequest &request) try {
   return flush_stdout() ? status : kOurError;
 } catch (const Refusal &refusal) {  // of --sim
   if (!refusal.line.empty()) {
-    log_line("env: " + refusal.line);
+    log_error("env: " + refusal.line);
   }
   return refusal.exit_status;
 }

@@ -328,7 +328,7 @@ void describe_replay(CLI::App &verb, ReplayRequest &request) {
 }  // namespace
 
 int usage_error(const std::string &line, int status) {
-  log_line(line);  // one line, where CLI11 splits a message into several
+  log_error(line);  // one line, where CLI11 splits a message into several
   return status;
 }
 

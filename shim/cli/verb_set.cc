@@ -389,7 +389,7 @@ int run_verb(const SetRequest &request) {
   try {
     return set(request);
   } catch (const std::string &sentence) {
-    log_line("set: " + sentence);
+    log_error("set: " + sentence);
     return kUsageError;
   }
 }

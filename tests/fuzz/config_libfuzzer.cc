@@ -16,6 +16,10 @@ namespace {
 
 constexpr std::size_t kLongestLine = 4096;
 
+bool is_plain(std::string_view line) {
+  return printable(line) == line;
+}
+
 // Checks what the reader guarantees. Returns the error, or null.
 const char *wrong_with(const FileReading &reading, std::size_t lines) {
   for (const Problem &problem : reading.problems) {

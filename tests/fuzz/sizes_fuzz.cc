@@ -42,7 +42,7 @@ TEST_CASE("any text is a size of at least 1 MiB, or rejected in one short plain 
     const auto size = parse_size(text);
     if (const std::string *sentence = std::get_if<std::string>(&size)) {
       RC_ASSERT(!sentence->empty());
-      RC_ASSERT(is_plain(*sentence));
+      RC_ASSERT(printable(*sentence) == *sentence);
     } else {
       const Size read = std::get<Size>(size);
       RC_ASSERT(read.is_share() || read.bytes_of(0) >= kMiB);
@@ -88,7 +88,7 @@ TEST_CASE("any environment is parsed; a requested limit is never dropped") {
     const Settings settings = read_environment(block, problems);
     RC_ASSERT(problems.size() <= 1);
     if (!problems.empty()) {
-      RC_ASSERT(is_plain(problems[0].line));
+      RC_ASSERT(printable(problems[0].line) == problems[0].line);
       const std::uint64_t total = *rc::gen::arbitrary<std::uint64_t>();
       const Settings::Limit limit = settings.limit_on({0, "", total});
       RC_ASSERT(limit.asked);

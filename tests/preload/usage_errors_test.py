@@ -35,6 +35,14 @@ LINES = {
     "ps --textfile -": "ps: --textfile -: it replaces a file; --prometheus prints the same",
     "convert a --to csvv": "convert: --to csvv: it must be one of chrome, pprof, collapsed, torch, rmm-csv, csv; likely meant: csv",
     "replay a --mode poll": "replay: --mode poll: it must be one of pool, direct, async; likely meant: pool",
+    "ps ––json": 'ps: "––json" is one argument too many (`ration help ps`); likely cause: an en dash (–) for a minus',
+    "“ps”": 'unknown verb "“ps”" (`ration help` lists them); likely cause: typographic quotation marks (“)',
+    "check a --max-peak “1GiB”": "check: --max-peak “1GiB”: a size is written in plain ASCII; write for example 8GiB, 40% or 0.4"
+                                 "; likely cause: typographic quotation marks (“)",
+    "find-min --tolerance “1MiB” ls": "find-min: --tolerance “1MiB”: a size is written in plain ASCII; write for example 64MiB or 0.5%"
+                                      "; likely cause: typographic quotation marks (“)",
+    "run --limit 8\u00a0GiB ls": "run: --limit 8\u00a0GiB: a size is written in plain ASCII; write for example 8GiB, 40% or 0.4"
+                                 "; likely cause: a non-breaking blank (U+00A0)",
     "hlep": "unknown verb \"hlep\"; the nearest is help",
     "help run extra": "help: \"extra\" is one argument too many (`ration help help`)",
     "set lab --limit none": "set: --limit none: it is neither a size nor `default`; write for example 8GiB or 40%; `default` takes a change back",
@@ -80,6 +88,7 @@ COMMANDS = {
     "run --group-tree 4GiB -- ls": ("run: 4GiB: not found in PATH; for that limit write --group-tree=4GiB", 127),
     "find-min missing": ("find-min: missing: not found in PATH", 127),
     "find-faults ./missing": ("find-faults: ./missing: No such file or directory", 127),
+    "run –limit 8GiB ls": ("run: –limit: not found in PATH; likely cause: an en dash (–) for a minus", 127),
     "run missing": ("run: missing: not found in PATH", 127),
 }
 DESCRIBED = json.loads(subprocess.run([BUILD / "bin/ration", "--describe"], capture_output=True, check=True).stdout)
@@ -96,7 +105,7 @@ def ration(*words):
 
 def said(line, sentence, status=None):
     def case(_):
-        done = ration(*line.split())
+        done = ration(*line.split(" "))
         expect("stderr", done.stderr, f"ration: {sentence}\n")
         expect("stdout and status", (done.stdout, done.returncode), ("", status or (125 if line.startswith("run ") else 2)))
     return case

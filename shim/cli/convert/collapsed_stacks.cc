@@ -5,13 +5,14 @@
 
 #include "cli/convert/converter.h"
 #include "cli/text_table.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 namespace {
 
 // A name without what separates frames and lines.
 std::string frame_name(const std::string &name) {
-  std::string text = readable(name);
+  std::string text = config::printable(name);
   std::replace(text.begin(), text.end(), ';', ':');
   return text.empty() ? "?" : text;
 }

@@ -9,6 +9,7 @@
 #include "cli/convert/converter.h"
 #include "cli/convert/protobuf_message.h"
 #include "cli/text_table.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 namespace {
@@ -97,7 +98,7 @@ class PprofProfile : public Converter {
     if (is_new) {
       ProtobufMessage message;
       message.number(1, found->second);
-      message.number(5, string(readable(path)));
+      message.number(5, string(config::printable(path)));
       for (const unsigned has : {7U, 8U, 9U}) {  // functions, file names, lines: pprof need not look for them
         message.number(has, 1);
       }
@@ -111,9 +112,9 @@ class PprofProfile : public Converter {
     if (is_new) {
       ProtobufMessage message;
       message.number(1, found->second);
-      message.number(2, string(readable(name)));
-      message.number(3, string(readable(name)));
-      message.number(4, string(readable(file)));
+      message.number(2, string(config::printable(name)));
+      message.number(3, string(config::printable(name)));
+      message.number(4, string(config::printable(file)));
       profile_.message(profile_field::kFunction, message);
     }
     return found->second;
@@ -140,7 +141,7 @@ class PprofProfile : public Converter {
   ProtobufMessage label(const char *key, const std::string &text) {
     ProtobufMessage message;
     message.number(1, string(key));
-    message.number(2, string(readable(text)));
+    message.number(2, string(config::printable(text)));
     return message;
   }
 

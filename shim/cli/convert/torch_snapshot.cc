@@ -13,6 +13,7 @@
 #include "cli/convert/pickle_text.h"
 #include "cli/stacks/stack_table.h"
 #include "cli/text_table.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 namespace {
@@ -142,10 +143,10 @@ class TorchSnapshot : public Converter {
     for (const StackFrame &frame : stacks_.frames(stack)) {
       text.begin_pairs();
       text.word("filename");
-      text.word(readable(frame.file.empty() ? frame.library : frame.file));
+      text.word(config::printable(frame.file.empty() ? frame.library : frame.file));
       text.pair("line", std::uint64_t{frame.line});
       text.word("name");
-      text.word(readable(frame.function));
+      text.word(config::printable(frame.function));
       text.end_pairs();
       text.append();
     }

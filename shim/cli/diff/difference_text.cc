@@ -5,6 +5,7 @@
 #include "cli/diff/log_difference.h"
 #include "cli/logs/report.h"
 #include "cli/text_table.h"
+#include "config/values/quotes.h"
 #include "config/values/size.h"
 
 namespace ration::cli {
@@ -88,7 +89,8 @@ void add_device_difference(std::vector<std::string> &lines, const DeviceDifferen
 }  // namespace
 
 std::vector<std::string> difference_text(const LogDifference &difference, std::size_t rows, std::size_t width) {
-  std::vector<std::string> lines = {"A: " + readable(difference.before), "B: " + readable(difference.after)};
+  std::vector<std::string> lines = {"A: " + config::printable(difference.before),
+                                    "B: " + config::printable(difference.after)};
   const auto say_of = [&](std::size_t line, bool ended, std::uint64_t dropped) {
     lines[line] += ended ? "" : ", no end record: killed, or still running";
     if (dropped != 0) {

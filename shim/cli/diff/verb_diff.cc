@@ -69,7 +69,7 @@ int run_verb(const DiffRequest &request) {
   if (request.fail_above) {
     const auto growth = read_growth(*request.fail_above);
     if (const auto *wrong = std::get_if<std::string>(&growth)) {
-      return usage_error("diff: --fail-above: " + *wrong, kUsageError);
+      return usage_error("diff: --fail-above " + config::shown(*request.fail_above) + ": " + *wrong, kUsageError);
     }
     most = std::get<Growth>(growth);
   }

@@ -121,7 +121,7 @@ void check_refused(const std::string &name, const Program &program, Findings &fo
   } else if (program.reason.find('\r') != std::string::npos) {
     remedy = "its lines end as on Windows (CR LF); convert it: sed -i 's/\\r$//' " + config::printable(name);
   }
-  found.push_back({check, config::printable(program.reason), remedy});
+  found.push_back({check, config::printable(program.reason) + config::likely_cause(program.reason), remedy});
 }
 
 bool is_run(const CommandWalk::Stage &stage) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/text_table.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli::doctor {
 
@@ -69,9 +70,9 @@ std::vector<std::string> findings_text(const Findings &findings, std::size_t wid
   for (const Finding &finding : findings) {
     std::string margin(word_of(severity_of(finding)));
     margin.resize(kMargin, ' ');
-    add(readable(finding.what) + " (" + std::string(id_of(finding)) + ")", margin);
+    add(config::printable(finding.what) + " (" + std::string(id_of(finding)) + ")", margin);
     if (const std::string_view remedy = remedy_of(finding); !remedy.empty()) {
-      add(readable(remedy), std::string(kMargin, ' ') + "-> ");
+      add(config::printable(remedy), std::string(kMargin, ' ') + "-> ");
     }
   }
   const std::size_t troubles = count_of(findings, Severity::kTrouble);

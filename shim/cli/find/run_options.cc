@@ -33,7 +33,7 @@ std::string read_both(const RunRequest &run, const std::optional<std::string> &t
 std::string read_tolerance(const std::string &text, Tolerance &tolerance) {
   const auto amount = config::parse_amount(text, "64MiB or 0.5%");
   if (const std::string *wrong = std::get_if<std::string>(&amount)) {
-    return "--tolerance: " + *wrong;
+    return "--tolerance " + config::shown(text) + ": " + *wrong;
   }
   const auto &read = std::get<config::Size>(amount);
   if (!read.is_share() && read.bytes_of(0) == 0) {

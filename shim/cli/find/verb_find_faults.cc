@@ -160,7 +160,7 @@ int run_verb(const FindFaultsRequest &request) {
     return !flush_stdout() ? kOurError : search.is_survived() ? 0 : kDoesNotHold;
   } catch (const Refusal &refusal) {
     if (!refusal.line.empty()) {
-      log_line("find-faults: " + refusal.line);
+      log_error("find-faults: " + refusal.line);
     }
     return refusal.exit_status;
   }

@@ -192,7 +192,7 @@ int run_verb(const FindMinRequest &request) try {
   return !flush_stdout() ? kOurError : finder.is_confirmed() ? 0 : kDoesNotHold;
 } catch (const Refusal &refusal) {
   if (!refusal.line.empty()) {
-    log_line("find-min: " + refusal.line);
+    log_error("find-min: " + refusal.line);
   }
   return refusal.exit_status;
 }

@@ -8,7 +8,7 @@ namespace ration::cli {
 
 ReadTo say_how_far(const std::string &verb, const std::string &log, const LogReader &reader) {
   if (!reader.problem().empty()) {
-    log_line(verb + ": " + log + ": " + reader.problem());
+    log_error(verb + ": " + log + ": " + reader.problem());
     return ReadTo::nowhere;
   }
   if (reader.cut_off_line() != 0) {

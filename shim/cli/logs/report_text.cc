@@ -54,8 +54,8 @@ void add_stack(Lines &lines, const std::vector<StackFrame> &frames) {
            frames[i].library != kTheProgram) {
       ++last;
     }
-    std::string line = "  " + readable(place_of(frames[last]));
-    line += ", " + readable(frames[last].library);
+    std::string line = "  " + config::printable(place_of(frames[last]));
+    line += ", " + config::printable(frames[last].library);
     if (last != i) {
       line += ", and " + counted(last - i, "call", "calls");
       line += " inside it";
@@ -76,7 +76,7 @@ void add_holders(Lines &lines, const History::RefusedBy &by) {
   for (std::size_t i = 0; i < std::min(by.holders.size(), kHolders); ++i) {
     const History::RefusedBy::Holder &holder = by.holders[i];
     lines.push_back(
-        "  " + readable(holder.program) + " (pid " + std::to_string(holder.pid) + ")" +
+        "  " + config::printable(holder.program) + " (pid " + std::to_string(holder.pid) + ")" +
         (holder.reserved != 0 || holder.guarantee == 0 ? " held " + config::show_exact_bytes(holder.reserved) : "") +
         (holder.reserved != 0 && holder.guarantee != 0 ? " and" : "") +
         (holder.guarantee != 0 ? " was guaranteed " + config::show_exact_bytes(holder.guarantee) : ""));
@@ -100,7 +100,7 @@ void add_refusals(Lines &lines, const History &history, const History::Device &d
     lines.push_back("  " + remedy(each));
     add_holders(lines, each.by);
     if (const std::string caller = history.stacks().caller(each.stack); !caller.empty()) {
-      lines.push_back("  called by " + readable(caller));
+      lines.push_back("  called by " + config::printable(caller));
     }
   }
 }
@@ -160,8 +160,8 @@ std::string nothing_requested(bool is_whole) {
 
 Lines report_text(const Report &report, std::size_t rows, std::size_t width) {
   const History &history = report.history;
-  Lines lines = {readable(report.log) + ": " + readable(history.program()) + " (pid " + std::to_string(history.pid()) +
-                 "), " + seconds(history.last_ts_ns()) +
+  Lines lines = {config::printable(report.log) + ": " + config::printable(history.program()) + " (pid " +
+                 std::to_string(history.pid()) + "), " + seconds(history.last_ts_ns()) +
                  (history.has_ended()     ? ""
                   : history.was_cut_off() ? ", the log was cut off"
                                           : ", no end record: killed, or still running")};
@@ -208,7 +208,7 @@ Lines leaks_text(const Report &report, std::size_t width) {
   Lines lines;
   for (std::size_t i = 0; i < report.history.devices().size(); ++i) {
     const History::Device &device = report.history.devices()[i];
-    const std::string head = readable(report.log) + ": device " + std::to_string(i) + ": ";
+    const std::string head = config::printable(report.log) + ": device " + std::to_string(i) + ": ";
     if (device.live_count() != 0) {
       lines.push_back(head + counted(device.live_count(), "block", "blocks") + " not freed, " +
                       config::show_exact_bytes(device.live_bytes));
@@ -223,14 +223,14 @@ Lines leaks_text(const Report &report, std::size_t width) {
       if (leak.stack != 0) {
         lines.push_back("");
         lines.push_back(config::show_bytes(leak.group.bytes) + (leak.is_host ? " of host memory" : "") + " in " +
-                        counted(leak.group.count, "block", "blocks") + " by " + readable(leak.name) +
+                        counted(leak.group.count, "block", "blocks") + " by " + config::printable(leak.name) +
                         ", called through");
         add_stack(lines, report.history.stacks().frames(leak.stack));
       }
     }
   }
   if (lines.empty()) {
-    lines.push_back(readable(report.log) + ": every block was freed");
+    lines.push_back(config::printable(report.log) + ": every block was freed");
   }
   return fitting(lines, width);
 }

@@ -212,7 +212,7 @@ class Details {
 };
 
 int complain(const std::string &path, const std::string &why, int status) {
-  log_line("report: " + path + ": " + why);
+  log_error("report: " + path + ": " + why);
   return status;
 }
 

@@ -282,7 +282,7 @@ int run_verb(const ReplayRequest &request) {
   if (request.limit) {
     auto size = config::parse_size(*request.limit);
     if (const auto *wrong = std::get_if<std::string>(&size)) {
-      return usage_error("replay: --limit: " + *wrong, kUsageError);
+      return usage_error("replay: --limit " + config::shown(*request.limit) + ": " + *wrong, kUsageError);
     }
     limit = std::get<config::Size>(size);
   }

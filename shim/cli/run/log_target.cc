@@ -295,7 +295,7 @@ bool check_log_target(const RunRequest &request, const config::Settings &setting
   if (by_flag) {
     throw Refusal{usage_status(request), "--log " + config::shown(flag->second) + ": " + problem};
   }
-  log_line("run: " + origin->written() + ": " + problem + "; the command is started without a log");
+  log_error("run: " + origin->written() + ": " + problem + "; the command is started without a log");
   return settings.log.find("%n") != std::string::npos;  // then another program's log may be written
 }
 

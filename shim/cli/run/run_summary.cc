@@ -35,7 +35,7 @@ bool was_used(const events::Summary::Device &device) {
 }
 
 std::string name_of(const events::Summary &process) {
-  return readable(process.program) + " (pid " + std::to_string(process.pid) + ")";
+  return config::printable(process.program) + " (pid " + std::to_string(process.pid) + ")";
 }
 
 bool is_same(const events::Summary::Group &a, const events::Summary::Group &b) {

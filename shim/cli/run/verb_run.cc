@@ -79,7 +79,7 @@ void print_summary(const RunRequest &request, const TemporaryFolder &pages,
   if (request.summary) {
     const std::string problem = replace_file(*request.summary, summary_json(summaries) + "\n");
     if (!problem.empty()) {
-      log_line("run: cannot write the summary " + config::quoted(*request.summary) + ": " + problem);
+      log_error("run: cannot write the summary " + config::quoted(*request.summary) + ": " + problem);
     }
   }
   if (settings.disabled) {
@@ -205,7 +205,7 @@ int run_verb(const RunRequest &request) {
     return start(request);
   } catch (const Refusal &refusal) {
     if (!refusal.line.empty()) {
-      log_line("run: " + refusal.line);
+      log_error("run: " + refusal.line);
     }
     return refusal.exit_status;
   }

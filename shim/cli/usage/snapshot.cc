@@ -186,7 +186,7 @@ bool print_tables(const Usage &usage, const StateFolders &folders) {
     std::cout << line << '\n';
   }
   if (lines.empty() && usage.problems.empty()) {
-    log_line(sentence_of_none(usage, folders));
+    log_error(sentence_of_none(usage, folders));
   }
   return flush_stdout();
 }

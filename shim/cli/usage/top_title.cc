@@ -24,7 +24,7 @@ std::uint64_t size_of_devices(const Usage &usage) {
 }
 
 std::string shown_filter(const TopState &state) {
-  return state.is_unicode ? readable(state.filter) : config::printable(state.filter);
+  return state.is_unicode ? config::printable(state.filter) : config::ascii_only(state.filter);
 }
 
 std::string longest_of(const std::vector<std::string> &texts, std::size_t width) {

@@ -101,7 +101,7 @@ void print_targets(const Usage &usage) {
     targets.emplace(std::to_string(process.shown_pid()), process.shown_command());
   }
   for (const auto &[name, what] : targets) {
-    std::cout << name << '\t' << readable(what) << '\n';
+    std::cout << name << '\t' << config::printable(what) << '\n';
   }
 }
 
@@ -133,7 +133,7 @@ int run_verb(const PsRequest &request) {
   if (request.textfile) {
     const std::string problem = replace_file(*request.textfile, prometheus_text(usage, own_pid_namespace()));
     if (written = problem.empty(); !written) {
-      log_line("ps: cannot write " + config::quoted(*request.textfile) + ": " + problem);
+      log_error("ps: cannot write " + config::quoted(*request.textfile) + ": " + problem);
     }
   } else if (request.prometheus) {
     std::cout << prometheus_text(usage, own_pid_namespace());
