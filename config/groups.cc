@@ -197,12 +197,14 @@ void resolve_groups(Settings &settings, std::vector<Problem> &problems) {
   }
 }
 
-void check_guarantee(const Settings &settings, std::vector<Problem> &problems) {
-  const Origin *const origin = settings.origin_of("guarantee");
+void check_guarantee(Settings &settings, std::vector<Problem> &problems) {
+  const auto origin = std::find_if(settings.origins.begin(), settings.origins.end(),
+                                   [](const Origin &each) { return each.key == "guarantee"; });
   const bool is_named = std::any_of(settings.groups.begin(), settings.groups.end(), [](const Group &each) {
     return each.kind == Group::Kind::kNamed && !each.name.empty();
   });
-  if (settings.guarantee && origin != nullptr && !is_named) {
+  if (settings.guarantee && origin != settings.origins.end() && !is_named) {
+    origin->instead = "none";
     problems.push_back(problem_at("guarantee", origin->as_given(),
                                   "no group is given that could leave it to this process" + where_to_name(*origin),
                                   "; nothing is guaranteed", false));

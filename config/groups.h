@@ -30,6 +30,6 @@ void merge_groups(const Settings &other, Settings &settings);
 // limit.
 void resolve_groups(Settings &settings, std::vector<Problem> &problems);
 // Reports a guarantee without a group that could give it. Call after resolve_groups().
-void check_guarantee(const Settings &settings, std::vector<Problem> &problems);
+void check_guarantee(Settings &settings, std::vector<Problem> &problems);
 
 }  // namespace ration::config

@@ -20,6 +20,9 @@ struct Problem {
 inline constexpr std::string_view kStrictestHolds =
     "; until it is corrected, the limit is 75% of each device or any smaller limit that is set";
 
+// The same for a list of settings.
+inline constexpr std::string_view kLimitInstead = "at most 75% of each device";
+
 // Of a setting whose option is State::kAccepted.
 inline constexpr std::string_view kNotImplemented = "this setting is not implemented yet and has no effect";
 

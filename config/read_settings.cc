@@ -128,6 +128,7 @@ class SettingsReader {
       const bool tightens = option.effect == Effect::kTightens;  // then weaker statements do not count
       if (wrong.empty() || tightens) {
         settings_.origins.push_back(each->origin);
+        settings_.origins.back().instead = wrong.empty() ? "" : kLimitInstead;
       }
       if (wrong.empty()) {
         holds = each;
@@ -170,6 +171,7 @@ class SettingsReader {
     }
     const bool good = wrong.empty();
     if (!good) {
+      settings_.origins.back().instead = kLimitInstead;
       if (statement.option->key == "container_limit") {
         doubt_container_limit(statement.origin.value, settings);
       }
@@ -196,6 +198,7 @@ class SettingsReader {
                                            : "; until then " + holds->origin.written() + " holds";
     if (option.key == "charge_context") {
       settings_.charge_context = true;  // the program gets less memory
+      settings_.origins.back().instead = "true";
       instead = "; until then it is charged";
     } else if (option.effect != Effect::kComfort) {
       // resolve_groups finds out whose limit a malformed group limit is.

@@ -34,4 +34,8 @@ std::string Origin::as_given() const {
   return option == nullptr || option->flag.empty() ? written() : std::string(option->flag) + " " + shown(value);
 }
 
+std::string Origin::in_force() const {
+  return instead.empty() ? written() : instead + " (" + written() + " is refused)";
+}
+
 }  // namespace ration::config

@@ -28,11 +28,14 @@ struct Origin {
   // "PATH:LINE:COLUMN" of a file, "VARIABLE=value" of a third party; empty for a RATION_* variable.
   std::string place;
   bool locked = false;
+  std::string instead = {};  // what holds instead of the value, which is refused; empty: the value is in force
 
   // As its source has it: "RATION_LIMIT=8g", "/etc/ration/config.json:3:5: limit=8g". One printable line.
   [[nodiscard]] std::string written() const;
   // The same for the one who gave it: "--limit 8g" of an option of `ration run`.
   [[nodiscard]] std::string as_given() const;
+  // What is in force by it: written(), or "none (RATION_GUARANTEE=much is refused)".
+  [[nodiscard]] std::string in_force() const;
 };
 
 }  // namespace ration::config

@@ -168,6 +168,7 @@ class Importer {
     record(found, key, parsed.wrong.empty() ? text : std::string(found.value));
     if (!parsed.wrong.empty()) {
       (of_container ? group->in_doubt : settings_.limit_in_doubt) = true;
+      settings_.origins.back().instead = kLimitInstead;
       problems_.push_back(problem_at(found.name, found.written(), parsed.wrong, kStrictestHolds, false));
       return conclude(found, Disposition::kRefused, std::move(parsed.wrong));
     }

@@ -38,6 +38,11 @@ std::vector<const config::Origin *> origins_of(const config::Settings &settings,
 
 Json source_of(const config::Origin &origin) {
   Json source = {{"source", config::name_of(origin.source)}, {"value", origin.value}, {"locked", origin.locked}};
+  if (!origin.instead.empty()) {
+    source["value"] = nullptr;
+    source["refused"] = origin.value;
+    source["instead"] = origin.instead;
+  }
   if (!origin.place.empty()) {
     source["place"] = origin.place;
   }
@@ -52,7 +57,8 @@ Json setting_of(const config::Settings &settings, const config::Option &option) 
     for (auto beside = origins.begin() + 1; beside != origins.end(); ++beside) {
       row["beside"].push_back(source_of(**beside));
     }
-    const auto size = config::parse_size(config::takes_size(option) ? origins.front()->value : "");
+    const auto size = config::parse_size(
+        config::takes_size(option) && origins.front()->instead.empty() ? origins.front()->value : "");
     if (const auto *read = std::get_if<config::Size>(&size); read != nullptr && !read->is_share()) {
       row["bytes"] = read->bytes_of(0);
     }
@@ -120,7 +126,7 @@ void print_table(const config::Settings &settings, const Json &devices) {
     for (const config::Origin *origin : origins_of(settings, option.key)) {
       const std::string_view unbuilt = config::has_no_effect(option, origin->value) ? " (no effect yet)" : "";
       print_row(name, config::name_of(origin->source),
-                origin->written() + (origin->locked ? " (locked)" : "") + std::string(unbuilt));
+                origin->in_force() + (origin->locked ? " (locked)" : "") + std::string(unbuilt));
       name = "  and";
     }
     if (name == option.key) {
@@ -177,7 +183,9 @@ int run_verb(const EnvRequest &request) try {
   std::vector<config::Problem> fatal_ones;
   for (const config::Problem &problem : problems) {
     if (!problem.fatal_for_cli) {
-      log_line(problem.line);  // as the library would
+      if (request.json || !config::is_third_party_variable(problem.key)) {  // which the table has a line for
+        log_line(problem.line);                                             // as the library would
+      }
       continue;
     }
     fatal_ones.push_back(problem);

@@ -90,7 +90,7 @@ std::string in_force(const config::Settings &settings) {
   std::string text;
   for (const config::Origin &origin : settings.origins) {
     if (config::option_of_key(origin.key)->state != config::State::kInternal) {
-      text += (text.empty() ? "" : ", ") + origin.written() + (origin.locked ? " (locked)" : "");
+      text += (text.empty() ? "" : ", ") + origin.in_force() + (origin.locked ? " (locked)" : "");
     }
   }
   return text.empty() ? "no setting is set: all have their defaults" : "settings: " + text;

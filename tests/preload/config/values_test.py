@@ -94,6 +94,36 @@ def shown_alike(folder):
         expect(entries, [word["standing"] for word in json.loads(done.stdout)["foreign"]], standing)
 
 
+REFUSED = {  # variables, the key, what holds instead
+    "RATION_LIMIT=much": ("limit", "at most 75% of each device"),
+    "RATION_LIMIT=0=1GiB,0=x": ("limit", "at most 75% of each device"),
+    "RATION_GROUP=a RATION_GROUP_LIMIT=much": ("group_limit", "at most 75% of each device"),
+    "RATION_GUARANTEE=1GiB": ("guarantee", "none"),
+    "RATION_CHARGE_CONTEXT=2": ("charge_context", "true"),
+    "GPU_MEMORY_LIMIT=8GiB": ("container_limit", "at most 75% of each device"),
+    "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=8GiB": ("limit", "at most 75% of each device"),
+    "XLA_CLIENT_MEM_FRACTION=8GiB": ("limit", "at most 75% of each device"),
+    "RATION_HEADROOM=8XB": ("headroom", None),
+    "TF_FORCE_GPU_ALLOW_GROWTH=8GiB": ("preallocate", None),
+}
+
+
+def refused_is_not_in_force(entries):
+    def case(folder):
+        environment = clean_environment() | {"HOME": folder, "XDG_CONFIG_HOME": folder} | environment_of(entries)
+        document, table = (subprocess.run([BUILD / "bin/ration", "env", *more], env=environment, capture_output=True, text=True, check=False)
+                           for more in (["--json"], []))
+        key, instead = REFUSED[entries]
+        setting, = (each for each in json.loads(document.stdout)["settings"] if each["key"] == key)
+        name, value = entries.split()[-1].split("=", 1)
+        expect("value, bytes", (setting["value"], "bytes" in setting), (None, False))
+        expect("what holds", (setting.get("instead"), setting.get("refused")), (instead, value if instead else None))
+        line, = (each for each in table.stdout.splitlines() if each.startswith(key + " "))
+        expect("in the table", f"{instead} ({name}={value} is refused)" in line if instead else f"{name}=" not in line, True)
+        expect(f"told once in {table.stdout}{table.stderr}", (table.stdout + table.stderr).count(f"{name}={value}: "), 1)
+    return case
+
+
 def every_variable_has_a_row(_):
     covered = {name.rstrip("0123456789") for entries, *_ in rows() for name in environment_of(entries)} & READ
     print(f"covered: {len(covered)} of {len(READ)} variables")
@@ -108,5 +138,6 @@ def every_variable_is_documented(_):
 
 
 main({entries: row(entries, wanted, standing) for entries, wanted, standing in rows()}
+     | {f"not in force: {entries}": refused_is_not_in_force(entries) for entries in REFUSED}
      | {"ration env": shown_alike, "every variable has a row": every_variable_has_a_row,
         "every variable is documented": every_variable_is_documented})
