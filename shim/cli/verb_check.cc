@@ -9,6 +9,7 @@
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/logs/caveats.h"
 #include "cli/logs/conditions.h"
 #include "cli/logs/read_history.h"
 #include "cli/text_table.h"
@@ -98,6 +99,9 @@ int run_verb(const CheckRequest &request) {
       }
       holds = false;
     }
+  }
+  if (holds && !history.has_ended() && !history.was_cut_off()) {  // which no condition has said
+    log_line("check: " + config::printable(request.log) + ": " + caveat_of_end(false, false));
   }
   const double seconds = static_cast<double>(history.last_ts_ns()) / kNsInSecond;
   if (request.junit && !write_junit(*request.junit, junit_report(request.log, verdicts, seconds))) {

@@ -79,10 +79,21 @@ def checked(folder):
 
 
 def killed(folder):
-    """The log of a killed process is whole, and says so."""
+    """Each view of the log of a killed process says that it has no end."""
     run("endings", "kill", folder=folder, RATION_LIMIT=LIMIT, SIMCUDA_DEVICES="1GiB")
     log = pathlib.Path(folder) / "run.jsonl"
-    expect_that("no end", "no end record: killed, or still running" in ration("report", log))
+    caveat = "no end record: killed, or still running"
+    freed = log.with_name("freed.jsonl")
+    freed.write_text("".join(line + "\n" for line in log.read_text().splitlines() if json.loads(line)["t"] == "meta"))
+    for view in (["report"], ["report", "--leaks"], ["diff", log], ["report", "--by", "library"]):
+        expect_that(f"{view} says that there is no end", caveat in ration(*view, log))
+    for arguments in (["convert", log, "--to", "csv"], ["replay", freed], ["check", log, "--max-peak", "100%"]):
+        ration(*arguments, said=[f"{arguments[0]}: {arguments[1]}: {caveat}"])
+    shown, = json.loads(ration("report", log, "--json"))["logs"]
+    expect("in JSON", (shown["ended"], shown["cut_off"]), (False, False))
+    expect("of a replay", json.loads(ration("replay", freed, "--json", said=[f"replay: {freed}: {caveat}"]))["ended"], False)
+    expect("nothing is left, as far as is known", ration("report", "--leaks", freed).splitlines(),
+           [f"{freed}: {caveat}", f"{freed}: every block was freed, as far as the log goes"])
     for condition in ("--no-leaks", "--no-failures"):
         expect_that("no proof", "the log has no end record" in ration("check", log, condition, status=1))
 
@@ -174,7 +185,8 @@ def cut_off(folder):
     expect_that("in words", "the log was cut off" in ration("report", "cut.jsonl", cwd=folder, said=[f"report: {said}"]))
     for condition in ("--no-leaks", "--max-peak=1GiB", "--max-fragmentation=100%"):
         expect_that("no proof", "the log was cut off" in ration("check", "cut.jsonl", condition, cwd=folder, status=1, said=[f"check: {said}"]))
-    ration("diff", "cut.jsonl", "run.jsonl", cwd=folder, said=[f"diff: {said}"])
+    expect_that("of leaks", "cut.jsonl: the log was cut off" in ration("report", "--leaks", "cut.jsonl", cwd=folder, said=[f"report: {said}"]))
+    expect_that("in a diff", "A: cut.jsonl, the log was cut off" in ration("diff", "cut.jsonl", "run.jsonl", cwd=folder, said=[f"diff: {said}"]))
     ration("diff", "cut.jsonl", "run.jsonl", "--fail-above", "1GiB", cwd=folder, status=1, said=[f"diff: {said}"])
     ration("convert", "cut.jsonl", "--to", "csv", cwd=folder, said=[f"convert: {said}"])
     ration("report", "cut.jsonl", "-o", "page.html", cwd=folder, said=[f"report: {said}", "wrote page.html: open it in a browser"])

@@ -11,6 +11,7 @@
 #include "cli/convert/output_file.h"
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/logs/caveats.h"
 #include "cli/logs/read_history.h"
 #include "cli/text_table.h"
 #include "cli/verb_options.h"
@@ -96,16 +97,22 @@ int run_verb(const ConvertRequest &request) {
   }
   const std::unique_ptr<Converter> converter = format->make(out.stream(), *amount);
   std::uint64_t missing = 0;
-  const auto convert = [&converter, &missing](const Record &record) {
+  bool has_ended = false;
+  const auto convert = [&](const Record &record) {
     missing += record.missing();
+    has_ended = has_ended || record.type == Record::Type::end;
     converter->add(record);
   };
-  if (read_records("convert", request.log, convert) == ReadTo::nowhere) {
+  const ReadTo read = read_records("convert", request.log, convert);
+  if (read == ReadTo::nowhere) {
     return kUnreadable;
   }
   converter->finish();
   if (!output ? !flush_stdout() : !out.commit()) {
     return !output ? kOurError : unwritable(*output, out);
+  }
+  if (!has_ended && read != ReadTo::cut) {  // which was said
+    log_line("convert: " + config::printable(request.log) + ": " + caveat_of_end(false, false));
   }
   if (missing != 0) {
     log_line("convert: " + config::printable(request.log) + " lacks " + counted(missing, "record", "records") +

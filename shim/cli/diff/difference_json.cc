@@ -49,6 +49,7 @@ std::string difference_json(const LogDifference &difference, const std::string &
                              {"failed_allocs", figures_json(difference.failed_allocs)},
                              {"dropped", figures_json(difference.dropped)},
                              {"ended", {{"before", difference.before_ended}, {"after", difference.after_ended}}},
+                             {"cut_off", {{"before", difference.before_cut_off}, {"after", difference.after_cut_off}}},
                              {"devices", std::move(devices)}};
   return document.dump(2, ' ', false, DiffJson::error_handler_t::replace);
 }

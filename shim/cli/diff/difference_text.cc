@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cli/diff/log_difference.h"
+#include "cli/logs/caveats.h"
 #include "cli/logs/report.h"
 #include "cli/text_table.h"
 #include "config/values/quotes.h"
@@ -91,14 +92,14 @@ void add_device_difference(std::vector<std::string> &lines, const DeviceDifferen
 std::vector<std::string> difference_text(const LogDifference &difference, std::size_t rows, std::size_t width) {
   std::vector<std::string> lines = {"A: " + config::printable(difference.before),
                                     "B: " + config::printable(difference.after)};
-  const auto say_of = [&](std::size_t line, bool ended, std::uint64_t dropped) {
-    lines[line] += ended ? "" : ", no end record: killed, or still running";
+  const auto say_of = [&](std::size_t line, const std::string &end, std::uint64_t dropped) {
+    lines[line] += (end.empty() ? "" : ", ") + end;
     if (dropped != 0) {
       lines[line] += ", lacks " + counted(dropped, "record", "records");
     }
   };
-  say_of(0, difference.before_ended, difference.dropped.before);
-  say_of(1, difference.after_ended, difference.dropped.after);
+  say_of(0, caveat_of_end(difference.before_ended, difference.before_cut_off), difference.dropped.before);
+  say_of(1, caveat_of_end(difference.after_ended, difference.after_cut_off), difference.dropped.after);
   if (!difference.failed_allocs.is_same()) {
     lines.push_back("allocations that failed in the driver: " + signed_count(difference.failed_allocs));
   }

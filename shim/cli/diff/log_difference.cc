@@ -68,6 +68,8 @@ LogDifference difference_of(const History &before, const History &after) {
   difference.dropped = {before.dropped(), after.dropped()};
   difference.before_ended = before.has_ended();
   difference.after_ended = after.has_ended();
+  difference.before_cut_off = before.was_cut_off();
+  difference.after_cut_off = after.was_cut_off();
   const std::size_t devices = std::max(before.devices().size(), after.devices().size());
   for (std::size_t i = 0; i < devices; ++i) {
     const LogDevice was = i < before.devices().size() ? before.devices()[i] : LogDevice{};

@@ -43,6 +43,7 @@ struct LogDifference {
   BothFigures failed_allocs;  // in the driver
   BothFigures dropped;        // records
   bool before_ended = true, after_ended = true;
+  bool before_cut_off = false, after_cut_off = false;
   std::vector<DeviceDifference> devices;
 };
 

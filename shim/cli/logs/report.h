@@ -30,7 +30,4 @@ std::vector<std::string> leaks_text(const Report &report, std::size_t width);
 // One document for all of them: schema ration.report/1 (../README.md).
 std::string report_json(const std::vector<Report> &reports);
 
-// Of a log in which nothing was; `is_whole`: to its end.
-std::string nothing_requested(bool is_whole);
-
 }  // namespace ration::cli

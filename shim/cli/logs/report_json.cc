@@ -151,6 +151,7 @@ std::string report_json(const std::vector<Report> &reports) {
                     {"program", history.program()},
                     {"pid", history.pid()},
                     {"ended", history.has_ended()},
+                    {"cut_off", history.was_cut_off()},
                     {"duration_ns", history.last_ts_ns()},
                     {"dropped", history.dropped()},
                     {"devices", devices_of(history)}});

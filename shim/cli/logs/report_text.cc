@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "cli/logs/caveats.h"
 #include "cli/logs/limit_need.h"
 #include "cli/logs/report.h"
 #include "cli/text_table.h"
@@ -154,23 +155,14 @@ void add_device(Lines &lines, const History &history, std::size_t ordinal, std::
 
 }  // namespace
 
-std::string nothing_requested(bool is_whole) {
-  return std::string("no device memory was requested") + (is_whole ? "" : ", as far as the log goes");
-}
-
 Lines report_text(const Report &report, std::size_t rows, std::size_t width) {
   const History &history = report.history;
+  const std::string end = caveat_of_end(history.has_ended(), history.was_cut_off());
   Lines lines = {config::printable(report.log) + ": " + config::printable(history.program()) + " (pid " +
-                 std::to_string(history.pid()) + "), " + seconds(history.last_ts_ns()) +
-                 (history.has_ended()     ? ""
-                  : history.was_cut_off() ? ", the log was cut off"
-                                          : ", no end record: killed, or still running")};
-  if (history.dropped() != 0) {
-    lines.push_back("the log lacks " + counted(history.dropped(), "record", "records") +
-                    (history.has_ended()
-                         ? ": the peak and what was not freed are as its end has them, other figures are "
-                           "too low"
-                         : ": figures are too low"));
+                 std::to_string(history.pid()) + "), " + seconds(history.last_ts_ns()) + (end.empty() ? "" : ", ") +
+                 end};
+  if (std::string losses = caveat_of_losses(history); !losses.empty()) {
+    lines.push_back(std::move(losses));
   }
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
     const History::Device &device = history.devices()[i];
@@ -230,7 +222,15 @@ Lines leaks_text(const Report &report, std::size_t width) {
     }
   }
   if (lines.empty()) {
-    lines.push_back(config::printable(report.log) + ": every block was freed");
+    lines.push_back(config::printable(report.log) + ": every block was freed" +
+                    as_far_as_it_goes(report.history.has_ended()));
+  }
+  for (const std::string &caveat :
+       {caveat_of_losses(report.history),
+        caveat_of_end(report.history.has_ended(), report.history.was_cut_off())}) {  // the later stands first
+    if (!caveat.empty()) {
+      lines.insert(lines.begin(), config::printable(report.log) + ": " + caveat);
+    }
   }
   return fitting(lines, width);
 }

@@ -262,6 +262,7 @@ std::string page_json(const std::vector<PageLog> &logs, const Names &names) {
                    {"program", log.history.program()},
                    {"pid", log.history.pid()},
                    {"ended", log.history.has_ended()},
+                   {"cut_off", log.history.was_cut_off()},
                    {"start_ns", log.start_unix_ns - start},
                    {"duration_ns", log.history.last_ts_ns()},
                    {"dropped", log.history.dropped()},

@@ -6,6 +6,7 @@
 
 #include "cli/exit_status.h"
 #include "cli/log.h"
+#include "cli/logs/caveats.h"
 #include "cli/logs/read_history.h"
 #include "cli/logs/report.h"
 #include "cli/replay/device_log.h"
@@ -118,6 +119,9 @@ bool LogReplay::is_exact() const {
 
 void LogReplay::tell_flaws() const {
   const std::string prefix = "replay: " + request_.log + ": ";
+  if (!log_.has_ended() && !was_cut_off_) {  // which was said
+    log_line(prefix + caveat_of_end(false, false));
+  }
   if (log_.dropped() != 0) {
     log_line(prefix + "not exact: " + counted(log_.dropped(), "record is", "records are") + " missing");
   }
@@ -233,14 +237,9 @@ void add_speed(const DeviceAnswer &each, Json &result) {
 }
 
 std::string LogReplay::json() const {
-  Json document = {{"schema", "ration.replay/1"},
-                   {"trace", request_.log},
-                   {"program", log_.program()},
-                   {"process", log_.pid()},
-                   {"mode", request_.mode},
-                   {"exact", is_exact()},
-                   {"threads", 1},
-                   {"fits", fits()}};
+  Json document = {{"schema", "ration.replay/1"}, {"trace", request_.log}, {"program", log_.program()},
+                   {"process", log_.pid()},       {"mode", request_.mode}, {"exact", is_exact()},
+                   {"ended", log_.has_ended()},   {"threads", 1},          {"fits", fits()}};
   if (const DeviceAnswer *most = worst()) {
     document.update(summary_of(*most, request_.find_min));
     if (request_.find_min && most->minimum && mode_ == ReplayMode::pool) {

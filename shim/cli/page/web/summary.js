@@ -12,19 +12,26 @@ function topLeak(model) {
   return top;
 }
 
+// What holds for every figure of a log without an end.
+function caveats(logs) {
+  return logs.filter(log => !log.ended).map(log => log.cut_off
+    ? ` ${log.log} was cut off: what came after that is not known.`
+    : ` ${log.log} has no end: the program was killed, or still ran.`);
+}
+
 function showTopLeak(model) {
   const box = byId('top-leak');
   const top = topLeak(model);
   box.classList.toggle('is-none', !top);
   if (!top) {
-    box.append(model.lanes.length ? 'Every block was freed.' : 'No device memory was requested.');
+    box.append(model.lanes.length ? 'Every block was freed.' : 'No device memory was requested.', ...caveats(model.logs));
     return;
   }
   const all = model.lanes.reduce((sum, lane) => sum + lane.left_bytes, 0);
   box.append('Top leak: ', element('strong', {id: 'top-leak-name'}, top.caller.name),
     ` left ${bytes(top.caller.left.bytes)} in ${counted(top.caller.left.count, 'block', 'blocks')}`,
     ` never freed, of ${bytes(all)} in all${model.lanes.length > 1 ? `, in ${top.lane.title}` : ''}.`,
-    top.lane.log.ended ? '' : ' The log has no end: the program was killed, or still ran.');
+    ...caveats(model.logs));
 }
 
 function processRow(lane) {
