@@ -189,6 +189,9 @@ ParsedValue parse_xla_allocator(std::string_view value, Environment environment)
   if (name == "default" || name == "bfc") {
     return sets<&Settings::mode>("mode", "pool", Mode::kPool);
   }
+  if (name == "address") {  // of mid-2026
+    return ignored("JAX had it for a few months; memory is served as without it");
+  }
   if (name != "cuda_async") {
     return wrong("it is none of default, platform, bfc, cuda_async, vmm");
   }
@@ -244,6 +247,20 @@ ParsedValue parse_tf_async_preallocate(std::string_view value, Environment) {
 ParsedValue parse_plain_bytes(std::string_view value, Environment) {
   const auto number = whole_number<std::uint64_t>(value);
   return number ? limit_of_bytes(*number, 1, value) : wrong(quoted(value) + " is no number of bytes");
+}
+
+ParsedValue parse_plain_mebibytes(std::string_view value, Environment) {
+  const auto number = whole_number<std::uint64_t>(value);
+  return number ? limit_of_bytes(*number, kMiB, value) : wrong(quoted(value) + " is no whole number of MiB");
+}
+
+ParsedValue parse_portion(std::string_view value, Environment) {
+  const auto portion = parse_fraction(value);
+  if (const auto *why = std::get_if<std::string>(&portion)) {
+    return wrong(*why);
+  }
+  const auto &fraction = std::get<Fraction>(portion);
+  return fraction.share == Size::of_share(1, 1) ? ignored("whole devices are no limit") : limit_of(fraction.share);
 }
 
 ParsedValue parse_device_limit(std::string_view value, Environment) {

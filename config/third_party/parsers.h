@@ -46,6 +46,10 @@ Parser parse_tf_async_preallocate;
 Parser parse_tf_deterministic;
 // GPU_MEMORY_LIMIT: bytes.
 Parser parse_plain_bytes;
+// NVIDIA_GPU_MEMORY_LIMIT: whole MiB.
+Parser parse_plain_mebibytes;
+// GPU_PORTION: a fraction of a device; from 1 on it counts devices, and limits nothing.
+Parser parse_portion;
 // CUDA_DEVICE_MEMORY_LIMIT: a number as strtoul reads it (0x and 0 are prefixes), and k, m or g.
 Parser parse_device_limit;
 // CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: DEVICE=SIZE,... with M or G, also MB and GB.

@@ -29,6 +29,7 @@ struct Variable {
 
 constexpr std::string_view kOwnPool = "only its own framework reads it; RATION_LIMIT limits any program";
 
+// What is known on 2026-11-28.
 constexpr Variable kVariables[] = {
     {"XLA_CLIENT_MEM_FRACTION", parse_mem_fraction, Sets::kLimit},
     {"XLA_PYTHON_CLIENT_MEM_FRACTION", parse_mem_fraction, Sets::kLimit},
@@ -39,10 +40,14 @@ constexpr Variable kVariables[] = {
     {"TF_FORCE_UNIFIED_MEMORY", parse_tf_unified_memory, Sets::kSettings},
     {"TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC", parse_tf_async_preallocate, Sets::kSettings},
     {"TF_DETERMINISTIC_ALLOCATOR", parse_tf_deterministic, Sets::kSettings},
-    {"GPU_MEMORY_LIMIT", parse_plain_bytes, Sets::kContainer},            // KAI
-    {"CUDA_DEVICE_MEMORY_LIMIT", parse_device_limit, Sets::kContainer},   // HAMi
-    {"CUDA_DEVICE_MEMORY_LIMIT_", parse_device_limit, Sets::kContainer},  // HAMi
+    {"GPU_MEMORY_LIMIT", parse_plain_bytes, Sets::kContainer},             // KAI
+    {"GPU_PORTION", parse_portion, Sets::kContainer},                      // KAI, older pods
+    {"NVIDIA_GPU_MEMORY_LIMIT", parse_plain_mebibytes, Sets::kContainer},  // KAI and NVIDIA's container toolkit
+    {"CUDA_DEVICE_MEMORY_LIMIT", parse_device_limit, Sets::kContainer},    // HAMi
+    {"CUDA_DEVICE_MEMORY_LIMIT_", parse_device_limit, Sets::kContainer},   // HAMi
     {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", parse_pinned_limit, Sets::kCeiling},
+    {"NVIDIA_GPU_MEMORY_REQUEST", nullptr, Sets::kNothing,
+     "it is what a scheduler keeps for the container; RATION_GUARANTEE says that for a process of a group"},
     {"XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", nullptr, Sets::kNothing,
      "it sizes a pool inside JAX; here all memory comes from one"},
     {"TF_DEVICE_MIN_SYS_MEMORY_IN_MB", nullptr, Sets::kNothing,

@@ -90,6 +90,7 @@ Findings examine(const DoctorRequest &request) {
   if (!checkup.process || doctor::is_our_own(*checkup.process)) {
     append(found, doctor::check_driver(checkup));
     append(found, doctor::check_devices(checkup));
+    append(found, doctor::check_enforcement(checkup));
     if (!checkup.process) {  // of which more is known: what it has loaded
       append(found, doctor::check_preloads(checkup));
     }

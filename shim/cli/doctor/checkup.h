@@ -43,6 +43,7 @@ bool is_our_own(const ProcessFacts &process);
 Findings check_installation(const Checkup &checkup);
 Findings check_driver(const Checkup &checkup);
 Findings check_devices(const Checkup &checkup);
+Findings check_enforcement(const Checkup &checkup);
 Findings check_preloads(const Checkup &checkup);
 Findings check_state_folder(const Checkup &checkup);
 Findings check_container(const Checkup &checkup);

@@ -1,10 +1,11 @@
 """Trouble with the installation, the driver, its devices, and other preloads."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 
-from planting import (BUILD, INTERPOSER, IS_ROOT, LIBRARY, PLANTED, PROBE, RATION, SIMULATOR, as_nobody, change_bytes, copied_installation, doctor,
+from planting import (BUILD, INTERPOSER, IS_ROOT, LIBRARY, PLANTED, PROBE, RATION, SIMULATOR, NotHere, as_nobody, change_bytes, copied_installation, doctor,
                       driver_folder_of, environment, expect, expect_that, in_namespaces, running, steps, with_etc)
 
 CUDA, NVML = SIMULATOR / "libcuda.so.1", SIMULATOR / "libnvidia-ml.so.1"
@@ -105,6 +106,24 @@ def driver_limit(_):
     expect_that(device, "limit 1.00GiB" in device["what"])
     for limit, value in (("2GiB", "0=4G"), (None, "0=1G"), ("2GiB", "rubbish")):
         expect(f"{value} beside {limit}", doctor(CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=value, RATION_LIMIT=limit).of("device_driver_limit"), [])
+
+
+def kernel_limit(_):
+    """A cgroup, and the one above it, with dmem.max; a region without a limit is none."""
+    line, = re.findall(r"^0::(.*)$", pathlib.Path("/proc/self/cgroup").read_text(), re.M) or [None]
+    if line is None or ".." in line:
+        raise NotHere("a cgroup of version 2")
+    root = "/sys/fs/cgroup"
+    script = f"mount -t tmpfs none {root}; mkdir -p {root}{line}"
+    for value, limits in (("1073741824", True), ("max", False)):
+        wrapper = in_namespaces("--mount", script=f"{script}; echo 'drm/0000:01:00.0/vram {value}' >{root}{line.rstrip('/')}/dmem.max")
+        answer = doctor(wrapper=wrapper)
+        if limits:
+            answer.expect("device_kernel_limit", "dmem.max limits drm/0000:01:00.0/vram to 1.00GiB")
+        expect(f"found with {value}", (len(answer.of("device_kernel_limit")), len(answer.of("device_only_cap"))), (1, 0) if limits else (0, 1))
+    only, = doctor(wrapper=in_namespaces("--mount", script=script), NVIDIA_GPU_MEMORY_LIMIT="1024").of("device_only_cap")
+    expect_that(only, "Ration's limit is the only one, that of NVIDIA_GPU_MEMORY_LIMIT=1024 too" in only["what"])
+    expect("MPS", doctor(CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="0=1G").of("device_only_cap"), [])
 
 
 def smaller_than_limit(_):
@@ -220,6 +239,7 @@ CASES = {
     "device_mig": with_drivers("device_mig", "GPU-00000000-0000-0000-0000-00000000cafe is split by MIG", nvml=PLANTED / "mig/libnvidia-ml.so.1"),
     "device_mps": with_variables("device_mps", "CUDA_MPS_PIPE_DIRECTORY=/tmp/mps", CUDA_MPS_PIPE_DIRECTORY="/tmp/mps"),
     "device_driver_limit": driver_limit,
+    "device_kernel_limit": kernel_limit,
     "device_smaller_than_limit": smaller_than_limit,
     "device_hidden": with_variables("device_hidden", "CUDA_VISIBLE_DEVICES=0,7 lists 2, and programs get 1 device", CUDA_VISIBLE_DEVICES="0,7"),
     "nvml_missing": with_drivers("nvml_missing", "libnvidia-ml.so.1", nvml=None),

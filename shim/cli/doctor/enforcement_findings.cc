@@ -1,0 +1,70 @@
+// Whether the kernel's controller of device memory limits this process's cgroup, for a driver that knows it (r615, CUDA
+// 13.4), or Ration is the only one that does. Layer: cli.
+#include <charconv>
+#include <fstream>
+#include <sstream>
+
+#include "cli/doctor/checkup.h"
+#include "config/values/quotes.h"
+#include "config/values/size.h"
+
+namespace ration::cli::doctor {
+
+namespace {
+
+constexpr std::string_view kRoot = "/sys/fs/cgroup";
+constexpr std::string_view kPinnedLimit = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
+constexpr std::string_view kContainerLimit = "NVIDIA_GPU_MEMORY_LIMIT";
+
+// Of cgroup v2 (cgroups(7)); empty: there is none.
+std::string cgroup_of(const std::string &process) {
+  constexpr std::string_view kUnified = "0::";
+  std::ifstream lines("/proc/" + process + "/cgroup");
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(kUnified)) {
+      return line.substr(kUnified.size());
+    }
+  }
+  return {};
+}
+
+// Lines of dmem.max: a region, and its bytes or "max". The limits of the folders above hold, too.
+Findings limits_of_kernel(std::string cgroup) {
+  Findings found;
+  for (; !cgroup.empty(); cgroup.resize(cgroup.rfind('/'))) {
+    const std::string file = std::string(kRoot) + (cgroup == "/" ? "" : cgroup) + "/dmem.max";
+    std::ifstream lines(file);
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      std::string region;
+      std::string most;
+      words >> region >> most;
+      std::uint64_t bytes = 0;
+      const auto [end, error] = std::from_chars(most.data(), most.data() + most.size(), bytes);
+      if (error == std::errc() && end == most.data() + most.size()) {
+        found.push_back({Check::device_kernel_limit,
+                         config::printable(file) + " limits " + config::printable(region) + " to " +
+                             config::show_bytes(bytes) + " for all processes of the cgroup",
+                         {}});
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+Findings check_enforcement(const Checkup &checkup) {
+  Findings found = limits_of_kernel(cgroup_of(checkup.process ? std::to_string(checkup.process->pid) : "self"));
+  if (!found.empty() || !checkup.environment.value(kPinnedLimit).empty()) {
+    return found;
+  }
+  const std::string stated = checkup.environment.value(kContainerLimit);
+  return {
+      {Check::device_only_cap,
+       "neither the driver nor the kernel (dmem.max) limits device memory here: Ration's limit is the only one" +
+           (stated.empty() ? "" : ", that of " + std::string(kContainerLimit) + "=" + config::shown(stated) + " too"),
+       {}}};
+}
+
+}  // namespace ration::cli::doctor
