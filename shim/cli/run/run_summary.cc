@@ -139,7 +139,7 @@ std::string holders_line(const events::Summary::Device &device) {
   for (const events::Holder &holder : device.holders) {
     const std::string_view path(holder.program);
     line += (line.empty() ? "  when it was refused first: " : ", ") +
-            readable(std::string(path.substr(path.rfind('/') + 1))) + " (pid " + std::to_string(holder.pid) + ") ";
+            config::printable(path.substr(path.rfind('/') + 1)) + " (pid " + std::to_string(holder.pid) + ") ";
     line += holder.guarantee > holder.reserved ? "was guaranteed " + config::show_bytes(holder.guarantee)
                                                : "held " + config::show_bytes(holder.reserved);
   }

@@ -15,9 +15,10 @@ ROUTES = subprocess.run([PROGRAMS / "newcomer"], capture_output=True, text=True,
 POOLS = {"granules": {"RATION_MODE": "pool", "RATION_BACKING": "vmm"}, "slabs": {"RATION_MODE": "pool", "RATION_BACKING": "slab"},
          "async": {"RATION_MODE": "async"}}
 IN_POOL = {"RATION_PREALLOCATE": "true", "RATION_PREALLOCATE_AFTER": "0", "RATION_HEADROOM": "0"}
+APART, STRANGER = "a group that the newcomer is not in", ("RATION_GROUP", "RATION_GROUP_LIMIT")
 # What each process may have is enough for a newcomer, and all together have more than the device.
 LIMITS = {"no limit": {}, "a limit": {"RATION_LIMIT": f"{max(25, 100 // NEIGHBOURS)}%"}, "a reserve": {"RATION_RESERVE": str(SIZE // 16)},
-          "a group": {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(SIZE)}}
+          "a group": {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(SIZE)}, APART: {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(SIZE)}}
 
 
 def beside(pool, limit):
@@ -30,7 +31,7 @@ def beside(pool, limit):
             for route in ROUTES:
                 for neighbour in neighbours:
                     neighbour.fill()
-                newcomer = machine.start("newcomer", route, str(BYTES))
+                newcomer = start(machine, route, limit == APART)
                 code = newcomer.read()
                 ended = newcomer.end()
                 if (code, ended) != ("0", 0):
@@ -38,6 +39,11 @@ def beside(pool, limit):
         print(f"  covered: {len(ROUTES) - len(refused)} of {len(ROUTES)}")
         expect_that(f"every route is served: {refused}", not refused)
     return case
+
+
+def start(machine, route, is_stranger):
+    environment = {name: value for name, value in machine.environment().items() if not (is_stranger and name in STRANGER)}
+    return machine.launch([PROGRAMS / "newcomer", route, str(BYTES)], environment)
 
 
 class Neighbour:
