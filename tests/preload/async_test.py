@@ -197,9 +197,23 @@ def synchronous(folder):
     expect("blocks", dict(lines)["cuMemFreeAsync"], 5)
 
 
+WITHOUT_CAPS = {"SIMCUDA_FAIL": "cuDriverGetVersion@1:1,cuDriverGetVersion@2:1,cuDriverGetVersion@3:1"}
+
+
 def without_caps():
     """A driver whose pools have no cap: their last partial step stays unused, as they might grow by another."""
-    return whole(SIMCUDA_FAIL="cuDriverGetVersion@1:1,cuDriverGetVersion@2:1,cuDriverGetVersion@3:1")
+    return whole(**WITHOUT_CAPS)
+
+
+def few_bytes(**settings):
+    """What is handed out again is at least what is asked for, and is reported as what was asked for."""
+    def case(folder):
+        lines, _ = outcome("few_bytes", folder, **settings)
+        expect("full", lines[:2], [("null", 1), ("refused", OUT_OF_MEMORY)])
+        expect("in blocks of 400, 61 and 61 bytes", lines[2:5], [("range", 193), ("range", 61), ("range", 60)])
+        for bytes_, line in zip((100, 401, 512), lines[5:], strict=True):  # none of these fits the rest
+            expect_that(f"{line}", line in (("refused", OUT_OF_MEMORY), ("range", bytes_)))
+    return case
 
 
 main({
@@ -223,6 +237,9 @@ main({
     "the whole limit, streams lag": whole(SIMCUDA_LATENCY_US="200-400"),
     "the whole limit, frees wait": whole(RATION_FREE="synchronous"),
     "the whole limit, pools without caps": without_caps(),
+    "a few bytes again": few_bytes(),
+    "a few bytes again, pools without caps": few_bytes(**WITHOUT_CAPS),
+    "a few bytes again, a pool that was made without one": few_bytes(SIMCUDA_FAIL="cuMemPoolCreate@1:1"),
     "a smaller device": smaller_device,
     "contexts that go": contexts,
     "peers": peers,

@@ -459,13 +459,16 @@ CUresult AsyncMemory::refuse_deferred() {
   return state != CUDA_SUCCESS ? state : CUDA_ERROR_INVALID_VALUE;
 }
 
-std::optional<Block> AsyncMemory::block_at(CUdeviceptr address) {
-  CUdeviceptr base = 0;
+std::optional<Block> AsyncMemory::block_at(CUdeviceptr address, CUdeviceptr *base) {
+  CUdeviceptr start = 0;
   if (!enabled_ || !real.cuPointerGetAttribute.present() ||
-      real.cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address) != CUDA_SUCCESS) {
+      real.cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address) != CUDA_SUCCESS) {
     return std::nullopt;
   }
-  std::optional<Block> block = books_.blocks.find(base);
+  std::optional<Block> block = books_.blocks.find(start);
+  if (base != nullptr) {
+    *base = start;
+  }
   return block && owns(*block) ? block : std::nullopt;
 }
 

@@ -54,8 +54,8 @@ class AsyncMemory {
   // Whether the address was freed already and is still a block to the driver; the answer to its next free.
   bool is_deferred(CUdeviceptr address) { return async_.covers(address); }
   CUresult refuse_deferred();
-  // The live block of ours around an address.
-  std::optional<Block> block_at(CUdeviceptr address);
+  // The live block of ours around an address, and where it begins.
+  std::optional<Block> block_at(CUdeviceptr address, CUdeviceptr *base = nullptr);
 
  private:
   void preallocate(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool);

@@ -108,6 +108,9 @@ CUresult Queries::address_range(CUdeviceptr address, CUdeviceptr *base, std::siz
       return in_context(CUDA_ERROR_NOT_FOUND);
     }
     range = {block->address, block->requested};
+  } else if (const std::optional<Block> served = async_.block_at(address, &range.base)) {
+    handled = true;
+    range.bytes = served->size;  // to the driver it may be larger (DeferredFrees::take_retained)
   } else {
     handled = imports_.covers(address);
     if (!handled) {

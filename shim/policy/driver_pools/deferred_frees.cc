@@ -88,10 +88,10 @@ bool DeferredFrees::retain(Items &clean) noexcept {
   try {
     Guard guard(mutex_);
     while (!clean.empty()) {
-      const std::uint64_t bytes = held_bytes(clean.front().bytes);
+      const std::uint64_t bytes = clean.front().bytes;
       Items &same = retained_[bytes];
       same.splice(same.end(), clean, clean.begin());
-      size.add({1, bytes});
+      size.add({1, held_bytes(bytes)});
     }
   } catch (...) {  // no memory of the host: the rest goes back
   }
@@ -107,14 +107,13 @@ CUdeviceptr DeferredFrees::take_retained(std::uint64_t bytes) noexcept {
     return 0;
   }
   Guard guard(mutex_);
-  const auto same = retained_.find(held_bytes(bytes));
-  if (same == retained_.end()) {
+  const auto same = retained_.lower_bound(bytes);
+  if (same == retained_.end() || held_bytes(same->first) != held_bytes(bytes)) {
     return 0;
   }
-  const DeferredBlock &block = same->second.front();
-  const CUdeviceptr address = block.address;
+  const CUdeviceptr address = same->second.front().address;
   held_.erase(address);
-  retained_bytes_.fetch_sub(held_bytes(block.bytes), std::memory_order_relaxed);
+  retained_bytes_.fetch_sub(held_bytes(bytes), std::memory_order_relaxed);
   same->second.pop_front();
   if (same->second.empty()) {
     retained_.erase(same);

@@ -35,10 +35,11 @@ class DeferredFrees final : public DeferredQueue<DeferredBlock> {
   void keep(Items &blocks) noexcept;
   std::uint64_t in_hands() const { return in_hands_.load(); }
 
-  // Clean blocks that the driver does not get yet: the next request of their size can have them. False: the host has no
-  // memory, and `clean` holds the rest.
+  // Clean blocks that the driver does not get yet: the next request that fits them can have them. False: the host has
+  // no memory, and `clean` holds the rest.
   bool retain(Items &clean) noexcept;
-  // One of that size; 0: there is none.
+  // One of at least that size, which takes no more of the driver's pool; 0: there is none. To the driver it keeps the
+  // size that was first asked for.
   CUdeviceptr take_retained(std::uint64_t bytes) noexcept;
   // All of them, to be given back as if they had just become clean.
   Items release_retained() noexcept;
@@ -49,7 +50,7 @@ class DeferredFrees final : public DeferredQueue<DeferredBlock> {
 
   static constexpr std::uint64_t kMostOpenBlocks = 1024;
   std::map<CUdeviceptr, std::uint64_t> held_ GUARDED_BY(mutex_);  // address → bytes, until the driver gets it
-  std::map<std::uint64_t, Items> retained_ GUARDED_BY(mutex_);    // by bytes in the driver's pool; no list is empty
+  std::map<std::uint64_t, Items> retained_ GUARDED_BY(mutex_);    // by bytes, as asked for; no list is empty
   std::atomic<std::uint64_t> retained_bytes_{0};
 };
 

@@ -199,6 +199,29 @@ void twice() {
   say("again", cuMemFree(ordered));
 }
 
+// Blocks of a few bytes are freed and asked for again where the pool cannot grow.
+void few_bytes() {
+  std::vector<CUdeviceptr> blocks;
+  for (const std::size_t bytes : {61, 61, 61, 400}) blocks.push_back(take(bytes));
+  CUresult code = CUDA_SUCCESS;
+  const std::vector<CUdeviceptr> rest = fill(kMiB, code);
+  say("refused", code);
+  for (const CUdeviceptr block : blocks) must(cuMemFree(block));
+  for (const std::size_t bytes : {193, 61, 60, 100, 401, 512}) {
+    CUdeviceptr block = 0, base = 0, start = 0;
+    if (const CUresult refused = cuMemAlloc(&block, bytes); refused != CUDA_SUCCESS) {
+      say("refused", refused);
+      continue;
+    }
+    std::size_t range = 0, size = 0;
+    must(cuMemsetD8(block, 1, bytes));
+    must(cuMemGetAddressRange(&base, &range, block + bytes - 1));
+    must(cuPointerGetAttribute(&size, CU_POINTER_ATTRIBUTE_RANGE_SIZE, block));
+    must(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, block + bytes - 1));
+    say("range", base == block && start == block && range == size ? range : 0);
+  }
+}
+
 struct Case {
   const char *name;
   void (*run)();
@@ -211,7 +234,8 @@ constexpr Case kCases[] = {{"served", served},
                            {"peers", peers},
                            {"early_peers", early_peers},
                            {"former_peers", former_peers},
-                           {"twice", twice}};
+                           {"twice", twice},
+                           {"few_bytes", few_bytes}};
 
 }  // namespace
 

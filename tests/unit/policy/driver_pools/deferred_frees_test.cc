@@ -129,6 +129,23 @@ TEST_CASE("clean blocks that cannot go back are offered again") {
   CHECK(fixture.collected() == 1);
 }
 
+TEST_CASE("a retained block serves no request that is larger than itself, or that takes less of the pool") {
+  Deferral fixture;
+  const CUdeviceptr small = fixture.free_one(61);
+  const CUdeviceptr medium = fixture.free_one(500);
+  const CUdeviceptr large = fixture.free_one(1000);
+  DeferredFrees::Cleaned clean = fixture.collect();
+  REQUIRE(fixture.frees.retain(clean.items));
+  CHECK(fixture.frees.retained_bytes() == 2048);
+  CHECK(fixture.frees.take_retained(193) == medium);
+  CHECK(fixture.frees.take_retained(62) == 0);
+  CHECK(fixture.frees.take_retained(1001) == 0);
+  CHECK(fixture.frees.take_retained(7) == small);
+  CHECK(fixture.frees.take_retained(7) == 0);
+  CHECK(fixture.frees.take_retained(513) == large);
+  CHECK(fixture.frees.retained_bytes() == 0);
+}
+
 TEST_CASE("nothing becomes clean while a capture runs, and what was deferred stays") {
   Deferral fixture;
   fixture.free_one();
