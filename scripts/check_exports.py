@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The version that glibc gives those functions: the architecture's first (readelf of glibc 2.36).
 OLDEST = {"Advanced Micro Devices X86-64": "GLIBC_2.2.5", "AArch64": "GLIBC_2.17"}
 LOOKUPS = ("dlsym", "dlvsym", "dlopen", "dlmopen")
-LIMITS = ("setrlimit", "setrlimit64", "prlimit", "prlimit64")
+OTHERS = ("pthread_exit", "setrlimit", "setrlimit64", "prlimit", "prlimit64")
 # These came later to the first architecture.
 LATER = {("dlmopen", "GLIBC_2.2.5"): "GLIBC_2.3.4", ("prlimit", "GLIBC_2.2.5"): "GLIBC_2.13",
          ("prlimit64", "GLIBC_2.2.5"): "GLIBC_2.13"}
@@ -63,13 +63,13 @@ def preload_exports(machine, hooked):
         return LATER.get((name, OLDEST[machine]), OLDEST[machine])
 
     versions = {f"{name}@{first(name)}" for name in LOOKUPS} | {f"{name}@@GLIBC_2.34" for name in LOOKUPS}
-    return versions | {f"{name}@@{first(name)}" for name in LIMITS} | hooked
+    return versions | {f"{name}@@{first(name)}" for name in OTHERS} | hooked
 
 
 def compare(name, library, expected):
     """`expected`: the symbols; glibc's with their versions, ours in any version node."""
     problems = []
-    found = {e if e.split("@")[0] in LOOKUPS + LIMITS else e.split("@")[0] for e in library["exports"]}
+    found = {e if e.split("@")[0] in LOOKUPS + OTHERS else e.split("@")[0] for e in library["exports"]}
     problems += [f"{name}: exports {symbol}, which is not expected" for symbol in sorted(found - expected)]
     problems += [f"{name}: does not export {symbol}" for symbol in sorted(expected - found)]
     problems += [f"{name}: {symbol} is STB_GNU_UNIQUE and would bind across libraries" for symbol in library["unique"]]

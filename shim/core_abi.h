@@ -78,6 +78,8 @@ struct RationCoreAbi {
   void (*begin_nvml)(void);
   void *const *nvml_bodies; /* in table order; valid for the life of the process */
   unsigned nvml_hook_count;
+  /* Called by the process's main thread where it ends before others: the core's own threads end. */
+  void (*main_thread_ends)(void);
 };
 
 /* The core's only export. NULL: it could not start. */

@@ -14,9 +14,10 @@ class OwnThread {
   OwnThread(const OwnThread &) = delete;
   OwnThread &operator=(const OwnThread &) = delete;
 
-  // Whether the program's main thread has ended: the process ends when its other threads have, own ones among them, so
-  // one that sleeps must ask now and then, and end. True where that cannot be known. No system call, if that thread was
-  // the first to start an own one.
+  // Whether the program's main thread has ended: the process ends when its other threads have, own ones among them.
+  // Own threads are told before (preload/thread_end.cc), but not where that thread is cancelled or ends in libc: one
+  // that sleeps must ask now and then, and end. True where that cannot be known. No system call, if that thread was the
+  // first to start an own one.
   static bool is_main_thread_gone() noexcept;
 };
 

@@ -53,8 +53,8 @@ bool find_nvml(bool open) {
   return handle != nullptr;
 }
 
-constexpr RationCoreAbi core = {RATION_VERSION, bodies,      driver::kHookCount,    &begin,
-                                &begin_nvml,    nvml_bodies, driver::kNvmlHookCount};
+constexpr RationCoreAbi core = {RATION_VERSION, bodies,      driver::kHookCount,     &begin,
+                                &begin_nvml,    nvml_bodies, driver::kNvmlHookCount, &runtime::end_own_threads};
 
 }  // namespace
 

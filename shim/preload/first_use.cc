@@ -57,7 +57,7 @@ const RationCoreAbi *loaded_core;  // set once the core is loaded
 // kPathMax bytes.
 const RationCoreAbi *load_core(char *path, const char *&why, bool &may_pass) {
   path[0] = '\0';
-  if (const RationCoreAbi *core = __atomic_load_n(&loaded_core, __ATOMIC_ACQUIRE)) {
+  if (const RationCoreAbi *core = started_core()) {
     return core;
   }
   if (!core_path(path)) {
@@ -217,6 +217,10 @@ void *bind(unsigned hook) {
 }
 
 }  // namespace
+
+const RationCoreAbi *started_core() {
+  return __atomic_load_n(&loaded_core, __ATOMIC_ACQUIRE);
+}
 
 void say(const char *text, const char *detail, const char *how_long) {
   constexpr char kPrefix[] = "ration: libration.so ";

@@ -106,6 +106,9 @@ inline void count(uint64_t &counter) {
   __atomic_store_n(&counter, __atomic_load_n(&counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 }
 
+// nullptr: no core has been loaded.
+const RationCoreAbi *started_core();
+
 // Writes one line to stderr, with one write(2): why there is no core, and `how_long` allocations are refused.
 void say(const char *text, const char *detail, const char *how_long);
 

@@ -213,6 +213,15 @@ void publish_names() noexcept {
   }
 }
 
+void end_own_threads() noexcept {
+  const CancellationOff uncancelled;
+  Assembly *assembly = built.load(std::memory_order_acquire);
+  if (assembly != nullptr && assembly->birthplace.is_here()) {  // a forked child has none
+    assembly->pools.end_giving();
+    assembly->shared_blocks.end_thread();
+  }
+}
+
 Runtime::Runtime(Assembly &assembly) : assembly_(assembly), has_stacks_(assembly.journal.has_stacks()) {}
 
 std::uint64_t Runtime::stack_here() noexcept {

@@ -31,6 +31,16 @@ def ending(how, status, has_end, **settings):
     return case
 
 
+def main_thread_ends(how, *lines, preload=LIBRARIES):
+    """No thread of Ration's keeps a process alive whose threads have ended; with `preload` None, as without Ration."""
+    def case(folder):
+        done = run("main_thread_ends", how, folder=folder if preload else None, preload=preload, RATION_GROUP="of_threads",
+                   RATION_GROUP_LIMIT="1GiB")
+        expect("status, output", (done.status, done.err, done.out.splitlines()), (0, "", list(lines)))
+        expect("end records", len(of_type(done.logs.get("run.jsonl", []), "end")), int(bool(preload)))
+    return case
+
+
 def no_line_crosses_a_page(path):
     """A kill between the pages of one write would leave half a line."""
     at = 0
@@ -175,4 +185,10 @@ main({
     "the same, by prlimit": lowered_file_size_limit("prlimit"),
     "closed descriptors": closed_descriptors,
     "placeholders": placeholders,
-} | ({} if SANITIZED else {"the main thread ends first": ending("last", 0, True)}))  # ThreadSanitizer knows no join of that
+} | ({} if SANITIZED else {  # ThreadSanitizer knows no join of that, and its own calls pass through the program's
+    "the main thread ends first": ending("last", 0, True),
+    "the main thread ends, natively": main_thread_ends("alone", "threads: 0", preload=None),
+    "the main thread ends last": main_thread_ends("alone", "threads: 2"),
+    "the main thread ends without a call": main_thread_ends("worker", "threads: 2"),
+    "the main thread ends before the one that calls": main_thread_ends("before", "threads: 2", "afterwards: 0"),
+}))

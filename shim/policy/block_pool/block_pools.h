@@ -148,8 +148,9 @@ class BlockPools {
   }
   // A pool of the device, whosever, may hold what others wish for.
   void start_giving(int device) noexcept;
-  // At the end of the process.
+  // At the end of the process, and of its main thread.
   void stop_giving() noexcept { giver_.stop(); }
+  void end_giving() noexcept { giver_.end(Giver::kLastGiftNs); }
   // After a refusal: the granule of the check, where the context's pool has no other and no block, may be what others
   // lack.
   void release_unused(const char *api, const ContextRef &context) noexcept;

@@ -12,10 +12,8 @@ namespace ration::policy {
 namespace {
 
 // How late memory beyond the threshold goes back, and others see what hits have changed, where the program makes no
-// call that would do it; and how long the end of a process may be put off whose main thread has ended before the
-// others.
+// call that would do it.
 constexpr std::uint64_t kLookNs = 1'000'000'000;
-constexpr std::uint64_t kLastGiftNs = 200'000'000;
 
 }  // namespace
 
@@ -29,16 +27,18 @@ void Giver::start_now() noexcept {
       continue;
     }
     listening_.fetch_add(1);
-    if (!start_own_thread(run, listener)) {
+    if (stopped_.load() || !start_own_thread(run, listener)) {  // end() reads listening_ after it stores this
       listening_.fetch_sub(1);
       delete listener;
     }
   }
 }
 
-void Giver::end() noexcept {
+// A thread may have looked and not sleep yet: it is woken until it has ended.
+void Giver::end(std::uint64_t most_ns) noexcept {
   stop();
-  for (Waiter waiter; listening_.load() != 0; waiter.pause()) {
+  const std::uint64_t begun = now_ns();
+  for (Waiter waiter; listening_.load() != 0 && now_ns() - begun < most_ns; waiter.pause()) {
     for (const std::unique_ptr<ledger::Membership> &group : ledger_.memberships()) {
       group->wake_sleepers();
     }
@@ -57,7 +57,7 @@ void *Giver::run(void *listener) noexcept {
 // Asleep, and when nobody wishes, it does not touch the group's file.
 void Giver::listen(const ledger::Membership &group, std::uint32_t seen) noexcept {
   using Woken = ledger::Membership::Woken;
-  for (;;) {
+  while (!stopped_.load()) {
     const Woken woken = group.wait_for_wish(seen, kLookNs);
     switch (woken) {
       case Woken::by_wish:

@@ -15,6 +15,8 @@ class BlockPools;
 
 class Giver {
  public:
+  static constexpr std::uint64_t kLastGiftNs = 200'000'000;
+
   Giver(BlockPools &pools, ledger::Ledger &ledger) : pools_(pools), ledger_(ledger) {}
   ~Giver() { end(); }
   Giver(const Giver &) = delete;
@@ -28,8 +30,9 @@ class Giver {
   }
   // For good. Returns once nothing is being given, unless that takes long.
   void stop() noexcept;
-  // The same, once its threads have ended. Only where the process goes on without this library's state, as in tests.
-  void end() noexcept;
+  // The same, once its threads have ended, unless that takes longer. For ever only where the process goes on without
+  // this library's state, as in tests.
+  void end(std::uint64_t most_ns = UINT64_MAX) noexcept;
 
  private:
   struct Listener {

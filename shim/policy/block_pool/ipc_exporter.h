@@ -85,6 +85,7 @@ class IpcExporter {
   void forget(ContextPool &pool) noexcept;
   // At the end of the process.
   void leave() noexcept;
+  void end_thread() noexcept { server_.end_thread(); }
 
  private:
   enum class State { free, live, kept, returning };

@@ -146,4 +146,11 @@ void PartServer::stop() noexcept try {
 } catch (...) {  // no memory of the host: the socket stays until `ration ps`
 }
 
+void PartServer::end_thread() noexcept {
+  stop();
+  if (!running_.load()) {
+    stopped_.store(false);
+  }
+}
+
 }  // namespace ration::policy

@@ -28,6 +28,8 @@ class PartServer {
   bool start(const std::string &state_folder, std::uint64_t exporter, std::string &problem);
   // For good. Returns once the thread makes no more driver calls, unless that takes long.
   void stop() noexcept;
+  // The same, until the next start().
+  void end_thread() noexcept;
 
  private:
   static void *run(void *server) noexcept;

@@ -26,6 +26,8 @@ class SharedBlocks {
   // Runs `open`, the driver's call, with the handle that ours stands for, or with one that is none of ours.
   CUresult open(const CUipcMemHandle &handle, IpcImporter::Open open, CUdeviceptr *address);
   CUresult close(CUdeviceptr address, DriverCall call);
+  // When the main thread ends: what was shared before can be opened no more, until something is shared again.
+  void end_thread() noexcept { exports_.end_thread(); }
   // At the end of the process: nothing that it shared can be opened any more.
   void stop() noexcept { exports_.leave(); }
 

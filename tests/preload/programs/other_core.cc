@@ -3,6 +3,6 @@
 
 extern "C" __attribute__((visibility("default"))) const RationCoreAbi *ration_core_start(const RationPreloadAbi *) {
   static void *const bodies[1] = {nullptr};
-  static const RationCoreAbi core = {"0.0.0-other", bodies, 1, nullptr, nullptr, bodies, 1};
+  static const RationCoreAbi core = {"0.0.0-other", bodies, 1, nullptr, nullptr, bodies, 1, nullptr};
   return &core;
 }
