@@ -21,6 +21,7 @@
 #include "policy/block_pool/quarantine.h"
 #include "policy/block_pool/room.h"
 #include "policy/block_pool/slab_directory.h"
+#include "policy/block_pool/unreturned.h"
 #include "policy/contexts/captures.h"
 #include "policy/contexts/contexts.h"
 #include "policy/contexts/fence_tracker.h"
@@ -342,6 +343,7 @@ class BlockPools {
   const bool no_fast_path_;  // every call has more to do than that does
   const bool synchronous_free_;
   const Backing backing_;
+  Unreturned unreturned_{ledger_};
   RankedMutex granules_mutex_{Rank::kGranules};
   std::unordered_map<std::uint64_t, std::uint64_t> granule_ids_ GUARDED_BY(granules_mutex_);  // in the log, by handle
   SlabDirectory slabs_;

@@ -104,7 +104,8 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
   FirstGranule first(*this, context->device, *layout);
   const FirstGranule::Result tried = is_known ? FirstGranule::Result::no_room : first.make(found.kind);
   if (tried == FirstGranule::Result::fails) {
-    GranuleMemory::give_up(*layout);
+    unreturned_.give_up(*layout);
+    unreturned_.retry();
     return have_no_granules(context->device, state, first.reason(), true);
   }
   state.kind.store(found.kind);
@@ -113,13 +114,13 @@ void BlockPools::choose_backing(const ContextRef &context, ContextPool &pool, De
   GranuleMemory memory(*this, "cuMemCreate", context);
   const bool listed = slabs_.insert(layout->home, layout->home_bytes + layout->views_bytes, context);
   if (!listed || !pool.blocks.stitch_from(*layout)) {
-    if (tried == FirstGranule::Result::works && first.handle() != 0 && memory.unmap(layout->home, layout->page_bytes)) {
-      memory.release(first.handle(), layout->page_bytes);
+    if (tried == FirstGranule::Result::works && first.handle() != 0) {
+      first.give_up();
     }
     if (listed) {
       slabs_.erase(layout->home, *context);
     }
-    GranuleMemory::give_up(*layout);
+    unreturned_.give_up(*layout);
     return;
   }
   journal_.record(events::SlabAlloc{layout->home, 0, context->device, context->number, slab, "cuMemAddressReserve",
@@ -236,9 +237,11 @@ BlockPools::Take BlockPools::take_granules(std::uint64_t bytes, std::uint64_t mo
         parts.push_back({0, size, handle});
       }
     }
-    while (result != CUDA_SUCCESS && !parts.empty()) {
-      real.cuMemRelease(parts.back().id);
-      parts.pop_back();
+    for (; result != CUDA_SUCCESS && !parts.empty(); parts.pop_back()) {
+      if (const pool::Slab &last = parts.back(); real.cuMemRelease(last.id) != CUDA_SUCCESS) {
+        ledger_.account(where.device).charge(last.bytes);
+        unreturned_.add_handle(where.device, last.id, last.bytes);
+      }
     }
     return result;
   };
@@ -262,6 +265,8 @@ BlockPools::Take BlockPools::take_granules(std::uint64_t bytes, std::uint64_t mo
     for (; parts.size() > noted; parts.pop_back()) {
       if (real.cuMemRelease(parts.back().id) == CUDA_SUCCESS) {
         account.release(parts.back().bytes);
+      } else {
+        unreturned_.add_handle(where.device, parts.back().id, parts.back().bytes);
       }
     }
     if (parts.empty()) {
@@ -363,25 +368,29 @@ void BlockPools::end_granules(const char *api, const ContextRef &context, Contex
     return;
   }
   const RelaxedCapture relaxed;
-  GranuleMemory memory(*this, api, context);
-  try {
-    const pool::stitch::Stitcher::Everything all = pool.blocks.everything();
-    for (const pool::stitch::FreeRanges::Range &each : all.mappings) {
-      (void)memory.unmap(each.address, each.bytes);
+  {
+    GranuleMemory memory(*this, api, context);
+    try {
+      pool::stitch::Stitcher::Everything all = pool.blocks.everything();
+      std::erase_if(all.mappings, [&](const auto &each) { return memory.unmap(each.address, each.bytes); });
+      for (const pool::stitch::Plan::Part &each : all.handles) {
+        memory.release(each.handle, each.bytes);
+      }
+      for (const pool::stitch::FreeRanges::Range &each : all.mappings) {
+        memory.leave_mapped(each.address, each.bytes);
+      }
+    } catch (...) {  // no memory of the host: they stay charged, as the driver has them
     }
-    for (const pool::stitch::Plan::Part &each : all.handles) {
-      memory.release(each.handle, each.bytes);
-    }
-  } catch (...) {  // no memory of the host: they stay charged, as the driver has them
   }
   give_up_addresses(api, *context, pool);
+  unreturned_.retry();
 }
 
 void BlockPools::give_up_addresses(const char *api, const Context &context, ContextPool &pool) noexcept {
   if (pool.blocks.stitches()) {
     journal_.record(events::SlabFree{pool.layout.home, 0, context.device, context.number, pool.layout.slab, api});
     slabs_.erase(pool.layout.home, context);
-    GranuleMemory::give_up(pool.layout);
+    unreturned_.give_up(pool.layout);
   }
 }
 

@@ -160,7 +160,7 @@ bool BlockPools::becomes_idle(const char *api, DevicePoolState &state, int devic
   const std::uint64_t start = now_ns();
   Quarantine::Cleaned all;
   for (Backoff backoff;; backoff.sleep()) {
-    const bool over = fences_.captures().is_run_here() || now_ns() - start > kIdlePatienceNs;
+    const bool over = fences_.captures().is_run_here() || !fences_.by_events() || now_ns() - start > kIdlePatienceNs;
     const bool idle = fences_.is_idle(device);
     if (over || (idle && state.quarantine.blocks() == 0)) {
       if (all.waited) {
@@ -187,12 +187,14 @@ bool BlockPools::give_back_slabs(const Room::Need &need, Room::Patience patience
   if ((granules && enough) || !is_worth_returning(need, patience)) {
     return granules;
   }
+  const bool idle =
+      fences_.by_events() &&
+      (patience == Room::Patience::none ? fences_.is_idle(need.device) : becomes_idle(need.api, *state, need.device));
   if (!fences_.by_events()) {
     if (patience == Room::Patience::briefly) {
       state->quarantine.drain();  // such a driver does not say how far the device is
     }
-  } else if (!(patience == Room::Patience::none ? fences_.is_idle(need.device)
-                                                : becomes_idle(need.api, *state, need.device))) {
+  } else if (!idle) {
     return granules;
   }
   granules = give_back_granules(need) > 0 || granules;

@@ -1,5 +1,7 @@
 #include "policy/block_pool/first_granule.h"
 
+#include <utility>
+
 #include "policy/block_pool/granule_memory.h"
 
 namespace ration::policy {
@@ -27,15 +29,14 @@ FirstGranule::Result FirstGranule::make(GranuleKind &kind) {
   const RelaxedCapture relaxed;
   CUresult error = CUDA_SUCCESS;
   bool works = use(kind, error);
-  if (!works && error != CUDA_ERROR_OUT_OF_MEMORY && (kind.exportable || kind.rdma) && !made_) {
+  if (!works && error != CUDA_ERROR_OUT_OF_MEMORY && (kind.exportable || kind.rdma) && !is_left_) {
     kind = {};
     error = CUDA_SUCCESS;
     works = use(kind, error);
   }
   if (works && account.group_limit() != UINT64_MAX) {
-    undo();  // members that race for the last bytes would each hold one, and none would have enough
-  }
-  if (!made_) {
+    give_up();  // members that race for the last bytes would each hold one, and none would have enough
+  } else if (!made_ && !is_left_) {
     account.release(layout_.page_bytes);
   }
   if (works) {
@@ -108,16 +109,28 @@ const char *FirstGranule::unmap_alias(CUresult &error) {
   return nullptr;
 }
 
-void FirstGranule::undo() {
-  if (aliased_ && real.cuMemUnmap(layout_.views, layout_.page_bytes) == CUDA_SUCCESS) {
-    aliased_ = false;
+// What stays is charged once, with the first of its parts that keeps the memory.
+bool FirstGranule::undo() {
+  std::uint64_t charged = layout_.page_bytes;
+  const auto end_mapping = [&](bool &is_mapped, std::uint64_t address) {
+    if (is_mapped && real.cuMemUnmap(address, layout_.page_bytes) != CUDA_SUCCESS) {
+      pools_.unreturned_.add_mapping(device_, address, layout_.page_bytes, std::exchange(charged, 0));
+    }
+    is_mapped = false;
+  };
+  end_mapping(aliased_, layout_.views);
+  end_mapping(mapped_, layout_.home);
+  if (made_ && real.cuMemRelease(handle_) != CUDA_SUCCESS) {
+    pools_.unreturned_.add_handle(device_, handle_, std::exchange(charged, 0));
   }
-  if (mapped_ && real.cuMemUnmap(layout_.home, layout_.page_bytes) == CUDA_SUCCESS) {
-    mapped_ = false;
-  }
-  // A handle that is mapped is the device's until it is unmapped, so it stays charged.
-  if (made_ && real.cuMemRelease(handle_) == CUDA_SUCCESS) {
-    made_ = mapped_ || aliased_;
+  made_ = false;
+  is_left_ = charged == 0;
+  return !is_left_;
+}
+
+void FirstGranule::give_up() {
+  if (undo()) {
+    pools_.ledger_.account(device_).release(layout_.page_bytes);
   }
 }
 

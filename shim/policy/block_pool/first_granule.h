@@ -21,9 +21,11 @@ class FirstGranule {
   FirstGranule &operator=(const FirstGranule &) = delete;
 
   // Where it works, the granule is mapped at the start of the home range, and charged. Where it does not, or the
-  // process shares a limit, it is gone; or it stays charged if the driver refuses that, too. A driver that refuses
-  // `kind` gets a plain one.
+  // process shares a limit, it is gone; what the driver refuses to take back stays charged until it does. A driver that
+  // refuses `kind` gets a plain one.
   Result make(GranuleKind &kind);
+  // REQUIRES: it works. It is gone as above.
+  void give_up();
   // 0: it is gone.
   std::uint64_t handle() const { return made_ ? handle_ : 0; }
   // What failed, in words.
@@ -34,7 +36,8 @@ class FirstGranule {
   const char *create_and_map(GranuleKind kind, CUresult &error);
   const char *copy(CUresult &error);
   const char *unmap_alias(CUresult &error);
-  void undo();
+  // True: all of it is gone.
+  bool undo();
 
   BlockPools &pools_;
   const int device_;
@@ -43,6 +46,7 @@ class FirstGranule {
   bool made_ = false;
   bool mapped_ = false;
   bool aliased_ = false;
+  bool is_left_ = false;  // something is the device's still, and charged
   std::string reason_;
 };
 

@@ -140,6 +140,8 @@ void GranuleMemory::release(std::uint64_t handle, std::uint64_t bytes) noexcept 
   if (real.cuMemRelease(handle) == CUDA_SUCCESS) {
     reserved_ += bytes;
     ++released_;
+  } else {
+    pools_.unreturned_.add_handle(context_->device, handle, bytes);
   }
 }
 
@@ -156,6 +158,12 @@ bool GranuleMemory::allow(pool::Address address, std::uint64_t bytes) noexcept {
 bool GranuleMemory::unmap(pool::Address address, std::uint64_t bytes) noexcept {
   const RelaxedCapture relaxed;
   return real.cuMemUnmap(address, bytes) == CUDA_SUCCESS;
+}
+
+void GranuleMemory::leave_mapped(std::uint64_t address, std::uint64_t bytes) noexcept {
+  const std::uint64_t charged = std::min(reserved_, bytes);
+  reserved_ -= charged;
+  pools_.unreturned_.add_mapping(context_->device, address, bytes, charged);
 }
 
 void GranuleMemory::settle() noexcept {

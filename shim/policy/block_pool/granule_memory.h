@@ -15,7 +15,9 @@ namespace ration::policy {
 class GranuleMemory final : public pool::stitch::DeviceMemory {
  public:
   GranuleMemory(BlockPools &pools, const char *api, const ContextRef &context)
-      : pools_(pools), api_(api), context_(context), change_(pools.ledger_.account(context->device).changes()) {}
+      : pools_(pools), api_(api), context_(context), change_(pools.ledger_.account(context->device).changes()) {
+    pools.unreturned_.retry();
+  }
   // Gives back what the end of the last plan left reserved.
   ~GranuleMemory() override { settle(); }
 
@@ -26,6 +28,9 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
   bool allow(pool::Address address, std::uint64_t bytes) noexcept override;
   bool unmap(pool::Address address, std::uint64_t bytes) noexcept override;
   void settle() noexcept override;
+  // A mapping that the driver has not undone. The memory under it is the device's still: as much of what was released
+  // stays charged.
+  void leave_mapped(std::uint64_t address, std::uint64_t bytes) noexcept;
   // Handles.
   std::uint64_t released() const { return released_; }
 

@@ -198,17 +198,26 @@ FenceTracker::Taken FenceTracker::take(Fence &fence, CUresult &error, int device
   fence.number = contexts_.tick();
   if (by_events()) {
     const Taken taken = take_by_events(fence, live, error);
-    if (error != CUDA_ERROR_NOT_SUPPORTED || !real.cuCtxSynchronize.present()) {
-      return taken;
+    if (taken == Taken::taken || taken == Taken::failed) {
+      heed(error, failed_records_);
     }
-    events_refused_.store(true, std::memory_order_relaxed);
-    return take(fence, error, device);
+    return by_events() ? taken : take(fence, error, device);
   }
   for (ContextRef &context : live) {
     fence.marks.push_back({std::move(context)});
   }
   error = CUDA_SUCCESS;
   return Taken::taken;
+}
+
+void FenceTracker::heed(CUresult answer, std::atomic<unsigned> &failed_in_a_row) {
+  if (answer == CUDA_SUCCESS || answer == CUDA_ERROR_NOT_READY) {
+    failed_in_a_row.store(0, std::memory_order_relaxed);
+  } else if (!breaks_context(answer) && real.cuCtxSynchronize.present() &&
+             (answer == CUDA_ERROR_NOT_SUPPORTED ||
+              failed_in_a_row.fetch_add(1, std::memory_order_relaxed) + 1 >= kMostFailed)) {
+    events_refused_.store(true, std::memory_order_relaxed);
+  }
 }
 
 FenceTracker::Taken FenceTracker::try_take(Fence &fence, CUresult &error, int device) noexcept try {
@@ -260,7 +269,7 @@ CUresult FenceTracker::query_mark(const Fence::Mark &mark, std::uint64_t number)
   if (mark.broken || has_passed(*mark.context, number)) {
     return CUDA_SUCCESS;
   }
-  if (mark.event == nullptr) {
+  if (mark.event == nullptr || events_refused_.load(std::memory_order_relaxed)) {
     return CUDA_ERROR_NOT_READY;
   }
   const Pin pin(*mark.context);
@@ -285,6 +294,7 @@ CUresult FenceTracker::query([[maybe_unused]] const Fence &fence, [[maybe_unused
       continue;
     }
     const CUresult result = query_mark(mark, fence.number);
+    heed(result, failed_queries_);
     if (result != CUDA_SUCCESS) {
       return result;
     }
@@ -354,7 +364,7 @@ CUresult FenceTracker::wait_for_mark(const Fence::Mark &mark, std::uint64_t numb
       waiter.pause();  // it is being destroyed, unless the driver refuses; it answers soon
       continue;
     }
-    if (mark.event == nullptr) {
+    if (mark.event == nullptr || events_refused_.load(std::memory_order_relaxed)) {
       const CUresult result = synchronise(*mark.context);
       const auto same = [&] { return result; };  // asked inside the context already
       return is_broken_for_others(*mark.context, current_context(), result, same) ? CUDA_SUCCESS : result;
@@ -376,6 +386,7 @@ CUresult FenceTracker::wait(const Fence &fence, const Context *only) {
       continue;
     }
     const CUresult result = wait_for_mark(mark, fence.number);
+    heed(result, failed_queries_);
     if (result != CUDA_SUCCESS) {
       return result;
     }

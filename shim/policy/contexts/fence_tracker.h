@@ -65,7 +65,7 @@ class FenceTracker {
 
   // Whether this driver can tell when work has finished; if not, no block may ever be reused.
   static bool can_tell();
-  // By events, or by synchronising: if it lacks them, or exports them and answers NOT_SUPPORTED.
+  // By events, or by synchronising: if it lacks them, exports them and answers NOT_SUPPORTED, or fails again and again.
   // Beside captures of which nothing is known only the program's own synchronises say it: no call of ours may.
   bool by_events() const {
     return has_events() && !events_refused_.load(std::memory_order_relaxed) && !captures_.has_unknown();
@@ -113,6 +113,10 @@ class FenceTracker {
   void take_unsealed_note() noexcept { (void)unsealed_.exchange(false); }  // then look again
 
  private:
+  // So many failures of events in a row are no accident.
+  static constexpr unsigned kMostFailed = 3;
+  // What the driver answered about an event; from kMostFailed failures on no event is asked for.
+  void heed(CUresult answer, std::atomic<unsigned> &failed_in_a_row);
   static bool has_events();
   Taken take_by_events(Fence &fence, std::vector<ContextRef> &live, CUresult &error);
   CUresult record(Fence &fence);
@@ -121,7 +125,7 @@ class FenceTracker {
   void spare(const ContextRef &context, CUevent event) noexcept;
   // The event that serves a fence of the device instead of one of its own; nullptr: none does.
   std::shared_ptr<const ReachEvent> reach_event(const Context &context, int device);
-  static CUresult query_mark(const Fence::Mark &mark, std::uint64_t number);
+  CUresult query_mark(const Fence::Mark &mark, std::uint64_t number);
   CUresult record(Fence::Mark &mark);
   CUresult wait_for_mark(const Fence::Mark &mark, std::uint64_t number);
   CUresult synchronise(Context &context);
@@ -129,6 +133,8 @@ class FenceTracker {
   Contexts &contexts_;
   Captures &captures_;
   std::atomic<bool> events_refused_{false};  // for good
+  std::atomic<unsigned> failed_records_{0};
+  std::atomic<unsigned> failed_queries_{0};
   std::atomic<bool> unsealed_{false};
   RankedMutex mutex_{Rank::kProgress};
   std::unordered_map<Context *, std::vector<CUevent>> spare_ GUARDED_BY(mutex_);

@@ -91,7 +91,9 @@ CUresult ImportedGranules::take(const ledger::Parts &parts) {
       device_ = properties.location.id;
     }
     error = real.cuMemMap(base_ + mapped_, bytes, 0, handle, 0);
-    (void)real.cuMemRelease(handle);
+    if (real.cuMemRelease(handle) != CUDA_SUCCESS) {
+      (void)real.cuMemRelease(handle);  // once more: the exporter's memory stays while it is here
+    }
     if (error != CUDA_SUCCESS) {
       return as_of_open(error);
     }
@@ -118,7 +120,8 @@ CUresult ImportedGranules::allow_access(CUdevice current) const noexcept {
 
 ImportedGranules::~ImportedGranules() {
   const RelaxedCapture relaxed;
-  if (mapped_ == 0 || real.cuMemUnmap(base_, mapped_) == CUDA_SUCCESS) {
+  const auto unmap = [&] { return real.cuMemUnmap(base_, mapped_) == CUDA_SUCCESS; };
+  if (mapped_ == 0 || unmap() || unmap()) {  // once more, as above
     (void)real.cuMemAddressFree(base_, bytes_);
   }
 }

@@ -121,6 +121,41 @@ def race(mode, **settings):
     return case
 
 
+def returned(symbol, failures, **settings):
+    """What the driver fails to take back once goes back with its context, and what it fails to twice with the next one:
+    the device, and the limit, are as they were."""
+    def case(_):
+        for first in range(1, 8):
+            fail = ",".join(f"{symbol}@{first + i}:999" for i in range(failures))
+            done = run("steps", "init", *"context=0 query alloc=3k alloc=100m free=0 alloc=150m free=1".split(),
+                       *"destroy=0 context=0 query alloc=3k free=3 destroy=1 context=0 query".split(),
+                       SIMCUDA_FAIL=fail, **MACHINE | settings)
+            free = [line.split()[0] for line in done.out.splitlines() if "free=" in line and "total=" in line]
+            expect("queries", len(free), 3)
+            expect(f"free at the end, {fail}", free[2], free[0])
+            if failures == 1:
+                expect(f"free in the second context, {fail}", free[1], free[0])
+    return case
+
+
+def failing_events(symbol, mode, **settings):
+    """A driver whose events fail again and again is asked by synchronising from then on: what is freed serves."""
+    def case(_):
+        fail = ",".join(f"{symbol}@{call}:999" for call in range(1, 4000))
+        done = run("steps", "init", *"context=0 alloc=30m alloc=30m free=0 free=1 alloc=62m alloc=60m free=2 alloc=60m".split(),
+                   RATION_LIMIT="64MiB", RATION_MODE=mode, SIMCUDA_FAIL=fail, **MACHINE | settings)
+        expect("codes", [line.rsplit(" ", 1)[1] for line in done.out.splitlines()], ["0"] * 7 + ["2", "0", "0"])
+    return case
+
+
 CASES = {f"{name}, {mode}": scenario(mode, *row) for name, row in SCENARIOS.items() for mode in ("direct", "pool")}
 CASES |= {"a race with the destruction, direct": race("direct"), "a race with the destruction, pool": race("pool", RATION_PREALLOCATE="false")}
+TAKING_BACK = {"without a limit": {}, "with a limit": {"RATION_LIMIT": "1GiB"}, "on demand": {"RATION_PREALLOCATE": "false"},
+               "in a group": {"RATION_GROUP": "taking_back", "RATION_GROUP_LIMIT": "1GiB"}}
+CASES |= {f"{symbol} fails {('once', 'twice')[failures - 1]}, {name}": returned(symbol, failures, **settings)
+          for symbol in ("cuMemRelease", "cuMemUnmap", "cuMemMap", "cuMemSetAccess", "cuMemAddressFree")
+          for failures in (1, 2) for name, settings in TAKING_BACK.items()}
+CASES |= {f"{symbol} always fails, {mode}, {backing}": failing_events(symbol, mode, RATION_BACKING=backing)
+          for symbol in ("cuCtxRecordEvent", "cuEventQuery", "cuEventSynchronize", "cuEventCreate")
+          for mode, backing in (("pool", "slab"), ("pool", "vmm"), ("async", "auto"))}
 main(CASES)
