@@ -78,6 +78,7 @@ StreamPools::PoolRef StreamPools::find(CUmemoryPool handle, int device) {
 StreamPools::PoolRef StreamPools::add_pool(std::shared_ptr<Pool> made) {
   const std::uint64_t reserved = reserved_bytes(*made);
   made->reserved_ = reserved;
+  made->most_ = reserved;
   Guard guard(mutex_);
   const auto [entry, inserted] = pools_.try_emplace(made->handle, made);
   if (inserted && reserved > 0) {  // another call of ours, or a call that we do not see, filled it
@@ -181,9 +182,11 @@ void StreamPools::release_orphans(const char *api, int device, std::uint64_t up_
 
 std::uint64_t StreamPools::upper_bound(const Pool &pool, std::uint64_t bytes) {
   Guard guard(mutex_);
-  const std::uint64_t step = pool.step_ != 0 ? pool.step_ : kLargestStep;
+  const std::uint64_t step = pool.step_ != 0 && pool.most_ < kLargestStep ? pool.step_ : kLargestStep;
   std::uint64_t bound = 0;
-  return __builtin_add_overflow(bytes, step - 1, &bound) ? UINT64_MAX : bound / step * step;
+  return __builtin_add_overflow(bytes, step - 1, &bound)
+             ? UINT64_MAX
+             : std::max(bound / step * step, std::min(pool.most_, kLargestStep));
 }
 
 StreamPools::Call StreamPools::start(Pool &pool, const Call &call) {
@@ -343,6 +346,7 @@ void StreamPools::note_growth(Pool &pool, std::uint64_t reserved) {
   const bool may_be_cut = pool.cap != 0 && reserved + kLargestStep > pool.cap;  // the last step to its cap
   if (const std::uint64_t growth = reserved - std::min(reserved, pool.reserved_); growth > 0 && !may_be_cut) {
     pool.step_ = std::max(kGranuleBytes, std::gcd(pool.step_ != 0 ? pool.step_ : kLargestStep, growth));
+    pool.most_ = std::max(pool.most_, growth);
   }
   pool.reserved_ = reserved;
 }

@@ -60,7 +60,8 @@ class StreamPools {
     int to_cap_ = 0;               // calls in flight that rely on the cap
     std::uint64_t falls_ = 0;      // how often the charge fell to an answer of the driver
     std::uint64_t reserved_ = 0;   // the driver's latest figure
-    std::uint64_t step_ = 0;       // by which it was seen to grow; 0: not yet
+    std::uint64_t step_ = 0;       // that divides all growth that was seen; 0: none was
+    std::uint64_t most_ = 0;       // by which it was seen to grow at once
     std::uint64_t live_ = 0;       // blocks
     int asking_ = 0;               // threads that query the driver about it unasked by the program
     bool destroyed_ = false;       // or being destroyed: its handle may be invalid
@@ -86,7 +87,9 @@ class StreamPools {
   // Whether this driver reports what a pool reserves; else blocks are charged one by one.
   static bool can_tell();
   // The step by which a pool grows is not documented: this is assumed until a pool was seen to grow. One that grows by
-  // more is held to the limit after the call. A cap is rounded up to whole steps (an H200, driver 580.159).
+  // more is held to the limit after the call. What was seen may be less than a step, where the driver keeps odd sizes
+  // after a trim: no bound is less than the largest growth so far, up to the assumed step. A cap is rounded up to whole
+  // steps (an H200, driver 580.159).
   static constexpr std::uint64_t kLargestStep = 32U << 20U;
   // The largest cap that keeps a pool within `bytes`; 0: none does.
   static std::uint64_t cap_within(std::uint64_t bytes) { return bytes / kLargestStep * kLargestStep; }

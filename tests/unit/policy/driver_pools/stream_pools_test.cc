@@ -18,18 +18,36 @@ TEST_CASE("a call is bounded by the largest growth step until the pool was seen 
   CHECK(books.pools.upper_bound(*pool, UINT64_MAX - 1) == UINT64_MAX);
 }
 
-TEST_CASE("the step is what divides all growth that was seen") {
+TEST_CASE("the step is what divides all growth that was seen, and no bound is less than the largest") {
   StreamBooks books;
   books.memory.step = 6 * kMiB;
   books.allocate(kPool, 1);
   const StreamPools::PoolRef pool = books.pools.known(kPool);
-  CHECK(books.pools.upper_bound(*pool, 1) == 2 * kMiB);  // of 32 and 6
+  CHECK(books.pools.upper_bound(*pool, 1) == 6 * kMiB);
+  CHECK(books.pools.upper_bound(*pool, 7 * kMiB) == 8 * kMiB);  // 2 divides 32 and 6
   books.memory.step = 512 * 3;
-  books.allocate(kPool, 512 * 3 * 5000);
-  CHECK(books.pools.upper_bound(*pool, 1) == 512);
+  books.allocate(kPool, 512 * 3 * 5000);  // by less than that: the rest was in the pool
+  CHECK(books.pools.upper_bound(*pool, 1) == 6 * kMiB);
+  CHECK(books.pools.upper_bound(*pool, 6 * kMiB + 1) == 6 * kMiB + 512);
   books.memory.pools[kPool].reserved += 7;  // of a driver that counts bytes
   books.pools.reconcile(kApi, *pool);
-  CHECK(books.pools.upper_bound(*pool, 1) == 512);
+  CHECK(books.pools.upper_bound(*pool, 6 * kMiB + 1) == 6 * kMiB + 512);
+}
+
+TEST_CASE("odd sizes that a trim leaves do not make a bound less than what the driver takes at once") {
+  const std::uint64_t odd = GENERATE(2 * kMiB, 34 * kMiB, 33 * kMiB + 512);
+  StreamBooks books;
+  books.allocate(kPool, 96 * kMiB);
+  books.free(kPool, books.last);
+  const StreamPools::PoolRef pool = books.pools.known(kPool);
+  books.memory.pools[kPool].reserved = odd;
+  books.pools.reconcile(kApi, *pool);
+  books.allocate(kPool, 96 * kMiB);
+  for (const std::uint64_t bytes : {std::uint64_t{1}, 32 * kMiB, 33 * kMiB, 100 * kMiB}) {
+    CAPTURE(odd, bytes);
+    const std::uint64_t taken = (bytes + 32 * kMiB - 1) / (32 * kMiB) * (32 * kMiB);
+    CHECK(books.pools.upper_bound(*pool, bytes) >= taken);
+  }
 }
 
 TEST_CASE("after a call the charge is what the pool says it reserves, and the log has that figure") {
