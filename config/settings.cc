@@ -79,6 +79,7 @@ Settings::Preallocation Settings::preallocation_on(const DeviceIdentity &device)
     result.fair = true;
   }
   result.after = preallocate_after.bytes_of(total);
+  result.leaves_context = !headroom;
   result.headroom = headroom ? headroom->bytes_of(total) : std::max(kLeastHeadroom, total / kHeadroomPart);
   return result;
 }

@@ -101,10 +101,11 @@ struct Settings {
 
   // What the pool takes from a device in one piece. Bytes.
   struct Preallocation {
-    std::uint64_t bytes = 0;     // at most the limit; 0: the pool grows on demand
-    std::uint64_t after = 0;     // live bytes that trigger it
-    std::uint64_t headroom = 0;  // free memory of the device that it leaves alone
-    bool fair = false;           // in a group: its part alone, because no size was asked for
+    std::uint64_t bytes = 0;      // at most the limit; 0: the pool grows on demand
+    std::uint64_t after = 0;      // live bytes that trigger it
+    std::uint64_t headroom = 0;   // free memory of the device that it leaves alone
+    bool leaves_context = false;  // and no less than a context takes there, because no headroom was asked for
+    bool fair = false;            // in a group: its part alone, because no size was asked for
   };
   [[nodiscard]] Preallocation preallocation_on(const DeviceIdentity &device) const;
 

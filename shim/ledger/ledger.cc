@@ -314,7 +314,7 @@ std::uint64_t Account::fair_part(bool goes_back_in_parts) const {
       part = std::min(part, left / (2 * (std::uint64_t{shares_[i].membership->members()} + 1)));
     }
   }
-  if (part == UINT64_MAX && (goes_back_in_parts || limit() != UINT64_MAX || !has_neighbours())) {
+  if (part == UINT64_MAX && (goes_back_in_parts || limit() != UINT64_MAX || neighbours() == 0)) {
     return part;
   }
   return charged() + (goes_back_in_parts ? part : 0);
@@ -413,9 +413,12 @@ void Account::show_presence() {
   }
 }
 
-bool Account::has_neighbours() const {
-  return std::any_of(shares_, shares_ + shares(),
-                     [](const Share &share) { return share.membership->has_neighbours(share.device); });
+std::uint64_t Account::neighbours() const {
+  std::uint64_t most = 0;
+  for (int i = 0; i < shares(); ++i) {
+    most = std::max(most, shares_[i].membership->neighbours(shares_[i].device));
+  }
+  return most;
 }
 
 std::uint64_t Account::held_by_others() const {

@@ -156,8 +156,8 @@ class Account {
   std::uint64_t surplus() const;
   // This process has a context of the device.
   void show_presence();
-  // Whether another process, living or not found dead yet, has, or took memory there.
-  bool has_neighbours() const;
+  // The other processes, living or not found dead yet, that have, or took memory there.
+  std::uint64_t neighbours() const;
   // What the members of its groups hold but for this process, where they hold most.
   std::uint64_t held_by_others() const;
   // What of it surely goes back where it is wanted: of the device, and of what the limits leave with it. REQUIRES:

@@ -154,8 +154,8 @@ class Membership {
 
   // This process has a context of the device, and may come to hold memory there.
   void show_presence(int device);
-  // Whether another member has, or holds or held memory there.
-  bool has_neighbours(int device) const;
+  // The other members that have, or hold or held memory there.
+  std::uint64_t neighbours(int device) const;
 
   // Others see that an allocation waits for so much; 0: none does any more.
   void show_waiting(int device, std::uint64_t bytes);

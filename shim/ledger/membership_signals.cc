@@ -99,15 +99,14 @@ void Membership::show_presence(int device) {
   }
 }
 
-bool Membership::has_neighbours(int device) const {
+std::uint64_t Membership::neighbours(int device) const {
+  std::uint64_t count = 0;
   for (std::uint32_t i = 0; is_here(device) && i < file_.slots(); ++i) {
     const shared::Slot &slot = file_.slot(i);
-    if (i != slot_ && (slot.life.load(std::memory_order_relaxed) & 1) != 0 &&
-        slot.cells[device].touched.load(std::memory_order_relaxed) != 0) {
-      return true;
-    }
+    const bool lives = i != slot_ && (slot.life.load(std::memory_order_relaxed) & 1) != 0;
+    count += lives && slot.cells[device].touched.load(std::memory_order_relaxed) != 0 ? 1 : 0;
   }
-  return false;
+  return count;
 }
 
 void Membership::show_waiting(int device, std::uint64_t bytes) {

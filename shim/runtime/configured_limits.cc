@@ -50,13 +50,13 @@ policy::Preallocation ConfiguredLimits::preallocation_on(const events::DeviceFac
   const std::uint64_t granule_bytes = settings_.granule ? settings_.granule->bytes_of(device.total) : 0;
   const std::uint64_t threshold =
       settings_.release_threshold ? settings_.release_threshold->bytes_of(device.total) : UINT64_MAX;
-  return {plan.bytes, plan.after, plan.headroom, false, plan.fair, granule_bytes, threshold};
+  return {plan.bytes, plan.after, plan.headroom, plan.leaves_context, false, plan.fair, granule_bytes, threshold};
 }
 
 // A size has the meaning of TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC: all of it or nothing.
 policy::Preallocation ConfiguredLimits::async_preallocation_on(const events::DeviceFacts &device) const {
   if (const auto *size = std::get_if<config::Size>(&settings_.async_preallocate)) {
-    return {size->bytes_of(device.total), 0, 0, true, false};
+    return {size->bytes_of(device.total), 0, 0, false, true, false};
   }
   return std::get<bool>(settings_.async_preallocate) ? preallocation_on(device) : policy::Preallocation{};
 }

@@ -179,6 +179,8 @@ class BlockPools {
 
   // What of the limit nothing holds and this process alone could take. 0 in a group, or without a limit.
   std::uint64_t rest_of_limit(int device);
+  // What a preallocation leaves alone of so much free memory.
+  std::uint64_t headroom_of(const Preallocation &plan, int device, std::uint64_t free_bytes);
   // What the device has free beyond what preallocation leaves alone.
   std::uint64_t free_beyond_headroom(int device);
   // What pools of a device are made of, as far as its driver says, and why.
@@ -197,7 +199,7 @@ class BlockPools {
   // Whether a block of that size is better the driver's own than a reason for a slab, or a chunk of a driver's pool, to
   // be taken: neither goes back to other processes while a small block is in it.
   bool strands_others(int device, std::uint64_t bytes) {
-    return bytes >= kLeastAlone && ledger_.account(device).has_neighbours();
+    return bytes >= kLeastAlone && ledger_.account(device).neighbours() != 0;
   }
   // Whether so few blocks of that size fit under the limit that it matters where each lies.
   bool is_of_few(int device, std::uint64_t bytes) { return bytes >= most_bytes(device) / 128; }

@@ -370,8 +370,9 @@ void BlockPools::preallocate_now(const Request &request, const Contexts::Current
       std::max(pool::Pool::slab_bytes_for(std::min(request.upper_bound, pool::SharedPool::kMostBytes)),
                ContextPool::kFirstSlabBytes);
   const std::uint64_t most = plan.fair ? std::min(plan.bytes, account.fair_part(pool.blocks.stitches())) : plan.bytes;
-  std::uint64_t bytes = std::min({most - std::min(most, account.charged()), account.available(),
-                                  free_now == UINT64_MAX ? free_now : free_now - std::min(free_now, plan.headroom)});
+  std::uint64_t bytes = std::min(
+      {most - std::min(most, account.charged()), account.available(),
+       free_now == UINT64_MAX ? free_now : free_now - std::min(free_now, headroom_of(plan, where.device, free_now))});
   if (pool.blocks.stitches()) {
     return bytes >= least ? preallocate_granules(request, where, pool, state, bytes) : void();
   }

@@ -393,7 +393,8 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
   std::uint64_t bytes = plan.fair ? std::min(plan.bytes, account.fair_part(true)) : plan.bytes;
   if (!plan.exact) {
     const std::uint64_t free_now = really_free().value_or(UINT64_MAX);
-    bytes = std::min({bytes, account.available(), free_now - std::min(free_now, plan.headroom)});
+    const std::uint64_t headroom = pools_.headroom_of(plan, where.device, free_now);
+    bytes = std::min({bytes, account.available(), free_now - std::min(free_now, headroom)});
     const std::uint64_t bound = stream_pools_.upper_bound(*pool, bytes);
     if (bound > std::min(account.available(), free_now)) {  // one step of the pool less fits
       bytes = bound - stream_pools_.upper_bound(*pool, 1);

@@ -27,6 +27,7 @@ struct Preallocation {
   std::uint64_t bytes = 0;                       // 0: it grows on demand
   std::uint64_t after = 0;                       // as soon as that many are live there
   std::uint64_t headroom = 0;                    // of the really free memory that it leaves alone
+  bool leaves_context = false;                   // the headroom is no less than a context takes there
   bool exact = false;                            // all of it or nothing
   bool fair = false;                             // in a group: no more than its part of that
   std::uint64_t granule_bytes = 0;               // of each granule; 0: by its size

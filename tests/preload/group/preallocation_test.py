@@ -63,6 +63,18 @@ def four_wholes(folder):
         ended_clean(machine)
 
 
+def leaves_a_context(folder):
+    """Of a process without Ration, which cannot ask for memory; where no headroom was asked for, also beyond 512 MiB."""
+    for mode in ({"RATION_BACKING": "vmm"}, {"RATION_BACKING": "slab"}, {"RATION_MODE": "async", "RATION_ASYNC_PREALLOCATE": "-1"}):
+        (apart := pathlib.Path(folder) / "_".join(mode.values())).mkdir()
+        with Machine(apart, devices="8GiB", RATION_LIMIT="100%", **mode) as machine:
+            machine.simulated["SIMCUDA_CONTEXT_BYTES"] = str(700 * MIB)
+            machine.member().do("alloc=128m")
+            with_context = machine.watcher()
+            left = with_context.memory()[0]
+            expect_that(f"{mode}: it is preallocated, {left // MIB} MiB are left", left < 400 * MIB)
+
+
 def at_once(members):
     for member in members:
         member.send("alloc=1k")
@@ -137,4 +149,5 @@ main({f"{backing}: a part": in_parts(backing) for backing in ("vmm", "slab")} |
      {"granules": granules, "the preallocated slab is what the group has left": shrinks,
       "without a process limit the slab is the group limit": without_process_limit,
       "four preallocate at once": four_parts, "four preallocate the whole limit at once": four_wholes,
-      "own free slabs are released before a refusal": releases_own_slabs})
+      "own free slabs are released before a refusal": releases_own_slabs,
+      "the headroom leaves room for a context": leaves_a_context})
