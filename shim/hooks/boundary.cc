@@ -33,6 +33,7 @@ struct Search {
   std::uintptr_t caller = 0;  // the nearest that is not ours
   std::uintptr_t code = 0;
   std::uintptr_t frame = 0;
+  bool by_signal = false;    // a function between was interrupted
   bool in_this_call = true;  // not beyond the body of the call that asks: the driver may have jumped to it
   bool was_body = false;
 
@@ -41,6 +42,7 @@ struct Search {
       found = is_ours(code) && !in_this_call ? Earlier::lives : Earlier::gone;
       return _URC_END_OF_STACK;
     }
+    by_signal = by_signal || interrupted;
     in_this_call = in_this_call && !was_body && is_ours(next_code);
     if (caller == 0 && !is_ours(next_code)) {
       caller = next_code;
@@ -79,6 +81,16 @@ void Inside::enter_beside() noexcept {
   thread_->call = this;
   thread_->stack = 0;
   held::release_left();
+}
+
+bool in_interrupted_call() noexcept {
+  const void *const call = preload_abi()->thread()->call;
+  if (call == nullptr) {
+    return false;
+  }
+  Search search{reinterpret_cast<std::uintptr_t>(call)};
+  _Unwind_Backtrace(&look, &search);
+  return search.found == Earlier::lives && search.by_signal;
 }
 
 }  // namespace ration::hooks

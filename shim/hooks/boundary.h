@@ -27,6 +27,9 @@ inline const RationPreloadAbi *preload_abi() {
 // Whether a function begins here that serves one row of the hook table.
 bool is_body(const void *function);
 
+// Whether a signal's handler runs here that interrupted a call of a hook by this thread.
+bool in_interrupted_call() noexcept;
+
 // A call of a hook while it lasts. The program may leave a call without returning from it: by longjmp, from a signal
 // handler or a callback, or for another stack. What such a call marked stays, so a mark alone proves nothing.
 class Inside {

@@ -73,7 +73,8 @@ extern "C" __attribute__((visibility("default"))) const RationCoreAbi *ration_co
   }
   hooks::given_preload.store(given, std::memory_order_relaxed);
   held::thread_state.store(given->thread, std::memory_order_relaxed);
-  runtime::prepare({given->coverage, &hooks::via_of, given->on_own_stack, &hooks::find_nvml, given->limit_changes});
+  runtime::prepare({given->coverage, &hooks::via_of, given->on_own_stack, &hooks::in_interrupted_call,
+                    &hooks::find_nvml, given->limit_changes});
   // Pairs with the acquire in the preload library's unknown_names.cc.
   __atomic_store_n(&given->coverage->changed, &runtime::publish_names, __ATOMIC_RELEASE);
   return &hooks::core;

@@ -28,6 +28,7 @@ constinit std::atomic<const RationCoverage *> coverage{nullptr};
 constinit std::atomic<events::Via (*)(const void *)> via_of{nullptr};
 using Function = void (*)(void *);
 constinit std::atomic<void (*)(Function, void *)> on_own_stack{nullptr};
+constinit std::atomic<bool (*)() noexcept> in_interrupted_call{nullptr};
 constinit std::atomic<const std::uint32_t *> limit_changes{nullptr};
 constinit std::atomic<bool (*)(bool)> find_nvml{nullptr};
 
@@ -82,10 +83,11 @@ events::JournalOptions journal_options(const config::Settings &settings, config:
   return options;
 }
 
-// The log and the files of shared blocks are the parent's in a child that exits.
+// The log and the files of shared blocks are the parent's in a child that exits. A handler may call exit(3) where its
+// signal interrupted one of our calls: a lock that this call holds is never released, so the log stays without its end.
 void at_exit() {
   Assembly *assembly = built.load(std::memory_order_acquire);
-  if (assembly != nullptr && assembly->birthplace.is_here()) {
+  if (assembly != nullptr && assembly->birthplace.is_here() && !in_interrupted_call.load(std::memory_order_relaxed)()) {
     assembly->describe();
     assembly->shared_blocks.stop();
     assembly->pools.stop_giving();
@@ -202,6 +204,7 @@ void prepare(const Reports &given) {
   coverage.store(given.coverage, std::memory_order_relaxed);
   via_of.store(given.via_of, std::memory_order_relaxed);
   on_own_stack.store(given.on_own_stack, std::memory_order_relaxed);
+  in_interrupted_call.store(given.in_interrupted_call, std::memory_order_relaxed);
   find_nvml.store(given.find_nvml, std::memory_order_relaxed);
   limit_changes.store(given.limit_changes, std::memory_order_relaxed);
 }

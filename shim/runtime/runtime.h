@@ -55,12 +55,14 @@ class Runtime {
   std::atomic<bool> described_{false};
 };
 
-// What the program asked for, which `end` reports, a way to tell the program's calls apart, and a way to call with much
-// stack.
+// What the program asked for, which `end` reports, ways to tell the program's calls apart and to know what a signal
+// interrupted, and a way to call with much stack.
 struct Reports {
   const RationCoverage *coverage = nullptr;
   events::Via (*via_of)(const void *caller) = nullptr;
   void (*on_own_stack)(void (*function)(void *), void *argument) = nullptr;
+  // Whether this runs in a signal handler that interrupted a call of this thread, which may hold locks.
+  bool (*in_interrupted_call)() noexcept = nullptr;
   // Fills the slots of NVML where the process has it, or, with `open`, may load it.
   bool (*find_nvml)(bool open) = nullptr;
   // Counts what the program did to its resource limits.

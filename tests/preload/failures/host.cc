@@ -2,11 +2,13 @@
 // and mask, folder, threads, rlimits and the effect of a signal. `use` prints it once. `generations N`: each process
 // uses CUDA, prints its descriptors, Ration's mappings and the fork handlers registered since its start, and forks the
 // next. `exit` calls exit(7) while one thread allocates and another one holds the locks of stdout and stderr.
+// `signalled MICROSECONDS` calls exit(7) from a signal handler that interrupts its own calls after that time.
 #include <dirent.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -157,6 +159,20 @@ int exit_amid() {
   exit(7);
 }
 
+// A handler as many programs have it for SIGTERM. It may interrupt any place, also one that holds a lock.
+int exit_in_handler(int microseconds) {
+  signal(SIGALRM, [](int) { exit(7); });
+  use_cuda();
+  const itimerval once{{0, 0}, {0, microseconds}};
+  setitimer(ITIMER_REAL, &once, nullptr);
+  for (;;) {
+    CUdeviceptr block = 0;
+    if (cuMemAlloc_v2(&block, size_t{1} << 20) == CUDA_SUCCESS) {
+      cuMemFree_v2(block);
+    }
+  }
+}
+
 }  // namespace
 
 int main(int argc, char **argv) {
@@ -166,6 +182,9 @@ int main(int argc, char **argv) {
   }
   if (how == "generations" && argc == 3) {
     return generations(atoi(argv[2]));
+  }
+  if (how == "signalled" && argc == 3) {
+    return exit_in_handler(atoi(argv[2]));
   }
   if (how == "cleared") {
     clearenv();
