@@ -87,7 +87,8 @@ events::JournalOptions journal_options(const config::Settings &settings, config:
 // signal interrupted one of our calls: a lock that this call holds is never released, so the log stays without its end.
 void at_exit() {
   Assembly *assembly = built.load(std::memory_order_acquire);
-  if (assembly != nullptr && assembly->birthplace.is_here() && !in_interrupted_call.load(std::memory_order_relaxed)()) {
+  const auto interrupted = in_interrupted_call.load(std::memory_order_relaxed);
+  if (assembly != nullptr && assembly->birthplace.is_here() && (interrupted == nullptr || !interrupted())) {
     assembly->describe();
     assembly->shared_blocks.stop();
     assembly->pools.stop_giving();
