@@ -1,6 +1,5 @@
 // What users reported of allocators, pools and memory figures: requests of what is free, sizes that overflow, addresses
 // that are used again, other devices, physical memory that several holders keep.
-#include <pthread.h>
 #include <stdint.h>
 
 #include <set>
@@ -206,37 +205,6 @@ TEST_CASE("a reset of the primary context gives back all that it held", "[report
     REQUIRE(cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS);
     REQUIRE(held() == 0);
   }
-}
-
-// The driver's codes, of a thread that makes the first call of the process.
-void *on_small_stack(void *) {
-  static CUresult codes[6];
-  CUcontext context = nullptr;
-  CUdeviceptr block = 0;
-  size_t free_bytes = 0;
-  codes[0] = cuInit(0);
-  codes[1] = cuCtxCreate_v2(&context, 0, 0);
-  codes[2] = cuMemAlloc_v2(&block, 100 * kMiB);
-  codes[3] = cuMemGetInfo_v2(&free_bytes, nullptr);
-  codes[4] = cuMemFree_v2(block);
-  codes[5] = cuMemAlloc_v2(&block, 2 * kLimit);
-  return codes;
-}
-
-TEST_CASE("a thread with a small stack can make every call, also the first", "[reports]") {
-  pthread_attr_t attributes;
-  pthread_t thread{};
-  void *returned = nullptr;
-  REQUIRE(pthread_attr_init(&attributes) == 0);
-  REQUIRE(pthread_attr_setstacksize(&attributes, size_t{64} << 10) == 0);
-  REQUIRE(pthread_create(&thread, &attributes, &on_small_stack, nullptr) == 0);
-  REQUIRE(pthread_join(thread, &returned) == 0);
-  const auto *codes = static_cast<const CUresult *>(returned);
-  for (int i = 0; i < 5; ++i) {
-    INFO("call " << i);
-    REQUIRE(codes[i] == CUDA_SUCCESS);
-  }
-  REQUIRE(codes[5] == CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 }  // namespace
