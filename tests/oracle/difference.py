@@ -247,9 +247,10 @@ def at_the_end(program, native, under, where):
 
 
 def rounding(program):
-    """The most that the driver adds to blocks of the program's which Ration charges by the bytes asked for."""
+    """The most that the driver adds to what Ration charges: managed memory is whole pages, and the last block of a limit
+    may be charged what is left."""
     steps = [step.split() for step in program.steps]
-    return sum(4095 if step[1] == "managed" else 511 for step in steps if step[1] in ("alloc", "managed"))
+    return 511 + sum(4096 - 512 for step in steps if step[1] == "managed")
 
 
 def together(program, native, under):

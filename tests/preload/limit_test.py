@@ -74,6 +74,25 @@ def beyond_any_device(mode):
     return case
 
 
+def tiny_blocks(route):
+    """The driver rounds a block up to 512 bytes at least: no more blocks are live than a device of that size has."""
+    def case(folder):
+        fit = MIB // 512
+        done = run("steps", "init", "context=0", *[f"{route}=1"] * (fit + 1), "query", RATION_MODE="direct", RATION_LIMIT="1MiB")
+        *codes, query = done.out.splitlines()[2:]
+        expect("served", Counter(codes), {f"{route}=1: 0": fit, f"{route}=1: 2": 1})
+        expect("free", query, f"free=0 total={MIB} query: 0")
+    return case
+
+
+def to_the_last_byte(folder):
+    limit, first = MIB + 100, 1000 * 512
+    done = run("steps", "init", "context=0", f"alloc={first - 100}", f"alloc={limit - first}", "query", "free=0", "free=1", f"alloc={limit}",
+               RATION_MODE="direct", RATION_LIMIT=str(limit))
+    expect("codes", [line.rsplit(" ", 1)[1] for line in done.out.splitlines()], ["0"] * 8)
+    expect_that(done.out, "free=0 " in done.out)
+
+
 def show_limit_off(folder):
     done = run("probe", folder=folder, RATION_LIMIT="1GiB", RATION_SHOW_LIMIT="false")
     expect_that(f"{done.out} {done.err}", "total=17179869184" in done.out and "blocks=10 code=2" in done.out)
@@ -85,9 +104,9 @@ def json_numbers(folder):
     expect("meta", json.dumps(done.logs["run.jsonl"][0]["devices"][0]["limit"]), str(int(16 * GIB * 0.4)))
 
 
-main({f"a request beyond any device in mode {mode}": beyond_any_device(mode) for mode in ("pool", "async", "direct")}
+main({f"blocks of one byte, {route}": tiny_blocks(route) for route in ("alloc", "managed")}
+     | {f"a request beyond any device in mode {mode}": beyond_any_device(mode) for mode in ("pool", "async", "direct")}
      | {f"zero bytes beyond the limit in mode {mode}": zero_bytes(mode) for mode in ("pool", "async", "direct")} | {"a program sees its limit": cases, "threads keep within it": accounts("direct", 0),
       "threads keep within it, a pool": accounts("pool", 64 << 10),
       "threads keep within it, a pool that grows": accounts("pool", 64 << 10, RATION_PREALLOCATE="false"),
-     
-      "an unshown limit holds": show_limit_off, "a share is a whole number of bytes": json_numbers})
+      "a limit of odd size is used to the last byte": to_the_last_byte, "an unshown limit holds": show_limit_off, "a share is a whole number of bytes": json_numbers})

@@ -329,7 +329,7 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
   return CUDA_SUCCESS;
 }
 
-CUresult Admission::obtain_beside_pool(AddressBook &book, Request request, const Contexts::Current &where, Act act,
+CUresult Admission::obtain_in_granules(AddressBook &book, Request request, const Contexts::Current &where, Act act,
                                        Undo undo, CUdeviceptr *key) {
   const ledger::Account &account = ledger_.account(where.device);
   const std::uint64_t left = account.available();
@@ -339,7 +339,7 @@ CUresult Admission::obtain_beside_pool(AddressBook &book, Request request, const
   request.upper_bound = is_last ? std::min(whole, std::max(request.upper_bound, most)) : whole;
   const auto act_whole = [&](Obtained &got) {
     const CUresult result = act(got);
-    got.bytes = request.upper_bound;
+    got.bytes = std::max(got.bytes, std::min(StreamPools::whole_granules(got.bytes), request.upper_bound));
     return result;
   };
   return obtain(book, request, where, act_whole, undo, key);
@@ -371,7 +371,11 @@ CUresult Admission::obtain_here(AddressBook &book, const Request &request, Act a
     return refuse_as_driver(act, undo);
   }
   const Contexts::Current where = current();
-  return refuses_on_purpose(request, where) ? CUDA_ERROR_OUT_OF_MEMORY : obtain(book, request, where, act, undo, key);
+  if (refuses_on_purpose(request, where)) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  return request.charged ? obtain_in_granules(book, request, where, act, undo, key)
+                         : obtain(book, request, where, act, undo, key);
 }
 
 CUresult Admission::enter_pooled(const StreamPools::PoolRef &pool, const Request &request,

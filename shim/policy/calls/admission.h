@@ -47,11 +47,12 @@ class Admission {
   // The same, and enters it in a book. Only success writes `*key`.
   CUresult obtain(AddressBook &book, const Request &request, const Contexts::Current &where, Act act, Undo undo,
                   CUdeviceptr *key);
-  // The same for what a pool cannot serve. Charged in granules, as a pool would: what is left of a limit could be very
-  // many blocks of one byte. The last may be charged less, so that the limit can be used to the last byte.
-  CUresult obtain_beside_pool(AddressBook &book, Request request, const Contexts::Current &where, Act act, Undo undo,
+  // The same for a block of the driver's own. Charged in granules, to which the driver rounds up, as a pool does: what
+  // is left of a limit could be very many blocks of one byte. The last may be charged less, so that the limit can be
+  // used to the last byte.
+  CUresult obtain_in_granules(AddressBook &book, Request request, const Contexts::Current &where, Act act, Undo undo,
                               CUdeviceptr *key);
-  // The same in the current context; refuses where the limit is unknown.
+  // The same in the current context, exact where it is not charged; refuses where the limit is unknown.
   CUresult obtain_here(AddressBook &book, const Request &request, Act act, Undo undo, CUdeviceptr *key);
   // Charges a driver pool's block by what the pool reserves, and enters it; `bytes` of it are the program's.
   CUresult enter_pooled(const StreamPools::PoolRef &pool, const Request &request, const Contexts::Current &where,

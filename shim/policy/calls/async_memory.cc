@@ -272,7 +272,7 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
     return result;
   }
   request.kind = events::Kind::device;
-  return admission_.obtain_beside_pool(books_.blocks, request, where, act, undo_free, address);
+  return admission_.obtain_in_granules(books_.blocks, request, where, act, undo_free, address);
 }
 
 CUresult AsyncMemory::extend(const Contexts::Current &where, const StreamPools::PoolRef &pool, std::uint64_t bytes) {

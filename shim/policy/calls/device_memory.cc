@@ -41,7 +41,7 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
   if (denied && request.in_holes_only && !pools_.has_granules(*where.context)) {
     request.in_holes_only = false;
     if (admission_.has_room(request, where, Room::Patience::briefly)) {
-      return admission_.obtain_beside_pool(books_.blocks, request, where, act, undo_free, address);
+      return admission_.obtain_in_granules(books_.blocks, request, where, act, undo_free, address);
     }
     denied.reset();
     result = pools_.allocate(request, where, books_.via_of(request), address, denied);
@@ -61,7 +61,7 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
       (request.upper_bound <= account.available() ||
        (no_slab_ever && room_.make_room({request.api, where.device, request.upper_bound, nullptr, 0, request.begun_ns},
                                         Room::Patience::briefly)))) {
-    return admission_.obtain_beside_pool(books_.blocks, request, where, act, undo_free, address);
+    return admission_.obtain_in_granules(books_.blocks, request, where, act, undo_free, address);
   }
   const CUresult refused = admission_.deny(request, where, *denied);
   pools_.release_unused(request.api, where.context);
@@ -70,7 +70,7 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
 
 CUresult DeviceMemory::allocate_direct(Request request, const Contexts::Current &where, Act act, CUdeviceptr *address) {
   request.pooled = false;
-  return admission_.obtain(books_.blocks, request, where, act, undo_free, address);
+  return admission_.obtain_in_granules(books_.blocks, request, where, act, undo_free, address);
 }
 
 CUresult DeviceMemory::allocate_managed(Request request, Act act, CUdeviceptr *address) {

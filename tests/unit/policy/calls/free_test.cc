@@ -58,12 +58,12 @@ TEST_CASE("a second free of one block fails and changes no total") {
 
 TEST_CASE("a block whose free the driver refuses lives on") {
   FakeDriver driver;
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   program.create();
-  const CUdeviceptr address = program.take(600);
+  const CUdeviceptr address = program.take(6144);
   driver.fails["cuMemFree_v2"] = CUDA_ERROR_LAUNCH_FAILED;
   CHECK(program.free(address) == CUDA_ERROR_LAUNCH_FAILED);
-  CHECK(program.charged() == 600);
+  CHECK(program.charged() == 6144);
   CHECK(program.tally().failed_frees == 1);
   CHECK(program.tally().devices[0].frees == 0);
   driver.fails.clear();
@@ -217,13 +217,13 @@ TEST_CASE("racing threads leave a log in which no address has two owners") {
 TEST_CASE("a block that ended unseen is ended by the next one at its address") {
   const ScratchFolder folder;
   FakeDriver driver;
-  Program program(limit_of(1000), folder / "log");
+  Program program(limit_of(10240), folder / "log");
   program.create();
-  const CUdeviceptr address = program.take(400);
+  const CUdeviceptr address = program.take(4096);
   REQUIRE(driver.free(address) == CUDA_SUCCESS);  // past Ration
-  CHECK(program.charged() == 400);
-  CHECK(program.take(400) == address);
-  CHECK(program.charged() == 400);
+  CHECK(program.charged() == 4096);
+  CHECK(program.take(4096) == address);
+  CHECK(program.charged() == 4096);
   CHECK(sums_of(log_lines(folder / "log")).frees == 1);
 }
 

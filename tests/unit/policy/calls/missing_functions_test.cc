@@ -38,16 +38,16 @@ bool limit_holds(FakeDriver &driver, Program &program) {
   bool held = true;
   CUdeviceptr first = kUntouched;
   for (int i = 0; i < 5; ++i) {
-    const CUdeviceptr address = program.take(300);
+    const CUdeviceptr address = program.take(3072);
     first = address != kUntouched ? address : first;
-    held = held && driver.used(0) <= 1000;
+    held = held && driver.used(0) <= 10240;
   }
   CHECK(program.last == CUDA_ERROR_OUT_OF_MEMORY);
   held = held && driver.live_blocks() == 3;
   program.free(first);
-  program.free_async(program.take(300));
-  program.take(300);
-  held = held && driver.used(0) <= 1000;
+  program.free_async(program.take(3072));
+  program.take(3072);
+  held = held && driver.used(0) <= 10240;
   CHECK(program.destroy(context) == CUDA_SUCCESS);
   return held;
 }
@@ -105,7 +105,7 @@ TEST_CASE("a limit holds whichever single function the driver lacks") {
     INFO(lack.function);
     FakeDriver driver;
     lack.apply();
-    Program program(limit_of(1000));
+    Program program(limit_of(10240));
     const bool holds = limit_holds(driver, program);
     CHECK(holds);
     covered += holds ? 1 : 0;
@@ -119,7 +119,7 @@ TEST_CASE("a limit holds on a driver that has next to nothing") {
   for (const Lack &lack : every_lack()) {
     lack.apply();
   }
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   CHECK(limit_holds(driver, program));
 }
 

@@ -87,15 +87,15 @@ bool runs_short_then_succeeds(const Round &round) {
 TEST_CASE("an allocation that runs out of host memory takes nothing from the device") {
   CHECK(runs_short_then_succeeds([](int allocations) {
     FakeDriver driver;
-    Program program(limit_of(1000));
+    Program program(limit_of(10240));
     program.create();
     CUdeviceptr address = kUntouched;
-    const CUresult result = with_memory_for(allocations, [&] { return program.allocate(600, &address); });
+    const CUresult result = with_memory_for(allocations, [&] { return program.allocate(6144, &address); });
     const bool succeeded = result == CUDA_SUCCESS;
     CHECK((succeeded || result == CUDA_ERROR_OUT_OF_MEMORY));
     CHECK((address != kUntouched) == succeeded);
     CHECK(driver.live_blocks() == (succeeded ? 1 : 0));
-    CHECK(program.charged() == (succeeded ? 600 : 0));
+    CHECK(program.charged() == (succeeded ? 6144 : 0));
     return succeeded;
   }));
 }
@@ -128,7 +128,7 @@ TEST_CASE("a stream-ordered free that cannot be remembered is waited for") {
 
 TEST_CASE("a context that cannot be noted is noted when it is seen") {
   FakeDriver driver;
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   program.take(1);  // what is built once is built
   CUcontext context = nullptr;
   with_memory_for(0, [&] {
@@ -136,8 +136,8 @@ TEST_CASE("a context that cannot be noted is noted when it is seen") {
     return CUDA_SUCCESS;
   });
   REQUIRE(context != nullptr);
-  program.take(600);
-  CHECK(program.charged(1) == 600);
+  program.take(6144);
+  CHECK(program.charged(1) == 6144);
   CHECK(program.destroy(context) == CUDA_SUCCESS);
   CHECK(program.charged(1) == 0);
 }
@@ -149,14 +149,14 @@ TEST_CASE("a record that finds no memory is counted once, and lost once") {
     FakeDriver driver;
     Program program(limit_of(10'000), folder / "log");
     program.create();
-    const CUdeviceptr address = program.take(600);
+    const CUdeviceptr address = program.take(6144);
     program.parts.journal.end(nullptr);
     CHECK(with_memory_for(allocations, [&] { return program.free(address); }) == CUDA_SUCCESS);
-    program.take(100);
+    program.take(1024);
     const std::vector<json> lines = log_lines(folder / "log");
     CHECK(is_consecutive(lines));
     CHECK(lines.back().at("frees") == 1);
-    CHECK(lines.back().at("live").at(0).at("bytes") == 100);
+    CHECK(lines.back().at("live").at(0).at("bytes") == 1024);
     const int lost = lines.back().at("dropped");
     CHECK(of_type(lines, "free").size() + static_cast<std::size_t>(lost) == 1);
     return lost == 0;

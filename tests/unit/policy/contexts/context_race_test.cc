@@ -25,23 +25,23 @@ void elsewhere(CUcontext context, const Body &body) {
 TEST_CASE("a context destroyed while another thread allocates in it leaves nothing charged") {
   const ScratchFolder folder;
   FakeDriver driver;
-  Program program(limit_of(1000), folder / "log");
+  Program program(limit_of(10240), folder / "log");
   const CUcontext context = program.create();
   driver.after_alloc = [&] {
     driver.after_alloc = nullptr;
     elsewhere(nullptr, [&] { CHECK(program.destroy(context) == CUDA_SUCCESS); });
   };
-  CHECK(program.take(600) != kUntouched);  // the driver said so
+  CHECK(program.take(6144) != kUntouched);  // the driver said so
   CHECK(program.charged() == 0);
   CHECK(sums_of(log_lines(folder / "log")).allocs == 0);
 }
 
 TEST_CASE("a block entered while its context is being destroyed ends with it") {
   FakeDriver driver;
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   const CUcontext context = program.create();
-  program.take(100);
-  driver.during_destroy = [&](CUcontext) { elsewhere(context, [&] { CHECK(program.take(600) != kUntouched); }); };
+  program.take(1024);
+  driver.during_destroy = [&](CUcontext) { elsewhere(context, [&] { CHECK(program.take(6144) != kUntouched); }); };
   CHECK(program.destroy(context) == CUDA_SUCCESS);
   CHECK(program.charged() == 0);
   CHECK(driver.live_blocks() == 0);
@@ -97,20 +97,20 @@ TEST_CASE("a block whose free fails because its context just ended is not charge
 
 TEST_CASE("a new context with the handle of one that is still being forgotten is held to the limit") {
   FakeDriver driver;
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   const CUcontext first = program.create();
   CUcontext second = nullptr;
   driver.after_destroy = [&] {
     elsewhere(nullptr, [&] {
       second = program.create();
-      CHECK(program.take(600) != kUntouched);
+      CHECK(program.take(6144) != kUntouched);
     });
   };
   CHECK(program.destroy(first) == CUDA_SUCCESS);
   REQUIRE(second == first);
-  CHECK(program.charged() == 600);
+  CHECK(program.charged() == 6144);
   FakeDriver::current = second;
-  CHECK(program.take(600) == kUntouched);
+  CHECK(program.take(6144) == kUntouched);
   driver.after_destroy = nullptr;
   CHECK(program.destroy(second) == CUDA_SUCCESS);
   CHECK(program.charged() == 0);

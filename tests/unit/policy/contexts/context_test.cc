@@ -12,15 +12,15 @@ TEST_CASE("a destroyed context ends its own blocks and no others") {
   FakeDriver driver;
   Program program(limit_of(100'000), folder / "log");
   const CUcontext kept = program.create();
-  program.take(1000);
+  program.take(1024);
   const CUcontext gone = program.create();
   for (int i = 0; i < 100; ++i) {  // more than a batch
     program.take(512);
   }
   CHECK(program.destroy(gone) == CUDA_SUCCESS);
-  CHECK(program.charged() == 1000);
+  CHECK(program.charged() == 1024);
   FakeDriver::current = kept;
-  CHECK(program.take(99'000) != kUntouched);
+  CHECK(program.take(98'976) != kUntouched);
   const std::vector<json> lines = log_lines(folder / "log");
   CHECK(sums_of(lines).one_owner_each);
   CHECK(sums_of(lines).frees == 100);
@@ -33,10 +33,10 @@ TEST_CASE("a destroy that fails leaves every block as it was") {
   FakeDriver driver;
   Program program(limit_of(10'000));
   const CUcontext context = program.create();
-  const CUdeviceptr address = program.take(1000);
+  const CUdeviceptr address = program.take(1024);
   driver.fails["cuCtxDestroy_v2"] = CUDA_ERROR_INVALID_VALUE;
   CHECK(program.destroy(context) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(program.charged() == 1000);
+  CHECK(program.charged() == 1024);
   CHECK(program.free(address) == CUDA_SUCCESS);
   CHECK(program.charged() == 0);
   CHECK(program.tally().failed_frees == 0);
@@ -53,11 +53,11 @@ TEST_CASE("a context that Ration never saw is left to the driver") {
 
 TEST_CASE("a context is noted when it is first seen current, on its own device") {
   FakeDriver driver;
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   CUcontext context = nullptr;
   REQUIRE(driver.create(&context, 1) == CUDA_SUCCESS);  // past Ration
-  program.take(700);
-  CHECK(program.charged(1) == 700);
+  program.take(7168);
+  CHECK(program.charged(1) == 7168);
   CHECK(program.charged(0) == 0);
   CHECK(program.destroy(context) == CUDA_SUCCESS);
   CHECK(program.charged(1) == 0);
@@ -65,14 +65,14 @@ TEST_CASE("a context is noted when it is first seen current, on its own device")
 
 TEST_CASE("only the last release of a primary context ends its blocks") {
   FakeDriver driver;
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   program.retain();
   program.retain();
-  const CUdeviceptr address = program.take(600);
+  const CUdeviceptr address = program.take(6144);
   CHECK(program.release() == CUDA_SUCCESS);
-  CHECK(program.charged() == 600);
+  CHECK(program.charged() == 6144);
   CHECK(program.free(address) == CUDA_SUCCESS);
-  program.take(500);
+  program.take(5120);
   CHECK(program.release() == CUDA_SUCCESS);
   CHECK(program.charged() == 0);
   CHECK(driver.live_blocks() == 0);
@@ -81,74 +81,74 @@ TEST_CASE("only the last release of a primary context ends its blocks") {
 TEST_CASE("if the driver does not say whether a primary context is alive, the program's own count decides") {
   FakeDriver driver;
   driver::real.cuDevicePrimaryCtxGetState.set(nullptr);
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   program.retain();
   program.retain();
-  program.take(600);
+  program.take(6144);
   CHECK(program.release() == CUDA_SUCCESS);
-  CHECK(program.charged() == 600);
+  CHECK(program.charged() == 6144);
   driver.fails["cuDevicePrimaryCtxRelease_v2"] = CUDA_ERROR_UNKNOWN;
   CHECK(program.release() == CUDA_ERROR_UNKNOWN);
-  CHECK(program.charged() == 600);
+  CHECK(program.charged() == 6144);
   driver.fails.clear();
   program.retain();
   CHECK(program.release() == CUDA_SUCCESS);
-  CHECK(program.charged() == 600);
+  CHECK(program.charged() == 6144);
   CHECK(program.release() == CUDA_SUCCESS);
   CHECK(program.charged() == 0);
 }
 
 TEST_CASE("a reset ends every block of the primary context, and the next life starts with none") {
   FakeDriver driver;
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   program.retain(1);
-  program.take(1000);
+  program.take(10240);
   CHECK(program.reset(1) == CUDA_SUCCESS);
   CHECK(program.charged(1) == 0);
   program.retain(1);
-  CHECK(program.take(1000) != kUntouched);
+  CHECK(program.take(10240) != kUntouched);
   CHECK(program.release(1) == CUDA_SUCCESS);
   CHECK(program.charged(1) == 0);
 }
 
 TEST_CASE("a created context with the handle of a former primary one is not mistaken for it") {
   FakeDriver driver;
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   const CUcontext primary = program.retain();
   REQUIRE(program.release() == CUDA_SUCCESS);
   const CUcontext created = program.create();
   REQUIRE(created == primary);
-  const CUdeviceptr address = program.take(600);
+  const CUdeviceptr address = program.take(6144);
   CHECK(program.reset() == CUDA_SUCCESS);
   CHECK(driver.is_live(address));
-  CHECK(program.charged() == 600);
+  CHECK(program.charged() == 6144);
 }
 
 TEST_CASE("the last detach destroys a context, and each attach counts") {
   FakeDriver driver;
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   const CUcontext context = program.create();
   program.parts.context_life.attached(context);
-  program.take(600);
+  program.take(6144);
   const auto not_last = [] { return CUDA_SUCCESS; };
   CHECK(program.parts.context_life.detach("cuCtxDetach", context, not_last) == CUDA_SUCCESS);
-  CHECK(program.charged() == 600);
+  CHECK(program.charged() == 6144);
   CHECK(program.detach(context) == CUDA_SUCCESS);
   CHECK(program.charged() == 0);
 }
 
 TEST_CASE("a detach that the driver refuses does not count") {
   FakeDriver driver;
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   const CUcontext context = program.create();
   program.parts.context_life.attached(context);
-  program.take(600);
+  program.take(6144);
   const auto refused = [] { return CUDA_ERROR_INVALID_VALUE; };
   const auto not_last = [] { return CUDA_SUCCESS; };
   CHECK(program.parts.context_life.detach("cuCtxDetach", context, refused) == CUDA_ERROR_INVALID_VALUE);
   CHECK(program.parts.context_life.detach("cuCtxDetach", context, not_last) == CUDA_SUCCESS);
   CHECK(program.parts.context_life.detach("cuCtxDetach", context, refused) == CUDA_ERROR_INVALID_VALUE);
-  CHECK(program.charged() == 600);
+  CHECK(program.charged() == 6144);
   CHECK(program.detach(context) == CUDA_SUCCESS);
   CHECK(program.charged() == 0);
 }

@@ -90,30 +90,30 @@ TEST_CASE("with no current context the answer is the driver's, beyond the limit 
 
 TEST_CASE("what the driver takes less than it was thought to is given back to the limit") {
   FakeDriver driver;
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   program.create();
   CUdeviceptr address = kUntouched;
-  CHECK(program.allocate(500, 900, 600, &address) == CUDA_SUCCESS);
-  CHECK(program.charged() == 600);
-  CHECK(program.take(400) != kUntouched);
+  CHECK(program.allocate(5120, 9216, 6144, &address) == CUDA_SUCCESS);
+  CHECK(program.charged() == 6144);
+  CHECK(program.take(4096) != kUntouched);
 }
 
 TEST_CASE("what the driver takes more than it was thought to is held to the limit") {
   FakeDriver driver;
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   program.create();
   CUdeviceptr address = kUntouched;
-  CHECK(program.allocate(500, 500, 600, &address) == CUDA_SUCCESS);
-  CHECK(program.charged() == 600);
+  CHECK(program.allocate(5120, 5120, 6144, &address) == CUDA_SUCCESS);
+  CHECK(program.charged() == 6144);
   address = kUntouched;
-  CHECK(program.allocate(400, 400, 401, &address) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(program.allocate(4096, 4096, 4097, &address) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(address == kUntouched);
   CHECK(driver.live_blocks() == 1);
-  CHECK(program.charged() == 600);
+  CHECK(program.charged() == 6144);
 }
 
 TEST_CASE("eight threads that race for one limit get exactly what it holds") {
-  constexpr std::uint64_t kBlock = 1000;
+  constexpr std::uint64_t kBlock = 1024;
   constexpr std::uint64_t kBlocks = 400;
   FakeDriver driver;
   Program program(limit_of(kBlock * kBlocks + kBlock - 1));
@@ -141,24 +141,24 @@ TEST_CASE("eight threads that race for one limit get exactly what it holds") {
 TEST_CASE("a denial in the log says what was held, what was left and why") {
   const ScratchFolder folder;
   FakeDriver driver;
-  Program program(limit_of(1000), folder / "log");
+  Program program(limit_of(10240), folder / "log");
   program.create(1);
-  driver.taken_by_others = driver.total - 800;
-  program.take(600);
-  program.take(500);
-  program.take(300);
+  driver.taken_by_others = driver.total - 8192;
+  program.take(6144);
+  program.take(5120);
+  program.take(3072);
   const std::vector<json> lines = log_lines(folder / "log");
   const std::vector<json> ooms = of_type(lines, "oom");
   REQUIRE(ooms.size() == 2);
   CHECK(ooms[0].at("reason") == "limit");
   CHECK(ooms[0].at("dev") == 1);
-  CHECK(ooms[0].at("req") == 500);
-  CHECK(ooms[0].at("used") == 600);
-  CHECK(ooms[0].at("limit") == 1000);
-  CHECK(ooms[0].at("device_free") == 200);
-  CHECK(ooms[0].at("largest_free") == 200);
+  CHECK(ooms[0].at("req") == 5120);
+  CHECK(ooms[0].at("used") == 6144);
+  CHECK(ooms[0].at("limit") == 10240);
+  CHECK(ooms[0].at("device_free") == 2048);
+  CHECK(ooms[0].at("largest_free") == 2048);
   CHECK(ooms[1].at("reason") == "device");
-  CHECK(lines.front().at("devices").at(1).at("limit") == 1000);
+  CHECK(lines.front().at("devices").at(1).at("limit") == 10240);
   CHECK(lines.front().at("devices").at(1).at("uuid") == "GPU-11111111-1111-1111-1111-111111111111");
 }
 

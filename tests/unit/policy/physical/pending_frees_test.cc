@@ -96,28 +96,28 @@ TEST_CASE("frees that have passed are released without a wait") {
 
 TEST_CASE("if the frees that have passed do not suffice, the rest is waited for") {
   FakeDriver driver;
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   program.create();
-  const CUdeviceptr first = program.take(500);
-  const CUdeviceptr second = program.take(500);
+  const CUdeviceptr first = program.take(5120);
+  const CUdeviceptr second = program.take(5120);
   driver.streams_wait = true;
   program.free_async(first);
   program.free_async(second);
   driver.next_passed = 1;
-  CHECK(program.take(1000) != kUntouched);
+  CHECK(program.take(10240) != kUntouched);
   CHECK(driver.polls == 1);
 }
 
 TEST_CASE("a request that not even the pending frees could serve is denied without a wait") {
   FakeDriver driver;
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   program.create();
-  program.take(400);
+  program.take(4096);
   driver.streams_wait = true;
-  program.free_async(program.take(600));
-  CHECK(program.take(601) == kUntouched);
+  program.free_async(program.take(6144));
+  CHECK(program.take(6145) == kUntouched);
   CHECK(driver.polls == 0);
-  CHECK(program.charged() == 1000);
+  CHECK(program.charged() == 10240);
   CHECK(program.denied(events::Reason::limit) == 1);
 }
 
@@ -226,10 +226,10 @@ TEST_CASE("a context destroyed while its frees are waited for releases them once
 
 TEST_CASE("a thread that finds another waiting for the device waits with it instead of being denied") {
   FakeDriver driver;
-  Program program(limit_of(1000));
+  Program program(limit_of(10240));
   const CUcontext context = program.create();
   driver.streams_wait = true;
-  program.free_async(program.take(1000));
+  program.free_async(program.take(10240));
   CUdeviceptr second = kUntouched;
   std::thread other;
   driver.during_wait = [&] {
@@ -237,15 +237,15 @@ TEST_CASE("a thread that finds another waiting for the device waits with it inst
     const int queries = driver.calls("cuCtxGetCurrent");
     other = std::thread([&] {
       FakeDriver::current = context;
-      program.allocate(500, &second);
+      program.allocate(5120, &second);
     });
     while (driver.calls("cuCtxGetCurrent") == queries) {  // it is in allocate
       std::this_thread::yield();
     }
   };
-  CHECK(program.take(500) != kUntouched);
+  CHECK(program.take(5120) != kUntouched);
   other.join();
   CHECK(second != kUntouched);
   CHECK(program.denied(events::Reason::limit) == 0);
-  CHECK(program.charged() == 1000);
+  CHECK(program.charged() == 10240);
 }
