@@ -10,8 +10,8 @@ from harness import GIB, MIB, driver_folder, main
 NEIGHBOURS, SIZE = int(sys.argv[1]), int(sys.argv[2]) * GIB
 CONTEXT = SIZE // (8 * (NEIGHBOURS + 1)) // MIB * MIB
 BYTES = SIZE // 8 // MIB
-ROUTES = subprocess.run([PROGRAMS / "newcomer"], capture_output=True, text=True, check=True,
-                        env={"LD_LIBRARY_PATH": str(driver_folder("sim"))}).stdout.split()
+ROUTES = [route for route in subprocess.run([PROGRAMS / "newcomer"], capture_output=True, text=True, check=True, env={
+    "LD_LIBRARY_PATH": str(driver_folder("sim"))}).stdout.split() if not route.startswith("ipc_")]
 POOLS = {"granules": {"RATION_MODE": "pool", "RATION_BACKING": "vmm"}, "slabs": {"RATION_MODE": "pool", "RATION_BACKING": "slab"},
          "async": {"RATION_MODE": "async"}}
 IN_POOL = {"RATION_PREALLOCATE": "true", "RATION_PREALLOCATE_AFTER": "0", "RATION_HEADROOM": "0"}
