@@ -92,6 +92,7 @@ FAMILIES = {
     "pitch": {"device_memory"},
     "query": {"queries"},
     "before_work": {"device_reach"},  # hooks of work: reach.cc, synchronous.cc, launch.cc
+    "launch": {"overhead"},
     "reach": {"device_reach"},
     "resolve": {"device_reach"},  # look-ups of what no hook meets
     "vmm": {"mapped_memory"},

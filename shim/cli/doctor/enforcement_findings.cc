@@ -13,7 +13,7 @@ namespace ration::cli::doctor {
 namespace {
 
 constexpr std::string_view kRoot = "/sys/fs/cgroup";
-constexpr std::string_view kPinnedLimit = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
+constexpr std::string_view kPinnedByDaemon = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
 constexpr std::string_view kContainerLimit = "NVIDIA_GPU_MEMORY_LIMIT";
 
 // Of cgroup v2 (cgroups(7)); empty: there is none.
@@ -56,7 +56,7 @@ Findings limits_of_kernel(std::string cgroup) {
 
 Findings check_enforcement(const Checkup &checkup) {
   Findings found = limits_of_kernel(cgroup_of(checkup.process ? std::to_string(checkup.process->pid) : "self"));
-  if (!found.empty() || !checkup.environment.value(kPinnedLimit).empty()) {
+  if (!found.empty() || !checkup.environment.value(kPinnedByDaemon).empty()) {
     return found;
   }
   const std::string stated = checkup.environment.value(kContainerLimit);

@@ -5,6 +5,7 @@
 #define __CUDA_API_VERSION_INTERNAL
 #endif
 #include <cuda.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -59,7 +60,7 @@ int work(unsigned number, unsigned processes, unsigned rounds, unsigned seed) {
   CUcontext context = nullptr;
   if (cuInit(0) != CUDA_SUCCESS || cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS) return 1;
   shared->ready.fetch_add(1);
-  while (shared->ready.load() < processes) usleep(1000);
+  while (shared->ready.load() < processes) sched_yield();
   ration::shapes::Random random(seed * 100 + number);
   std::vector<Block> blocks;
   for (unsigned i = 0; i < rounds; ++i) {

@@ -202,12 +202,12 @@ void twice() {
 // Blocks of a few bytes are freed and asked for again where the pool cannot grow.
 void few_bytes() {
   std::vector<CUdeviceptr> blocks;
-  for (const std::size_t bytes : {61, 61, 61, 400}) blocks.push_back(take(bytes));
+  for (const std::size_t bytes : {61U, 61U, 61U, 400U}) blocks.push_back(take(bytes));
   CUresult code = CUDA_SUCCESS;
   const std::vector<CUdeviceptr> rest = fill(kMiB, code);
   say("refused", code);
   for (const CUdeviceptr block : blocks) must(cuMemFree(block));
-  for (const std::size_t bytes : {193, 61, 60, 100, 401, 512}) {
+  for (const std::size_t bytes : {193U, 61U, 60U, 100U, 401U, 512U}) {
     CUdeviceptr block = 0, base = 0, start = 0;
     if (const CUresult refused = cuMemAlloc(&block, bytes); refused != CUDA_SUCCESS) {
       say("refused", refused);
