@@ -158,6 +158,9 @@ void leave_ungrouped(std::vector<Group> &groups) {
       device.claimed = device.reserved;
     }
   }
+  std::erase_if(groups, [](const Group &group) {
+    return group.kind == GroupKind::kNone && group.members.empty() && group.problem.empty();
+  });
 }
 
 // False: the group had no members and its file was removed.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/raise_to.h"
 
 namespace ration::ledger {
@@ -294,7 +295,7 @@ std::uint64_t Account::guaranteed() const {
   return most;
 }
 
-std::uint64_t Account::fair_part(bool goes_back_in_parts) const {
+std::uint64_t Account::fair_part(bool goes_back_in_parts) {
   if (const std::uint64_t mine = own_guarantee(); mine != 0) {
     return mine;
   }
@@ -413,9 +414,19 @@ void Account::show_presence() {
   }
 }
 
-std::uint64_t Account::neighbours() const {
+std::uint64_t Account::neighbours() {
   std::uint64_t most = 0;
   for (int i = 0; i < shares(); ++i) {
+    most = std::max(most, shares_[i].membership->neighbours(shares_[i].device));
+  }
+  const std::uint64_t now = now_ns();
+  if (most == 0 || now - looked_for_dead_ns_.load(std::memory_order_relaxed) < kLookForDeadNs) {
+    return most;
+  }
+  looked_for_dead_ns_.store(now, std::memory_order_relaxed);
+  most = 0;
+  for (int i = 0; i < shares(); ++i) {
+    shares_[i].membership->reclaim_from_dead(shares_[i].device);
     most = std::max(most, shares_[i].membership->neighbours(shares_[i].device));
   }
   return most;

@@ -95,7 +95,7 @@ class Account {
   // to its tree; else half of its equal share of what its groups leave, counting one member more than there are, and
   // nothing where it does not go back in parts. UINT64_MAX: no group has a limit, nor is a device without any shared
   // with others by what does not go back in parts.
-  std::uint64_t fair_part(bool goes_back_in_parts) const;
+  std::uint64_t fair_part(bool goes_back_in_parts);
   // The group that leaves least, and this device's number in it; nullptr: in no group.
   Membership *tightest(int &device) const;
   // The members of its groups that claim most here, each once.
@@ -156,8 +156,8 @@ class Account {
   std::uint64_t surplus() const;
   // This process has a context of the device.
   void show_presence();
-  // The other processes, living or not found dead yet, that have, or took memory there.
-  std::uint64_t neighbours() const;
+  // The other processes that have, or took memory there. Looks for dead ones once in a second.
+  std::uint64_t neighbours();
   // What the members of its groups hold but for this process, where they hold most.
   std::uint64_t held_by_others() const;
   // What of it surely goes back where it is wanted: of the device, and of what the limits leave with it. REQUIRES:
@@ -172,6 +172,7 @@ class Account {
   static constexpr int kMostShares = 16;
   static constexpr std::uint64_t kMinPublishSpan = 1U << 20U;
   static constexpr std::uint64_t kNeverPublish = UINT64_MAX / 2;
+  static constexpr std::uint64_t kLookForDeadNs = 1'000'000'000;
 
   struct Share {
     Membership *membership = nullptr;
@@ -194,6 +195,7 @@ class Account {
   std::atomic<bool> ordered_{false};
   std::atomic<std::uint64_t> published_used_{0};
   std::atomic<std::uint64_t> publish_span_{kNeverPublish};
+  std::atomic<std::uint64_t> looked_for_dead_ns_{0};
   Share shares_[kMostShares] = {};
   std::atomic<int> share_count_{0};
   Transits transits_;

@@ -188,7 +188,7 @@ main({
 } | ({} if SANITIZED else {  # ThreadSanitizer knows no join of that, and its own calls pass through the program's
     "the main thread ends first": ending("last", 0, True),
     "the main thread ends, natively": main_thread_ends("alone", "threads: 0", preload=None),
-    "the main thread ends last": main_thread_ends("alone", "threads: 2"),
-    "the main thread ends without a call": main_thread_ends("worker", "threads: 2"),
-    "the main thread ends before the one that calls": main_thread_ends("before", "threads: 2", "afterwards: 0"),
+    "the main thread ends last": main_thread_ends("alone", "threads: 3"),
+    "the main thread ends without a call": main_thread_ends("worker", "threads: 3"),
+    "the main thread ends before the one that calls": main_thread_ends("before", "threads: 3", "afterwards: 0"),
 }))

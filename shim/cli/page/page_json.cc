@@ -17,10 +17,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Why = PageMoment::Why;
 
-constexpr std::size_t kPoints = 40'000;  // of all series
-constexpr std::size_t kSpans = 220'000;  // of all moments
-constexpr std::size_t kHolders = 40;     // of a moment, by name
-constexpr std::size_t kCallers = 1'000;  // of a device
+constexpr std::size_t kPoints = 40'000;   // of all series
+constexpr std::size_t kSpans = 220'000;   // of all moments
+constexpr std::size_t kMostHolders = 40;  // of a moment, by name
+constexpr std::size_t kCallers = 1'000;   // of a device
 
 struct CallerRow {
   std::uint32_t name = 0;
@@ -111,13 +111,13 @@ Json holders_of(const MapMoment &map, const std::vector<Site> &sites) {
   Json holders = Json::array();
   std::uint64_t others = 0;
   for (std::size_t i = 0; i < sorted.size(); ++i) {
-    if (i < kHolders) {
+    if (i < kMostHolders) {
       holders.push_back({sorted[i].second, sorted[i].first});
     } else {
       others += sorted[i].first;
     }
   }
-  return {std::move(holders), sorted.size() - std::min(sorted.size(), kHolders), others};
+  return {std::move(holders), sorted.size() - std::min(sorted.size(), kMostHolders), others};
 }
 
 Json map_of(const PageMoment &moment, const std::vector<Site> &sites) {

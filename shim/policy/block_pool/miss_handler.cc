@@ -311,8 +311,15 @@ bool MissHandler::has_stretch() {
   return false;
 }
 
-bool MissHandler::stays_out() const {
-  return request_.in_holes_only && !pool_.blocks.stitches();
+// Looked at only where the pool would grow: it reads shared memory.
+bool MissHandler::stays_out() {
+  if (!request_.in_holes_only || pool_.blocks.stitches()) {
+    return false;
+  }
+  if (!stays_out_) {
+    stays_out_ = pools_.strands_others(where_.device, request_.upper_bound);
+  }
+  return *stays_out_;
 }
 
 bool MissHandler::wait() noexcept {

@@ -38,7 +38,7 @@ class MissHandler final : public pool::Upstream {
   std::optional<pool::Slab> grow_now(std::uint64_t minimum_bytes) noexcept;
   bool may_grow();
   bool make_room(std::uint64_t slab_bytes, Room::Patience patience);
-  bool stays_out() const;
+  bool stays_out();
   bool has_stretch();
   bool wait_for_clean();
   void remember(const Quarantine::Cleaned &cleaned);
@@ -68,6 +68,7 @@ class MissHandler final : public pool::Upstream {
   bool capturing_ = false;
   bool drained_briefly_ = false;
   Room::Retries retries_;
+  std::optional<bool> stays_out_;
   std::uint64_t capture_deadline_ns_ = 0;
 };
 

@@ -82,24 +82,28 @@ std::uint64_t BlockPools::rest_of_limit(int device) {
   return has_rest(device) && account.group_available() == UINT64_MAX ? account.available() : 0;
 }
 
-// A context takes what is used of the device and in nobody's books, shared out among the processes that are there;
-// never more than is plausible, because processes without Ration may hold it.
+// A context takes what is used of the device and in nobody's books, shared out among this process's contexts and the
+// processes that are there; never more than is plausible, because processes without Ration may hold it.
 std::uint64_t BlockPools::headroom_of(const Preallocation &plan, int device, std::uint64_t free_bytes) {
-  constexpr std::uint64_t kMostOfContext = std::uint64_t{1} << 30;
+  constexpr std::uint64_t kMostOfContext = std::uint64_t{640} << 20;
   const Device *known = devices_.find(device);
   const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
   if (!plan.leaves_context || total <= free_bytes) {
     return plan.headroom;
   }
-  const ledger::Account &account = ledger_.account(device);
+  ledger::Account &account = ledger_.account(device);
   const std::uint64_t held = account.charged() + account.held_by_others();
   const std::uint64_t beside = total - free_bytes - std::min(total - free_bytes, held);
-  return std::max(plan.headroom, std::min(beside / (account.neighbours() + 1), kMostOfContext));
+  const std::vector<ContextRef> live = contexts_.live();
+  const auto own =
+      std::count_if(live.begin(), live.end(), [&](const ContextRef &context) { return context->device == device; });
+  const std::uint64_t contexts = account.neighbours() + static_cast<std::uint64_t>(std::max<std::ptrdiff_t>(own, 1));
+  return std::max(plan.headroom, std::min(beside / contexts, kMostOfContext));
 }
 
 std::uint64_t BlockPools::free_beyond_headroom(int device) {
   const std::uint64_t free_bytes = really_free().value_or(UINT64_MAX);
-  return free_bytes - std::min(free_bytes, state_of(device).plan.headroom);
+  return free_bytes - std::min(free_bytes, headroom_of(state_of(device).plan, device, free_bytes));
 }
 
 void BlockPools::merge_slabs(const Request &request, const Contexts::Current &where, ContextPool &pool,

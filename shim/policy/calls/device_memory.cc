@@ -36,10 +36,10 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
     return allocate_direct(request, where, act, address);
   }
   std::optional<events::Reason> denied;
-  request.in_holes_only = pools_.strands_others(where.device, request.upper_bound);
+  request.in_holes_only = true;
   CUresult result = pools_.allocate(request, where, books_.via_of(request), address, denied);
-  if (denied && request.in_holes_only && !pools_.has_granules(*where.context)) {
-    request.in_holes_only = false;
+  request.in_holes_only = false;
+  if (denied && !pools_.has_granules(*where.context) && pools_.strands_others(where.device, request.upper_bound)) {
     if (admission_.has_room(request, where, Room::Patience::briefly)) {
       return admission_.obtain_in_granules(books_.blocks, request, where, act, undo_free, address);
     }

@@ -17,7 +17,10 @@ bool RoomForDriver::give_back(const char *api, int device, std::uint64_t bytes, 
 CUresult RoomForDriver::try_again(const char *api, int device, std::uint64_t bytes, Room::Patience patience,
                                   DriverCall call) {
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-  if (give_back(api, device, 0, patience)) {
+  if (bytes != 0 && give_back(api, device, bytes, patience)) {
+    result = call();
+  }
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && give_back(api, device, 0, patience)) {
     result = call();
   }
   for (std::uint64_t wish = kFirstWish, asked = 0;

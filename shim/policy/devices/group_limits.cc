@@ -45,6 +45,7 @@ void Devices::join_groups() {
   // All processes of the folder, so that idle memory of the device can be asked for and `ration ps` shows them: a
   // failure has no other effect.
   if (ledger::Membership *membership = ledger_.join(folder, ledger::GroupKind::kNone, {}, problem)) {
+    membership->reclaim_from_dead(0);  // so that none of them is a neighbour
     groups_.push_back(membership);
   }
   for (int device = 0; group_missing_ && device < ledger::kMaxDevices; ++device) {

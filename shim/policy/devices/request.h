@@ -21,7 +21,7 @@ struct Request {
   bool charged = true;         // counts against the limit; else it is recorded only
   CUstream stream = nullptr;   // that a stream-ordered call means; null: of no such call
   std::uint64_t begun_ns = 0;  // of the call, where it may wait for other members; else 0
-  bool in_holes_only = false;  // a pool of slabs must not grow for it
+  bool in_holes_only = false;  // a pool of slabs must not grow for it beside other processes
   bool invalid = false;        // the driver refuses it whatever memory there is; it is asked also beyond the limit
 };
 

@@ -61,7 +61,7 @@ def shown(folder):
         expect("group", (group["group"], group["kind"]), (f"container:{name}", "container"))
         expect("of the process", process["groups"], [{"group": f"container:{name}", "name": name, "kind": "container", "limit": LIMIT,
                                                       "limit_stated": LIMIT, "claimed": process["reserved"]}])
-        expect("files", [path.name for path in machine.state.iterdir()], [f"container-{name}"])
+        expect("files", sorted(path.name for path in machine.state.iterdir()), [f"container-{name}", "ungrouped"])
         table = subprocess.run([BUILD / "bin/ration", "ps"], env=machine.environment(ration=False) | {"RATION_STATE_DIR": str(machine.state)},
                                capture_output=True, text=True, timeout=HANG, check=True).stdout
         expect(f"rows with the name in {table}", table.count(f"container:{name}"), 2)

@@ -68,7 +68,7 @@ def leaves_a_context(folder):
     for mode in ({"RATION_BACKING": "vmm"}, {"RATION_BACKING": "slab"}, {"RATION_MODE": "async", "RATION_ASYNC_PREALLOCATE": "-1"}):
         (apart := pathlib.Path(folder) / "_".join(mode.values())).mkdir()
         with Machine(apart, devices="8GiB", RATION_LIMIT="100%", **mode) as machine:
-            machine.simulated["SIMCUDA_CONTEXT_BYTES"] = str(700 * MIB)
+            machine.simulated["SIMCUDA_CONTEXT_BYTES"] = str(600 * MIB)
             machine.member().do("alloc=128m")
             with_context = machine.watcher()
             left = with_context.memory()[0]

@@ -22,7 +22,7 @@ WITHOUT_MEMORY = {"primary", "context", "second_context", "green", "pinned", "ip
 POOLS = {"granules": {"RATION_MODE": "pool", "RATION_BACKING": "vmm"}, "slabs": {"RATION_MODE": "pool", "RATION_BACKING": "slab"},
          "async": {"RATION_MODE": "async"}, "direct": {"RATION_MODE": "direct"}}
 AT_ONCE = {"RATION_PREALLOCATE": "true", "RATION_PREALLOCATE_AFTER": "0", "RATION_HEADROOM": "0"}
-GROUP = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": f"{CARD}MiB"}
+GROUPS = [{}, {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": f"{CARD}MiB"}, {"RATION_GROUP": "h"}]
 
 
 @dataclass(eq=False)
@@ -61,17 +61,17 @@ def taken(route, size):
     return size * 4 // 3 if route == "mipmapped" else size
 
 
-def draw_settings(draw, pool, steps, briefly, group):
+def draw_settings(draw, pool, steps, briefly):
     memory = sum(taken(*step) for step in steps)
     limit = draw.choice(({}, {"RATION_LIMIT": f"{memory * draw.choice((5, 8, 16)) // 4 + 96}MiB"}, {"RATION_LIMIT": f"{draw.randrange(40, 101)}%"},
                          {"RATION_RESERVE": f"{draw.randrange(64, 1024)}MiB"}))
     preallocation = draw.choice(({}, AT_ONCE, {"RATION_PREALLOCATE": "false"}))
     if pool == "slabs" and not (briefly and len(steps) == 1):
         preallocation = {"RATION_PREALLOCATE": "false"}  # a slab that holds a block keeps the rest of it from all others
-    return POOLS[pool] | limit | group | preallocation
+    return POOLS[pool] | limit | draw.choice(GROUPS) | preallocation
 
 
-def draw_program(draw, number, lenders, group):
+def draw_program(draw, number, lenders):
     pool = draw.choice(list(POOLS))
     lender = draw.choice(lenders) if lenders else None
     steps = []
@@ -84,16 +84,15 @@ def draw_program(draw, number, lenders, group):
         if not used & {"ipc_export", "ipc_open"}:
             steps.append((route, 16 * draw.choice((1, 2, 3, 4, 8, 16))))
     briefly = draw.random() < 0.3
-    return Program(number, steps, draw_settings(draw, pool, steps, briefly, group), briefly, lender if steps[-1][0] == "ipc_open" else None)
+    return Program(number, steps, draw_settings(draw, pool, steps, briefly), briefly, lender if steps[-1][0] == "ipc_open" else None)
 
 
 def draw_round(seed):
     """What happens, one after the other: (act, program). What is live comes to seven eighths of the card at most."""
     draw = random.Random(seed)
     acts, live = [], []
-    group = draw.choice(({}, GROUP))
     for number in range(COUNT):
-        one = draw_program(draw, number, [other for other in live if other.steps[-1][0] == "ipc_export" and not other.freed], group)
+        one = draw_program(draw, number, [other for other in live if other.steps[-1][0] == "ipc_export" and not other.freed])
         others = [other for other in live if other is not one.lender]
         while others and (sum(other.holds() for other in live) + one.holds() > CARD * 7 // 8 - CONTEXT or draw.random() < 0.1):
             act, other = draw.choice(("end", "kill", "free", "check")), draw.choice(others)
@@ -169,9 +168,10 @@ def agree(machine, watcher, live):
     reserved, used = (sum(row[key] for row in rows.values()) for key in ("reserved", "used"))
     expect("the device's totals", [(row["reserved"], row["used"], row["processes"]) for row in seen["devices"]],
            [(reserved, used, len(rows))] if rows else [])
-    grouped = [row["reserved"] for row in rows.values() if "g" in [group["group"] for group in row["groups"]]]
-    expect("the group's totals", [(row["reserved"], row["processes"]) for row in seen["groups"] if row["group"] == "g"],
-           [(sum(grouped), len(grouped))] if grouped else [])
+    for group in ("g", "h"):
+        grouped = [row["reserved"] for row in rows.values() if group in [each["group"] for each in row["groups"]]]
+        expect(f"the totals of group {group}", [(row["reserved"], row["processes"]) for row in seen["groups"] if row["group"] == group],
+               [(sum(grouped), len(grouped))] if grouped else [])
     contexts = (1 + sum(one.contexts() for one in live)) * CONTEXT * MIB
     expect_that(f"{used} bytes used, {total - free - contexts} on the device", used <= total - free - contexts)
 

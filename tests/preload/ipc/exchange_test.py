@@ -113,7 +113,7 @@ class Market:
     def turn(self):
         trader = self.chance.choice(self.traders)
         if len(trader.blocks) < MOST_BLOCKS:
-            trader.take(int(2 ** self.chance.uniform(0, 22)), self.chance.randrange(256))
+            trader.take(int(2 ** self.chance.uniform(0, 20)), self.chance.randrange(256))
         self.exchange()
         for step, share in ((self.free, 0.6), (self.close, 0.9), (self.try_dead, 0.1), (self.kill, 0.02)):
             if self.chance.random() < share or (step == self.kill and self.exchanges % 100 == 50):

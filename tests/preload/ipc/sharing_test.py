@@ -97,9 +97,13 @@ def of_one_slab(machine):
     expect("opened again", importer.do("read opened 20000"), "1")
 
 
+# Beside other processes the driver would serve large blocks.
+IN_SLAB = {"RATION_PREALLOCATE": "true", "RATION_PREALLOCATE_AFTER": "0"}
+
+
 def freed_while_open(machine):
     """A block of half the limit: while it is open, another one has no room, and its bytes stay."""
-    exporter, importer = machine.peer(), machine.peer()
+    exporter, importer = machine.peer(**IN_SLAB), machine.peer()
     large = 36 * MIB
     exporter.do(f"take {large} 7")
     token = exporter.share()
@@ -122,7 +126,7 @@ def freed_while_open(machine):
 
 
 def opener_killed(machine):
-    exporter, importer = machine.peer(), machine.peer()
+    exporter, importer = machine.peer(**IN_SLAB), machine.peer()
     large = 36 * MIB
     exporter.do(f"take {large} 7")
     importer.do(f"open {exporter.share()}")
@@ -240,12 +244,12 @@ def full(machine):
 def direct_for_large(machine):
     log = machine.folder / "log.jsonl"
     exporter, plain, importer = machine.peer(RATION_IPC="direct", RATION_LOG=log), machine.peer(ration=False), machine.peer()
-    exporter.do(f"take {2 * MIB} 7", f"take {2 * MIB - 1} 8")
+    exporter.do(f"take {2 * MIB} 7", f"take {MIB - 1} 8")
     plain.do(f"open {exporter.share('own0')}")
     expect("the driver's own handle", plain.do(f"read opened {2 * MIB}"), "7")
     expect("a token", plain.code(f"open {exporter.share('own1')}"), INVALID_HANDLE)
     importer.do(f"open {exporter.share('own1')}")
-    expect("the small one", importer.do(f"read opened {2 * MIB - 1}"), "8")
+    expect("the small one", importer.do(f"read opened {MIB - 1}"), "8")
     exporter.end()
     expect("sources", [one["src"] for one in of_type(read_log(log), "alloc")], ["driver", "pool"])
 
