@@ -394,10 +394,9 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
   if (!plan.exact) {
     const std::uint64_t free_now = really_free().value_or(UINT64_MAX);
     const std::uint64_t headroom = pools_.headroom_of(plan, where.device, free_now);
-    const std::uint64_t most = free_now - std::min(free_now, headroom);
-    bytes = std::min({bytes, account.available(), most});
+    bytes = std::min({bytes, account.available(), free_now - std::min(free_now, headroom)});
     const std::uint64_t bound = stream_pools_.upper_bound(*pool, bytes);
-    if (bound > std::min(account.available(), most)) {  // one step of the pool less fits
+    if (bound > std::min(account.available(), free_now)) {  // one step of the pool less fits
       bytes = bound - stream_pools_.upper_bound(*pool, 1);
     }
   }

@@ -65,7 +65,7 @@ def four_wholes(folder):
 
 def leaves_a_context(folder):
     """Of a process without Ration, which cannot ask for memory; where no headroom was asked for, also beyond 512 MiB."""
-    for mode in ({"RATION_BACKING": "vmm"}, {"RATION_BACKING": "slab"}, {"RATION_MODE": "async", "RATION_ASYNC_PREALLOCATE": "-1"}):
+    for mode in ({"RATION_BACKING": "vmm"}, {"RATION_BACKING": "slab"}):
         (apart := pathlib.Path(folder) / "_".join(mode.values())).mkdir()
         with Machine(apart, devices="8GiB", RATION_LIMIT="100%", **mode) as machine:
             machine.simulated["SIMCUDA_CONTEXT_BYTES"] = str(600 * MIB)

@@ -207,6 +207,7 @@ void few_bytes() {
   const std::vector<CUdeviceptr> rest = fill(kMiB, code);
   say("refused", code);
   for (const CUdeviceptr block : blocks) must(cuMemFree(block));
+  must(cuCtxSynchronize());  // what is not known to be finished would go back to the pool, which cannot grow
   for (const std::size_t bytes : {193U, 61U, 60U, 100U, 401U, 512U}) {
     CUdeviceptr block = 0, base = 0, start = 0;
     if (const CUresult refused = cuMemAlloc(&block, bytes); refused != CUDA_SUCCESS) {
