@@ -31,7 +31,7 @@ TEST_CASE("what is reported as free can be allocated as one block, whatever was 
     blocks.push_back(take(bytes));
   }
   REQUIRE(cuMemFree_v2(blocks[1]) == CUDA_SUCCESS);
-  for (const size_t index : {0, 2, 3, 4}) {
+  for (const size_t index : {0U, 2U, 3U, 4U}) {
     REQUIRE(cuMemFree_v2(blocks[index]) == CUDA_SUCCESS);
   }
   have_what_is_free();

@@ -223,7 +223,8 @@ void raise_stack_limit() {
   int units = 0, threads = 0;
   succeeds(cuDeviceGetAttribute(&units, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0)) &&
       succeeds(cuDeviceGetAttribute(&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 0)) &&
-      succeeds(cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024 + bytes / units / threads));
+      succeeds(
+          cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024 + bytes / static_cast<size_t>(units) / static_cast<size_t>(threads)));
   took([] { return cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024); });
 }
 
