@@ -415,21 +415,23 @@ void Account::show_presence() {
 }
 
 std::uint64_t Account::neighbours() {
-  std::uint64_t most = 0;
-  for (int i = 0; i < shares(); ++i) {
-    most = std::max(most, shares_[i].membership->neighbours(shares_[i].device));
-  }
-  const std::uint64_t now = now_ns();
-  if (most == 0 || now - looked_for_dead_ns_.load(std::memory_order_relaxed) < kLookForDeadNs) {
+  const auto seen = [this] {
+    std::uint64_t most = 0;
+    for (int i = 0; i < shares(); ++i) {
+      most = std::max(most, shares_[i].membership->neighbours(shares_[i].device));
+    }
     return most;
+  };
+  const std::uint64_t count = seen();
+  const std::uint64_t now = now_ns();
+  if (count == 0 || now - looked_for_dead_ns_.load(std::memory_order_relaxed) < kLookForDeadNs) {
+    return count;
   }
   looked_for_dead_ns_.store(now, std::memory_order_relaxed);
-  most = 0;
   for (int i = 0; i < shares(); ++i) {
     shares_[i].membership->reclaim_from_dead(shares_[i].device);
-    most = std::max(most, shares_[i].membership->neighbours(shares_[i].device));
   }
-  return most;
+  return seen();
 }
 
 std::uint64_t Account::held_by_others() const {

@@ -393,10 +393,10 @@ std::uint64_t BlockPools::returnable(int device, const ContextPool *asking) {
   std::uint64_t bytes = 0;
   for (const ContextRef &context : pooled_on(device)) {
     pool::SharedPool &blocks = existing_pool(*context)->blocks;
-    if (blocks.stitches() && existing_pool(*context) == asking) {
-      continue;
-    }
     if (blocks.stitches()) {
+      if (existing_pool(*context) == asking) {
+        continue;
+      }
       const pool::Statistics held = blocks.statistics();
       bytes += held.retired_bytes == 0 ? blocks.gather_granules() : held.slab_bytes - held.used_bytes;
       continue;

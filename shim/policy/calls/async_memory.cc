@@ -74,15 +74,16 @@ bool AsyncMemory::strands_a_step(const Ask &ask, std::uint64_t available) {
   return available / 2 < ask.bound && !stream_pools_.can_reach_cap(*ask.pool);
 }
 
+// What neighbours there are is in shared memory, so it is asked last.
 bool AsyncMemory::is_for_driver(const Ask &ask) {
-  const std::uint64_t available = ledger_.account(ask.where.device).available();
-  if (available < ask.bytes ||
-      (!pools_.strands_others(ask.where.device, ask.bytes) && !loses_a_block(ask.where.device, ask.bytes, ask.bound) &&
-       !strands_a_step(ask, available) && !wastes_a_block(ask, available))) {
+  const int device = ask.where.device;
+  const std::uint64_t available = ledger_.account(device).available();
+  const std::uint64_t idle = async_.idle_bytes(device);
+  if (available < ask.bytes || idle - (ask.again ? splinters(ask, idle) : 0) >= ask.bytes) {
     return false;
   }
-  const std::uint64_t idle = async_.idle_bytes(ask.where.device);
-  return idle - (ask.again ? splinters(ask, idle) : 0) < ask.bytes;
+  return loses_a_block(device, ask.bytes, ask.bound) || strands_a_step(ask, available) ||
+         wastes_a_block(ask, available) || pools_.strands_others(device, ask.bytes);
 }
 
 bool AsyncMemory::could_serve_later(const Ask &ask) {
