@@ -14,12 +14,12 @@ AddressMap::~AddressMap() {
 }
 
 // Behind a full bucket or in the table that moves.
-AddressMap::Place AddressMap::look_up_away(std::uint64_t granule) const noexcept {
-  const std::uint64_t bits = mixed(granule);
+AddressMap::Place AddressMap::look_up_away(std::uint64_t unit) const noexcept {
+  const std::uint64_t bits = mixed(unit);
   for (const Table &table : {table_, old_}) {
     if (table.buckets == nullptr) break;
     for (Bucket *at = table.home(bits);; at = table.next(at)) {
-      if (const Place place = look_up_in(*at, granule, bits, kAway); place.node != 0) return place;
+      if (const Place place = look_up_in(*at, unit, bits, kAway); place.node != 0) return place;
       if (at->overflows() == 0) break;
     }
   }
@@ -58,7 +58,7 @@ void AddressMap::move_some() noexcept {
     for (std::uint32_t lane = 0; lane < kWays; ++lane) {
       if (bucket.tags[lane] == 0) continue;
       bucket.tags[lane] = 0;
-      put(nodes_.at(bucket.node[lane]).granule(), bucket.node[lane]);
+      put(nodes_.at(bucket.node[lane]).unit(), bucket.node[lane]);
     }
   }
   if (moved_ < old_.count) return;
@@ -70,7 +70,7 @@ void AddressMap::move_some() noexcept {
 // Counts in the old table may stay too high, which costs a look into the next bucket: nodes that moved are not counted.
 void AddressMap::erase_away(const Place &place) noexcept {
   lanes::put_byte(place.bucket->tags.data(), place.lane - kAway, 0);
-  const std::uint64_t bits = mixed(nodes_.at(place.node).granule());
+  const std::uint64_t bits = mixed(nodes_.at(place.node).unit());
   const bool is_old = place.bucket >= old_.buckets && place.bucket < old_.buckets + old_.count;
   const Table &table = is_old ? old_ : table_;
   for (Bucket *at = table.home(bits); at != place.bucket; at = table.next(at)) at->change_overflows(-1);

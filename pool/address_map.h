@@ -33,21 +33,21 @@ class AddressMap {
     std::uint32_t lane = 0;  // plus kAway, if the bucket is not the one that the hash selects
     Bucket *bucket = nullptr;
   };
-  // The node that starts at this granule.
-  [[nodiscard]] Place look_up(std::uint64_t granule) const noexcept {
-    const std::uint64_t bits = mixed(granule);
+  // The node that starts at this unit.
+  [[nodiscard]] Place look_up(std::uint64_t unit) const noexcept {
+    const std::uint64_t bits = mixed(unit);
     Bucket *const home = table_.home(bits);
-    if (const Place place = look_up_in(*home, granule, bits, 0); place.node != 0) return place;
-    return home->overflows() == 0 && !is_moving() ? Place{} : look_up_away(granule);
+    if (const Place place = look_up_in(*home, unit, bits, 0); place.node != 0) return place;
+    return home->overflows() == 0 && !is_moving() ? Place{} : look_up_away(unit);
   }
   // Its number, or 0.
-  [[nodiscard]] std::uint32_t find(std::uint64_t granule) const noexcept { return look_up(granule).node; }
-  // REQUIRES: a successful prepare(), and that the map has no node of that granule.
-  void insert(std::uint64_t granule, std::uint32_t node) noexcept {
+  [[nodiscard]] std::uint32_t find(std::uint64_t unit) const noexcept { return look_up(unit).node; }
+  // REQUIRES: a successful prepare(), and that the map has no node of that unit.
+  void insert(std::uint64_t unit, std::uint32_t node) noexcept {
     ++size_;
-    put(granule, node);
+    put(unit, node);
   }
-  // REQUIRES: a place that look_up() returned, and the node's granule as it was then.
+  // REQUIRES: a place that look_up() returned, and the node's unit as it was then.
   void erase(const Place &place) noexcept {
     --size_;
     if (place.lane >= kAway) [[unlikely]]
@@ -96,17 +96,17 @@ class AddressMap {
 
   static constexpr std::uint32_t kAway = 16;
 
-  [[nodiscard]] Place look_up_in(Bucket &bucket, std::uint64_t granule, std::uint64_t bits,
+  [[nodiscard]] Place look_up_in(Bucket &bucket, std::uint64_t unit, std::uint64_t bits,
                                  std::uint32_t away) const noexcept {
     for (std::uint32_t alike = lanes::equal_bytes(bucket.tags.data(), tag_of(bits)) & kAll; alike != 0;
          alike &= alike - 1) {
       const auto lane = static_cast<std::uint32_t>(std::countr_zero(alike));
-      if (nodes_.at(bucket.node[lane]).granule() == granule) return {bucket.node[lane], lane | away, &bucket};
+      if (nodes_.at(bucket.node[lane]).unit() == unit) return {bucket.node[lane], lane | away, &bucket};
     }
     return {};
   }
-  void put(std::uint64_t granule, std::uint32_t node) noexcept {
-    const std::uint64_t bits = mixed(granule);
+  void put(std::uint64_t unit, std::uint32_t node) noexcept {
+    const std::uint64_t bits = mixed(unit);
     for (Bucket *at = table_.home(bits);; at = table_.next(at)) {
       if (const std::uint32_t empty = lanes::equal_bytes(at->tags.data(), 0) & kAll; empty != 0) {
         const auto lane = static_cast<std::uint32_t>(std::countr_zero(empty));
@@ -118,7 +118,7 @@ class AddressMap {
     }
   }
 
-  [[gnu::cold, gnu::noinline]] Place look_up_away(std::uint64_t granule) const noexcept;
+  [[gnu::cold, gnu::noinline]] Place look_up_away(std::uint64_t unit) const noexcept;
   [[gnu::cold, gnu::noinline]] bool grow(std::size_t blocks) noexcept;
   [[gnu::cold, gnu::noinline]] void erase_away(const Place &place) noexcept;
   void move_some() noexcept;

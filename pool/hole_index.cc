@@ -22,22 +22,22 @@ std::int32_t HoleIndex::largest_in(const Inner &inner) {
   return largest;
 }
 
-// The last child that begins at or below the granule, else the first. No branch on the keys: they are random.
-std::uint32_t HoleIndex::child_around(const Inner &inner, std::uint64_t granule) {
+// The last child that begins at or below the unit, else the first. No branch on the keys: they are random.
+std::uint32_t HoleIndex::child_around(const Inner &inner, std::uint64_t unit) {
   std::uint32_t base = 0;
   for (std::uint32_t left = inner.count; left > 1;) {
     const std::uint32_t half = left / 2;
-    base += inner.from[base + half] <= granule ? half : 0;
+    base += inner.from[base + half] <= unit ? half : 0;
     left -= half;
   }
   return base;
 }
 
 // REQUIRES: a root.
-std::uint32_t HoleIndex::leaf_around(std::uint64_t granule) const {
+std::uint32_t HoleIndex::leaf_around(std::uint64_t unit) const {
   const Inner *inner = &inners_.at(root_);
-  while (!inner->above_leaves) inner = &inners_.at(inner->child[child_around(*inner, granule)]);
-  return inner->child[child_around(*inner, granule)];
+  while (!inner->above_leaves) inner = &inners_.at(inner->child[child_around(*inner, unit)]);
+  return inner->child[child_around(*inner, unit)];
 }
 
 // A hole that grew may be the largest one below each of its ancestors.
@@ -62,21 +62,21 @@ void HoleIndex::place(std::uint32_t leaf_number, std::uint32_t node, std::int32_
   Leaf &leaf = leaves_.at(leaf_number);
   const std::uint32_t slot = leaf.count++;
   lanes::put(leaf.extent.data(), slot, extent);
-  leaf.start[slot] = static_cast<std::uint32_t>(nodes_.at(node).granule());
+  leaf.start[slot] = static_cast<std::uint32_t>(nodes_.at(node).unit());
   leaf.node[slot] = node;
   nodes_.at(node).entry(leaf_number, slot);
 }
 
-void HoleIndex::add(std::uint32_t node, std::uint64_t granules) {
+void HoleIndex::add(std::uint32_t node, std::uint64_t units) {
   if (root_ == 0) start_root();
-  const std::uint64_t granule = nodes_.at(node).granule();
-  std::uint32_t number = leaf_around(granule);
+  const std::uint64_t unit = nodes_.at(node).unit();
+  std::uint32_t number = leaf_around(unit);
   if (leaves_.at(number).count == kSlots) {
     const Leaf &upper = leaves_.at(split(number));
     const Inner &parent = inners_.at(upper.parent);
-    if (granule >= parent.from[upper.index]) number = parent.child[upper.index];
+    if (unit >= parent.from[upper.index]) number = parent.child[upper.index];
   }
-  const std::int32_t extent = capped(granules);
+  const std::int32_t extent = capped(units);
   place(number, node, extent);
   raise_cached_hole(node, extent);
   ++entries_;
@@ -87,19 +87,19 @@ HoleIndex::Leaf &HoleIndex::set(std::uint32_t node, std::int32_t extent) {
   Leaf &leaf = leaves_.at(nodes_.at(node).leaf());
   const std::uint32_t slot = nodes_.at(node).slot();
   lanes::put(leaf.extent.data(), slot, extent);
-  leaf.start[slot] = static_cast<std::uint32_t>(nodes_.at(node).granule());
+  leaf.start[slot] = static_cast<std::uint32_t>(nodes_.at(node).unit());
   return leaf;
 }
 
-void HoleIndex::resize(std::uint32_t node, std::uint64_t granules) {
-  const std::int32_t extent = capped(granules);
+void HoleIndex::resize(std::uint32_t node, std::uint64_t units) {
+  const std::int32_t extent = capped(units);
   const Leaf &leaf = set(node, extent);
   raise_cached_hole(node, extent);
   lift(leaf, extent);
 }
 
-void HoleIndex::shrink(std::uint32_t node, std::uint64_t granules) {
-  const Leaf &leaf = set(node, capped(granules));
+void HoleIndex::shrink(std::uint32_t node, std::uint64_t units) {
+  const Leaf &leaf = set(node, capped(units));
   lanes::put(inners_.at(leaf.parent).largest.data(), leaf.index, lanes::largest(leaf.extent.data()));
 }
 

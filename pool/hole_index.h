@@ -36,11 +36,11 @@ class HoleIndex {
   [[nodiscard]] bool reserve(std::size_t entries);
 
   // REQUIRES: prepare(), and a node without an entry.
-  void add(std::uint32_t node, std::uint64_t granules);
+  void add(std::uint32_t node, std::uint64_t units);
   // REQUIRES of all below: a node with an entry.
-  void resize(std::uint32_t node, std::uint64_t granules);
+  void resize(std::uint32_t node, std::uint64_t units);
   // As resize(), for a hole that does not grow.
-  void shrink(std::uint32_t node, std::uint64_t granules);
+  void shrink(std::uint32_t node, std::uint64_t units);
   // The node becomes a block.
   void close(std::uint32_t node);
   void remove(std::uint32_t node);
@@ -55,29 +55,29 @@ class HoleIndex {
   }
 
   enum class Side { kLow, kHigh };
-  // A hole of at least `granules`, or 0: the tightest of the first `among` from that side.
-  [[nodiscard]] std::uint32_t find(std::uint64_t granules, Side side, std::uint32_t among = 1);
-  // A hole for several blocks of `granules` each, or 0: of about the `among` lowest that fit, the one that such blocks
+  // A hole of at least `units`, or 0: the tightest of the first `among` from that side.
+  [[nodiscard]] std::uint32_t find(std::uint64_t units, Side side, std::uint32_t among = 1);
+  // A hole for several blocks of `units` each, or 0: of about the `among` lowest that fit, the one that such blocks
   // fill with the smallest remainder. The more blocks fit, the larger the tolerated remainder. The largest hole of all
   // is used only where no other fits.
-  [[nodiscard]] std::uint32_t find_tiled(std::uint64_t granules, std::uint32_t among);
-  // The cached hole, or 0: find() returned it several times from the high side for cached_granules() or more, and would
+  [[nodiscard]] std::uint32_t find_tiled(std::uint64_t units, std::uint32_t among);
+  // The cached hole, or 0: find() returned it several times from the high side for cached_units() or more, and would
   // return it again for any such request that it can hold. Ignores its size in the index.
   [[nodiscard]] std::uint32_t cached_hole() const { return cached_hole_; }
-  [[nodiscard]] std::uint64_t cached_granules() const { return static_cast<std::uint64_t>(cached_extent_); }
-  // An entry that starts at or a few nodes below the granule, or 0.
-  [[nodiscard]] std::uint32_t find_before(std::uint64_t granule) const;
-  // In granules.
+  [[nodiscard]] std::uint64_t cached_units() const { return static_cast<std::uint64_t>(cached_extent_); }
+  // An entry that starts at or a few nodes below the unit, or 0.
+  [[nodiscard]] std::uint32_t find_before(std::uint64_t unit) const;
+  // In units.
   [[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t largest() const;
 
   [[nodiscard]] std::size_t entries() const { return entries_; }
   [[nodiscard]] std::size_t host_bytes() const { return leaves_.host_bytes() + inners_.host_bytes(); }
-  // The first violated invariant of the index itself, or empty. Where `unflushed_granules` is not 0, the index still
+  // The first violated invariant of the index itself, or empty. Where `unflushed_units` is not 0, the index still
   // has that size for the cached hole.
-  [[nodiscard]] std::string check(std::uint64_t unflushed_granules = 0) const;
+  [[nodiscard]] std::string check(std::uint64_t unflushed_units = 0) const;
 
  private:
-  // Holes of kCap granules (1 TiB) or more are oversized: entries of this size. An address space holds few of them.
+  // Holes of kCap units (1 TiB) or more are oversized: entries of this size. An address space holds few of them.
   static constexpr std::int32_t kCap = INT32_MAX;
   static constexpr std::uint32_t kSlots = lanes::kLanes;
   static constexpr std::uint32_t kOften = 4;    // consecutive answers that make a hole the cached one
@@ -86,8 +86,8 @@ class HoleIndex {
   static_assert(kSlots == 1U << Node::kSlotBits);
 
   struct alignas(16) Leaf {
-    lanes::Row<std::int32_t> extent;  // granules, at most kCap; 0: a block, or no entry
-    lanes::Row<std::uint32_t> start;  // low half of the granule number; blocks have none
+    lanes::Row<std::int32_t> extent;  // units, at most kCap; 0: a block, or no entry
+    lanes::Row<std::uint32_t> start;  // low half of the unit number; blocks have none
     lanes::Row<std::uint32_t> node;
     std::uint32_t parent;  // an inner page
     std::uint32_t index;   // in its parent
@@ -113,23 +113,23 @@ class HoleIndex {
     bool above_leaves;
   };
 
-  static std::int32_t capped(std::uint64_t granules) {
-    return granules < static_cast<std::uint64_t>(kCap) ? static_cast<std::int32_t>(granules) : kCap;
+  static std::int32_t capped(std::uint64_t units) {
+    return units < static_cast<std::uint64_t>(kCap) ? static_cast<std::int32_t>(units) : kCap;
   }
   static std::uint64_t at_least(const Inner &inner, std::int32_t extent);
   static std::int32_t largest_in(const Inner &inner);
-  static std::uint32_t child_around(const Inner &inner, std::uint64_t granule);
+  static std::uint32_t child_around(const Inner &inner, std::uint64_t unit);
   // Leaf numbers; 0: there is none before.
-  [[nodiscard]] std::uint32_t leaf_around(std::uint64_t granule) const;
+  [[nodiscard]] std::uint32_t leaf_around(std::uint64_t unit) const;
   [[nodiscard]] std::uint32_t leaf_before(std::uint32_t leaf_number) const;
-  // Of the holes of kCap granules or more: the largest size, and the lowest and highest hole that fits.
+  // Of the holes of kCap units or more: the largest size, and the lowest and highest hole that fits.
   struct OversizedHoles {
     std::uint64_t largest = 0;
     std::uint32_t lowest = 0;
     std::uint32_t highest = 0;
   };
-  [[nodiscard, gnu::cold, gnu::noinline]] OversizedHoles oversized_holes(std::uint64_t granules) const;
-  void collect_oversized(const Inner &inner, std::uint64_t granules, OversizedHoles &oversized) const;
+  [[nodiscard, gnu::cold, gnu::noinline]] OversizedHoles oversized_holes(std::uint64_t units) const;
+  void collect_oversized(const Inner &inner, std::uint64_t units, OversizedHoles &oversized) const;
 
   void lift(const Leaf &leaf, std::int32_t extent);
   void lift_above(const Inner &inner, std::int32_t extent);
@@ -163,7 +163,7 @@ class HoleIndex {
   void tidy_inner(Inner &inner);
   void count_full(const Inner &inner, std::uint32_t count_before);
   struct Seen {
-    std::uint64_t unflushed_granules;
+    std::uint64_t unflushed_units;
     std::size_t entries = 0;
     std::uint32_t full_inners = 0;
   };

@@ -9,27 +9,27 @@ namespace ration::pool {
 
 // --- oversized holes ---
 
-void HoleIndex::collect_oversized(const Inner &inner, std::uint64_t granules, OversizedHoles &oversized) const {
+void HoleIndex::collect_oversized(const Inner &inner, std::uint64_t units, OversizedHoles &oversized) const {
   for (std::uint64_t left = at_least(inner, kCap); left != 0; left &= left - 1) {
     const auto child = static_cast<std::uint32_t>(std::countr_zero(left));
     if (!inner.above_leaves) {
-      collect_oversized(inners_.at(inner.child[child]), granules, oversized);
+      collect_oversized(inners_.at(inner.child[child]), units, oversized);
       continue;
     }
     const Leaf &leaf = leaves_.at(inner.child[child]);
     for (std::uint32_t slots = lanes::at_least(leaf.extent.data(), kCap); slots != 0; slots &= slots - 1) {
       const std::uint32_t node = leaf.node[static_cast<std::uint32_t>(std::countr_zero(slots))];
       oversized.largest = std::max(oversized.largest, size_of(nodes_, node));
-      if (size_of(nodes_, node) < granules) continue;
+      if (size_of(nodes_, node) < units) continue;
       oversized.lowest = oversized.lowest == 0 ? node : oversized.lowest;
       oversized.highest = node;
     }
   }
 }
 
-HoleIndex::OversizedHoles HoleIndex::oversized_holes(std::uint64_t granules) const {
+HoleIndex::OversizedHoles HoleIndex::oversized_holes(std::uint64_t units) const {
   OversizedHoles oversized;
-  if (root_ != 0) collect_oversized(inners_.at(root_), granules, oversized);
+  if (root_ != 0) collect_oversized(inners_.at(root_), units, oversized);
   return oversized;
 }
 
@@ -60,7 +60,7 @@ struct HoleIndex::Search {
   std::int32_t best_extent = 0;
 };
 
-// Both return true once enough holes have been examined. The order in a leaf is that of the low halves of granule
+// Both return true once enough holes have been examined. The order in a leaf is that of the low halves of unit
 // numbers: where a leaf spans a multiple of 2 TiB it differs from the address order, which only affects the choice.
 bool HoleIndex::search(const Leaf &leaf, Search &search) {
   for (std::uint32_t fitting = lanes::at_least(leaf.extent.data(), search.extent); fitting != 0;) {
@@ -125,10 +125,10 @@ std::uint32_t HoleIndex::find_highest(std::int32_t extent) {
   return found;
 }
 
-std::uint32_t HoleIndex::find(std::uint64_t granules, Side side, std::uint32_t among) {
+std::uint32_t HoleIndex::find(std::uint64_t units, Side side, std::uint32_t among) {
   const bool high = side == Side::kHigh;
-  const std::int32_t extent = capped(granules);
-  if (extent == kCap) return high ? oversized_holes(granules).highest : oversized_holes(granules).lowest;
+  const std::int32_t extent = capped(units);
+  if (extent == kCap) return high ? oversized_holes(units).highest : oversized_holes(units).lowest;
   return high && among == 1 ? find_highest(extent) : search_from_root({extent, high, among});
 }
 
@@ -143,15 +143,15 @@ std::uint32_t HoleIndex::leaf_before(std::uint32_t leaf_number) const {
   return inner->child[inner->count - 1];
 }
 
-std::uint32_t HoleIndex::find_before(std::uint64_t granule) const {
+std::uint32_t HoleIndex::find_before(std::uint64_t unit) const {
   if (root_ == 0) return 0;
   std::uint32_t best = 0;
   std::uint64_t start = 0;
-  for (std::uint32_t number = leaf_around(granule); number != 0 && best == 0; number = leaf_before(number)) {
+  for (std::uint32_t number = leaf_around(unit); number != 0 && best == 0; number = leaf_before(number)) {
     const Leaf &leaf = leaves_.at(number);
     for (std::uint32_t slot = 0; slot < leaf.count; ++slot) {
-      const std::uint64_t here = nodes_.at(leaf.node[slot]).granule();
-      if (here > granule || (best != 0 && here < start)) continue;
+      const std::uint64_t here = nodes_.at(leaf.node[slot]).unit();
+      if (here > unit || (best != 0 && here < start)) continue;
       best = leaf.node[slot];
       start = here;
     }

@@ -39,17 +39,17 @@ std::uint32_t HoleIndex::split(std::uint32_t leaf_number) {
   Leaf &leaf = leaves_.at(leaf_number);
   if (inners_.at(leaf.parent).count == kChildren) split_inner(leaf.parent);
   struct Entry {
-    std::uint64_t granule;
+    std::uint64_t unit;
     std::uint32_t node;
     std::int32_t extent;
   };
   std::array<Entry, kSlots> entries;
   for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
-    entries[slot] = {nodes_.at(leaf.node[slot]).granule(), leaf.node[slot], leaf.extent[slot]};
+    entries[slot] = {nodes_.at(leaf.node[slot]).unit(), leaf.node[slot], leaf.extent[slot]};
   }
   const auto middle = entries.begin() + kSlots / 2;
   std::nth_element(entries.begin(), middle, entries.end(),
-                   [](const Entry &one, const Entry &other) { return one.granule < other.granule; });
+                   [](const Entry &one, const Entry &other) { return one.unit < other.unit; });
   leaf.extent.fill(0);
   leaf.count = 0;
   const std::uint32_t upper_number = fresh_leaf();
@@ -58,7 +58,7 @@ std::uint32_t HoleIndex::split(std::uint32_t leaf_number) {
   Inner &parent = inners_.at(leaf.parent);
   lanes::put(parent.largest.data(), leaf.index, lanes::largest(leaf.extent.data()));
   const std::int32_t upper_largest = lanes::largest(leaves_.at(upper_number).extent.data());
-  insert_child(parent, leaf.index + 1, middle->granule, upper_largest, upper_number);
+  insert_child(parent, leaf.index + 1, middle->unit, upper_largest, upper_number);
   return upper_number;
 }
 

@@ -66,9 +66,9 @@ std::int32_t HoleIndex::lower_to_largest(Inner &inner) {
   }
 }
 
-std::uint32_t HoleIndex::find_tiled(std::uint64_t granules, std::uint32_t among) {
-  if (root_ == 0 || capped(granules) == kCap) return find(granules, Side::kLow);
-  Tiling tiling{capped(granules), (std::uint64_t{1} << 32) / granules, lower_to_largest(inners_.at(root_)),
+std::uint32_t HoleIndex::find_tiled(std::uint64_t units, std::uint32_t among) {
+  if (root_ == 0 || capped(units) == kCap) return find(units, Side::kLow);
+  Tiling tiling{capped(units), (std::uint64_t{1} << 32) / units, lower_to_largest(inners_.at(root_)),
                 static_cast<std::int32_t>(among)};
   tile(inners_.at(root_), tiling);
   return tiling.best;

@@ -4,12 +4,11 @@
 
 namespace ration::pool {
 
-std::uint32_t Pool::new_node(std::uint64_t granule, std::uint32_t previous, std::uint32_t next,
-                             Node::Kind kind) noexcept {
+std::uint32_t Pool::new_node(std::uint64_t unit, std::uint32_t previous, std::uint32_t next, Node::Kind kind) noexcept {
   const std::uint32_t number = nodes_.take();
   Node &node = nodes_.at(number);
   node.packed = 0;
-  node.granule(granule);
+  node.unit(unit);
   node.place = static_cast<std::uint32_t>(kind);
   node.previous = previous;
   node.next = next;
@@ -25,33 +24,33 @@ void Pool::drop_node(std::uint32_t number) noexcept {
   drop_entry(number);
 }
 
-// Cuts a block from one end of a hole and leaves `left` granules. The caller writes the block's word and birth.
-std::uint32_t Pool::split_hole(const Placement &placement, std::uint64_t granules, std::uint64_t left) noexcept {
+// Cuts a block from one end of a hole and leaves `left` units. The caller writes the block's word and birth.
+std::uint32_t Pool::split_hole(const Placement &placement, std::uint64_t units, std::uint64_t left) noexcept {
   const std::uint32_t hole = placement.hole;
   Node &rest = nodes_.at(hole);
-  const std::uint64_t start = rest.granule();
+  const std::uint64_t start = rest.unit();
   std::uint32_t block = 0;
   if (placement.low) {
-    rest.granule(start + granules);
+    rest.unit(start + units);
     block = new_node(start, rest.previous, hole, Node::Kind::kBlock);
   } else {
     block = new_node(start + left, hole, rest.next, Node::Kind::kBlock);
   }
   if (hole == index_.cached_hole()) {
-    defer_flush(left + granules);
+    defer_flush(left + units);
   } else {
-    change_bin(hole, left + granules, left);
+    change_bin(hole, left + units, left);
     index_.shrink(hole, left);
   }
   return block;
 }
 
-std::uint32_t Pool::take_whole_hole(std::uint32_t hole, std::uint64_t granules) noexcept {
-  leave_bin(hole, granules);
+std::uint32_t Pool::take_whole_hole(std::uint32_t hole, std::uint64_t units) noexcept {
+  leave_bin(hole, units);
   --holes_;
   Node &node = nodes_.at(hole);
   node.kind(Node::Kind::kBlock);
-  if (is_index_sample(node.granule())) {
+  if (is_index_sample(node.unit())) {
     index_.close(hole);
   } else {
     index_.remove(hole);
@@ -60,44 +59,44 @@ std::uint32_t Pool::take_whole_hole(std::uint32_t hole, std::uint64_t granules) 
 }
 
 // Turns a block and the adjacent holes into one hole.
-void Pool::coalesce(const AddressMap::Place &place, std::uint64_t granules) noexcept {
+void Pool::coalesce(const AddressMap::Place &place, std::uint64_t units) noexcept {
   Node &node = nodes_.at(place.node);
   const std::uint32_t below = node.previous;
   const std::uint32_t above = node.next;
-  const std::uint64_t start = node.granule();
+  const std::uint64_t start = node.unit();
   blocks_.erase(place);
   if (nodes_.at(below).is_hole()) {
-    join_below(place.node, granules);
+    join_below(place.node, units);
   } else if (nodes_.at(above).is_hole()) {
     Node &hole = nodes_.at(above);
     const std::uint64_t was = size_of(nodes_, above);
-    hole.granule(start);
+    hole.unit(start);
     hole.previous = below;
     nodes_.at(below).next = above;
     drop_entry(place.node);
-    grow_hole(above, was, was + granules);
+    grow_hole(above, was, was + units);
   } else {
     flush_cached_hole();
     node.kind(Node::Kind::kHole);
     node.word(0);
     ++holes_;
-    enter_bin(place.node, granules);
-    enter_index(place.node, granules);
+    enter_bin(place.node, units);
+    enter_index(place.node, units);
   }
 }
 
-void Pool::join_below(std::uint32_t block, std::uint64_t granules) noexcept {
+void Pool::join_below(std::uint32_t block, std::uint64_t units) noexcept {
   const std::uint32_t below = nodes_.at(block).previous;
   std::uint32_t next = nodes_.at(block).next;
-  const std::uint64_t was = nodes_.at(block).granule() - nodes_.at(below).granule();
-  std::uint64_t now = was + granules;
+  const std::uint64_t was = nodes_.at(block).unit() - nodes_.at(below).unit();
+  std::uint64_t now = was + units;
   const bool joins_above = nodes_.at(next).is_hole();
   if (joins_above) flush_cached_hole();  // before either hole changes
   drop_entry(block);
   if (joins_above) {
     const std::uint32_t above = next;
     next = nodes_.at(above).next;
-    const std::uint64_t swallowed = nodes_.at(next).granule() - nodes_.at(above).granule();
+    const std::uint64_t swallowed = nodes_.at(next).unit() - nodes_.at(above).unit();
     now += swallowed;
     leave_bin(above, swallowed);
     unindexed_ -= nodes_.at(above).leaf() == 0 ? 1 : 0;
@@ -119,18 +118,18 @@ void Pool::grow_hole(std::uint32_t hole, std::uint64_t was, std::uint64_t now) n
 // --- the cached hole ---
 
 void Pool::defer_flush(std::uint64_t was) noexcept {
-  if (unflushed_granules_ == 0) unflushed_granules_ = was;
+  if (unflushed_units_ == 0) unflushed_units_ = was;
 }
 
 // Writes the cached hole's size to index and bins. Required before a search or a query by size, and before a change
 // that may make another hole the cached one.
 void Pool::flush_cached_hole() noexcept {
-  if (unflushed_granules_ == 0) return;
+  if (unflushed_units_ == 0) return;
   const std::uint32_t hole = index_.cached_hole();
-  const std::uint64_t granules = size_of(nodes_, hole);
-  change_bin(hole, unflushed_granules_, granules);
-  index_.resize(hole, granules);
-  unflushed_granules_ = 0;
+  const std::uint64_t units = size_of(nodes_, hole);
+  change_bin(hole, unflushed_units_, units);
+  index_.resize(hole, units);
+  unflushed_units_ = 0;
 }
 
 // REQUIRES: a node that is no longer linked to its neighbours.
@@ -141,11 +140,11 @@ void Pool::drop_entry(std::uint32_t node) noexcept {
 
 // --- holes that could not be indexed for want of host memory ---
 
-void Pool::enter_index(std::uint32_t hole, std::uint64_t granules) noexcept {
+void Pool::enter_index(std::uint32_t hole, std::uint64_t units) noexcept {
   if (nodes_.at(hole).leaf() != 0) {  // an index sample
-    index_.resize(hole, granules);
+    index_.resize(hole, units);
   } else if (index_.prepare()) {
-    index_.add(hole, granules);
+    index_.add(hole, units);
   } else {
     ++unindexed_;
   }
@@ -166,15 +165,15 @@ bool Pool::index_again() noexcept {
 
 // --- bins ---
 
-void Pool::enter_bin(std::uint32_t hole, std::uint64_t granules) noexcept {
-  if (granules < SizeBins::kSmallestGranules) return;
-  const std::uint32_t number = bins_.insert(hole, granules);
+void Pool::enter_bin(std::uint32_t hole, std::uint64_t units) noexcept {
+  if (units < SizeBins::kSmallestUnits) return;
+  const std::uint32_t number = bins_.insert(hole, units);
   nodes_.at(hole).word(static_cast<std::uint16_t>(number));
   unbinned_ += number == 0 ? 1 : 0;
 }
 
-void Pool::leave_bin(std::uint32_t hole, std::uint64_t granules) noexcept {
-  if (granules < SizeBins::kSmallestGranules) return;
+void Pool::leave_bin(std::uint32_t hole, std::uint64_t units) noexcept {
+  if (units < SizeBins::kSmallestUnits) return;
   Node &node = nodes_.at(hole);
   if (node.word() != 0) {
     bins_.remove(node.word());
@@ -185,8 +184,8 @@ void Pool::leave_bin(std::uint32_t hole, std::uint64_t granules) noexcept {
 }
 
 void Pool::change_bin(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept {
-  if (was < SizeBins::kSmallestGranules && now < SizeBins::kSmallestGranules) return;
-  if (const std::uint16_t number = nodes_.at(hole).word(); number != 0 && now >= SizeBins::kSmallestGranules) {
+  if (was < SizeBins::kSmallestUnits && now < SizeBins::kSmallestUnits) return;
+  if (const std::uint16_t number = nodes_.at(hole).word(); number != 0 && now >= SizeBins::kSmallestUnits) {
     bins_.change(number, now);
     return;
   }

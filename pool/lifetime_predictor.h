@@ -9,7 +9,7 @@
 #include <array>
 #include <cstdint>
 
-#include "pool/granule.h"
+#include "pool/unit.h"
 
 namespace ration::pool {
 
@@ -17,32 +17,30 @@ class LifetimePredictor {
  public:
   // A stamp in units of 1 MiB; it wraps after 4 PiB.
   [[nodiscard]] std::uint32_t now() const noexcept { return static_cast<std::uint32_t>(clock_ >> kStampShift); }
-  void allocated(std::uint64_t granules) noexcept { clock_ += granules; }
-  // A block of `granules` with the stamp `birth` is freed while `live_granules` are live.
-  void freed(std::uint64_t granules, std::uint32_t birth, std::uint64_t live_granules) noexcept {
+  void allocated(std::uint64_t units) noexcept { clock_ += units; }
+  // A block of `units` with the stamp `birth` is freed while `live_units` are live.
+  void freed(std::uint64_t units, std::uint32_t birth, std::uint64_t live_units) noexcept {
     const std::uint64_t lifetime = std::uint64_t{now() - birth} << kStampShift;
-    const bool short_lived = lifetime < live_granules / kShortLivedShare;
-    seen_[slot_of(granules)] = static_cast<std::uint16_t>(tag_of(granules) << 1 | std::uint32_t{short_lived});
+    const bool short_lived = lifetime < live_units / kShortLivedShare;
+    seen_[slot_of(units)] = static_cast<std::uint16_t>(tag_of(units) << 1 | std::uint32_t{short_lived});
   }
   // False for an unknown size.
-  [[nodiscard]] bool is_short_lived(std::uint64_t granules) const noexcept {
-    return seen_[slot_of(granules)] == (tag_of(granules) << 1 | 1U);
+  [[nodiscard]] bool is_short_lived(std::uint64_t units) const noexcept {
+    return seen_[slot_of(units)] == (tag_of(units) << 1 | 1U);
   }
 
  private:
-  static constexpr unsigned kStampShift = 20 - kGranuleShift;
+  static constexpr unsigned kStampShift = 20 - kUnitShift;
   // On every trace, shares between a quarter and a 64th of the live bytes make no relevant difference.
   static constexpr std::uint64_t kShortLivedShare = 16;
   static constexpr unsigned kSlotBits = 8;
 
-  static std::size_t slot_of(std::uint64_t granules) { return mixed(granules) >> (64 - kSlotBits); }
+  static std::size_t slot_of(std::uint64_t units) { return mixed(units) >> (64 - kSlotBits); }
   // One size in 32,768 of a slot is mistaken for another, which only affects a choice.
-  static std::uint32_t tag_of(std::uint64_t granules) {
-    return static_cast<std::uint32_t>(mixed(granules) >> 24) & 0x7FFF;
-  }
+  static std::uint32_t tag_of(std::uint64_t units) { return static_cast<std::uint32_t>(mixed(units) >> 24) & 0x7FFF; }
 
   std::array<std::uint16_t, std::size_t{1} << kSlotBits> seen_{};
-  std::uint64_t clock_ = 0;  // granules allocated so far
+  std::uint64_t clock_ = 0;  // units allocated so far
 };
 
 }  // namespace ration::pool

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "pool/granule.h"
 #include "pool/indexed_pool.h"
+#include "pool/unit.h"
 
 namespace ration::pool {
 
@@ -18,7 +18,7 @@ struct Node {
   };
 
   std::uint64_t
-      packed;  // the granule number; in the low 16 bits a block's slack and flags, or a hole's number in the bins
+      packed;           // the unit number; in the low 16 bits a block's slack and flags, or a hole's number in the bins
   std::uint32_t place;  // the entry in the hole index, its leaf 0 for none; in the low two bits the kind
   std::uint32_t previous;
   std::uint32_t next;
@@ -27,14 +27,14 @@ struct Node {
     std::uint32_t birth;       // of a block: a stamp of the LifetimePredictor
   };
 
-  static constexpr unsigned kGranuleBits = 48;
+  static constexpr unsigned kUnitBits = 48;
 
-  [[nodiscard]] std::uint64_t granule() const { return packed >> kWordBits; }
-  void granule(std::uint64_t value) { packed = value << kWordBits | word(); }
-  // Written together with the granule because both are read together: a read wider than the last write stalls.
+  [[nodiscard]] std::uint64_t unit() const { return packed >> kWordBits; }
+  void unit(std::uint64_t value) { packed = value << kWordBits | word(); }
+  // Written together with the unit because both are read together: a read wider than the last write stalls.
   [[nodiscard]] std::uint16_t word() const { return static_cast<std::uint16_t>(packed); }
   void word(std::uint16_t value) { packed = (packed & ~kWordMask) | value; }
-  [[nodiscard]] Address address() const { return granule() << kGranuleShift; }
+  [[nodiscard]] Address address() const { return unit() << kUnitShift; }
   [[nodiscard]] Kind kind() const { return static_cast<Kind>(place & kKindMask); }
   void kind(Kind value) { place = (place & ~kKindMask) | static_cast<std::uint32_t>(value); }
   [[nodiscard]] bool is_hole() const { return kind() == Kind::kHole; }
@@ -65,13 +65,13 @@ struct Node {
   static constexpr std::uint32_t kLargestLeaf = (1U << (32 - 2 - kSlotBits)) - 1;
 
  private:
-  static constexpr unsigned kWordBits = 64 - kGranuleBits;
+  static constexpr unsigned kWordBits = 64 - kUnitBits;
   static constexpr std::uint64_t kWordMask = (1U << kWordBits) - 1;
-  static constexpr std::uint64_t kSlackMask = 2 * kGranuleBytes - 1;
-  static constexpr std::uint64_t kRetired = 2 * kGranuleBytes;
-  static constexpr std::uint64_t kNamed = 4 * kGranuleBytes;
-  static constexpr std::uint64_t kMarked = 8 * kGranuleBytes;
-  static constexpr std::uint64_t kWithheld = 16 * kGranuleBytes;
+  static constexpr std::uint64_t kSlackMask = 2 * kUnitBytes - 1;
+  static constexpr std::uint64_t kRetired = 2 * kUnitBytes;
+  static constexpr std::uint64_t kNamed = 4 * kUnitBytes;
+  static constexpr std::uint64_t kMarked = 8 * kUnitBytes;
+  static constexpr std::uint64_t kWithheld = 16 * kUnitBytes;
   static constexpr unsigned kSlotShift = 2;
   static constexpr unsigned kLeafShift = kSlotShift + kSlotBits;
   static constexpr std::uint32_t kKindMask = (1U << kSlotShift) - 1;
@@ -81,9 +81,9 @@ static_assert(sizeof(Node) == 24);
 
 using Nodes = IndexedPool<Node, 8>;
 
-// In granules. REQUIRES: a node other than the sentinel at a slab's end.
+// In units. REQUIRES: a node other than the sentinel at a slab's end.
 inline std::uint64_t size_of(const Nodes &nodes, std::uint32_t node) {
-  return nodes.at(nodes.at(node).next).granule() - nodes.at(node).granule();
+  return nodes.at(nodes.at(node).next).unit() - nodes.at(node).unit();
 }
 
 }  // namespace ration::pool

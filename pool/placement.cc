@@ -16,101 +16,100 @@
 namespace ration::pool {
 namespace {
 
-constexpr std::uint64_t kLargeGranules = SizeBins::kSmallestGranules;
+constexpr std::uint64_t kLargeUnits = SizeBins::kSmallestUnits;
 // In a long run, blocks from 2 MiB on count as large: so many would fragment the high end.
-constexpr std::uint64_t kRunGranules = (std::uint64_t{2} << 20) / kGranuleBytes;
+constexpr std::uint64_t kRunUnits = (std::uint64_t{2} << 20) / kUnitBytes;
 constexpr std::uint32_t kHighest = 4;
 constexpr std::uint32_t kLowest = 2;
 constexpr std::uint32_t kTiled = 16;
-constexpr std::uint64_t kScarceRunGranules = (std::uint64_t{128} << 10) / kGranuleBytes;
+constexpr std::uint64_t kScarceRunUnits = (std::uint64_t{128} << 10) / kUnitBytes;
 constexpr std::uint32_t kAmongScarce = 64;
 
 }  // namespace
 
 // The answer of choose_hole() where the cached hole gives it without a search.
-Pool::Placement Pool::cached_placement(std::uint64_t granules) const noexcept {
+Pool::Placement Pool::cached_placement(std::uint64_t units) const noexcept {
   const std::uint32_t hole = index_.cached_hole();
-  if (hole == 0 || granules < index_.cached_granules() || granules >= kRunGranules) return {0, false};
-  return {size_of(nodes_, hole) > granules ? hole : 0, false};
+  if (hole == 0 || units < index_.cached_units() || units >= kRunUnits) return {0, false};
+  return {size_of(nodes_, hole) > units ? hole : 0, false};
 }
 
 // The rare case first: sizes may be random, and a branch on them costs more than it saves.
-Pool::Placement Pool::choose_hole(std::uint64_t granules) noexcept {
+Pool::Placement Pool::choose_hole(std::uint64_t units) noexcept {
   using Side = HoleIndex::Side;
   if (is_special_) [[unlikely]]
-    return choose_specially(granules);
-  if (runs_.is_repeated(granules) && granules >= kRunGranules) return choose_in_run(granules);
-  if (granules < kLargeGranules) return {index_.find(granules, Side::kHigh), false};
-  return choose_large(granules);
+    return choose_specially(units);
+  if (runs_.is_repeated(units) && units >= kRunUnits) return choose_in_run(units);
+  if (units < kLargeUnits) return {index_.find(units, Side::kHigh), false};
+  return choose_large(units);
 }
 
 // While memory is scarce, or the slab grows.
-Pool::Placement Pool::choose_specially(std::uint64_t granules) noexcept {
+Pool::Placement Pool::choose_specially(std::uint64_t units) noexcept {
   using Side = HoleIndex::Side;
-  if (!scarce_) return {index_.find(granules, Side::kLow, kLowest), true};
-  const bool repeated = runs_.is_repeated(granules);
-  if (repeated && granules >= kRunGranules) return choose_in_run(granules);
-  if (repeated && granules >= kScarceRunGranules) {
+  if (!scarce_) return {index_.find(units, Side::kLow, kLowest), true};
+  const bool repeated = runs_.is_repeated(units);
+  if (repeated && units >= kRunUnits) return choose_in_run(units);
+  if (repeated && units >= kScarceRunUnits) {
     runs_.extend();
-    if (const std::uint32_t hole = continue_small_run(granules); hole != 0) return {hole, true};
+    if (const std::uint32_t hole = continue_small_run(units); hole != 0) return {hole, true};
   }
-  if (granules < kLargeGranules) return {index_.find(granules, Side::kHigh, kAmongScarce), false};
-  return choose_large(granules);
+  if (units < kLargeUnits) return {index_.find(units, Side::kHigh, kAmongScarce), false};
+  return choose_large(units);
 }
 
 // A single large block.
-Pool::Placement Pool::choose_large(std::uint64_t granules) noexcept {
-  if (lifetimes_.is_short_lived(granules)) return {index_.find(granules, HoleIndex::Side::kHigh, kHighest), false};
-  return choose_tight(granules);
+Pool::Placement Pool::choose_large(std::uint64_t units) noexcept {
+  if (lifetimes_.is_short_lived(units)) return {index_.find(units, HoleIndex::Side::kHigh, kHighest), false};
+  return choose_tight(units);
 }
 
 bool Pool::wants_page(std::uint64_t bytes) const noexcept {
-  const std::uint64_t granules = pool::granules_of(bytes);
-  return granules < kRunGranules && granules >= kScarceRunGranules && runs_.is_repeated(granules) &&
-         continue_small_run(granules) == 0;
+  const std::uint64_t units = pool::units_of(bytes);
+  return units < kRunUnits && units >= kScarceRunUnits && runs_.is_repeated(units) && continue_small_run(units) == 0;
 }
 
 // The hole behind the last block, or at the start of the fresh page; or 0.
-std::uint32_t Pool::continue_small_run(std::uint64_t granules) const noexcept {
+std::uint32_t Pool::continue_small_run(std::uint64_t units) const noexcept {
   if (const std::uint32_t before = place_of(runs_.last_address(), false).node; before != 0) {
     const std::uint32_t next = nodes_.at(before).next;
-    if (nodes_.at(next).is_hole() && size_of(nodes_, next) >= granules) return next;
+    if (nodes_.at(next).is_hole() && size_of(nodes_, next) >= units) return next;
   }
   const Region *region = fresh_page_ == 0 ? nullptr : region_at(fresh_page_);
   if (region == nullptr) return 0;
-  const std::uint32_t node = node_around(*region, fresh_page_ >> kGranuleShift);
-  const bool fits = nodes_.at(node).is_hole() && size_of(nodes_, node) >= granules;
+  const std::uint32_t node = node_around(*region, fresh_page_ >> kUnitShift);
+  const bool fits = nodes_.at(node).is_hole() && size_of(nodes_, node) >= units;
   return fits ? node : 0;
 }
 
-Pool::Placement Pool::choose_in_run(std::uint64_t granules) noexcept {
+Pool::Placement Pool::choose_in_run(std::uint64_t units) noexcept {
   using Side = HoleIndex::Side;
-  const bool is_large = granules >= kLargeGranules;
-  if (is_large && lifetimes_.is_short_lived(granules)) return {index_.find(granules, Side::kHigh, kHighest), false};
+  const bool is_large = units >= kLargeUnits;
+  if (is_large && lifetimes_.is_short_lived(units)) return {index_.find(units, Side::kHigh, kHighest), false};
   const std::uint32_t before = place_of(runs_.last_address(), false).node;
   if (before == 0) {
     runs_.start();
   } else if (runs_.extend(); runs_.is_long()) {
-    return {continue_run(before, granules), true};
+    return {continue_run(before, units), true};
   }
-  if (!is_large) return {index_.find(granules, Side::kHigh), false};
-  return before == 0 ? choose_tight(granules) : Placement{index_.find(granules, Side::kLow, kLowest), true};
+  if (!is_large) return {index_.find(units, Side::kHigh), false};
+  return before == 0 ? choose_tight(units) : Placement{index_.find(units, Side::kLow, kLowest), true};
 }
 
-Pool::Placement Pool::choose_tight(std::uint64_t granules) noexcept {
-  if (const std::uint32_t binned = bins_.find(granules); binned != 0) return {binned, true};
+Pool::Placement Pool::choose_tight(std::uint64_t units) noexcept {
+  if (const std::uint32_t binned = bins_.find(units); binned != 0) return {binned, true};
   // The bins examine only a few holes; the index has them all.
-  return {index_.find(granules, HoleIndex::Side::kLow, kLowest), true};
+  return {index_.find(units, HoleIndex::Side::kLow, kLowest), true};
 }
 
-std::uint32_t Pool::continue_run(std::uint32_t before, std::uint64_t granules) noexcept {
+std::uint32_t Pool::continue_run(std::uint32_t before, std::uint64_t units) noexcept {
   const std::uint32_t next = nodes_.at(before).next;
-  if (nodes_.at(next).is_hole() && size_of(nodes_, next) >= granules) return next;
-  return index_.find_tiled(granules, kTiled);
+  if (nodes_.at(next).is_hole() && size_of(nodes_, next) >= units) return next;
+  return index_.find_tiled(units, kTiled);
 }
 
-void Pool::record_lifetime(std::uint32_t block, std::uint64_t granules) noexcept {
-  if (granules >= kLargeGranules) lifetimes_.freed(granules, nodes_.at(block).birth, used_granules_);
+void Pool::record_lifetime(std::uint32_t block, std::uint64_t units) noexcept {
+  if (units >= kLargeUnits) lifetimes_.freed(units, nodes_.at(block).birth, used_units_);
 }
 
 }  // namespace ration::pool

@@ -1,4 +1,4 @@
-// Places blocks in slabs of device memory, in granules of 512 bytes. A block is live, then perhaps retired (freed by
+// Places blocks in slabs of device memory, in units of 512 bytes. A block is live, then perhaps retired (freed by
 // the program while the device may still use it: occupied, no longer live), then a hole.
 // Layer: pool, a leaf (standard library only: no CUDA, no I/O, no logging). Threads: none of its own; the caller locks.
 // Called from: any hook. Never throws, calls an upstream or accesses device memory.
@@ -12,19 +12,19 @@
 #include <vector>
 
 #include "pool/address_map.h"
-#include "pool/granule.h"
 #include "pool/hole_index.h"
 #include "pool/lifetime_predictor.h"
 #include "pool/node.h"
 #include "pool/runs.h"
 #include "pool/size_bins.h"
+#include "pool/unit.h"
 #include "pool/upstream.h"
 
 namespace ration::pool {
 
 struct Block {
   Address address;
-  std::uint64_t bytes;      // as rounded to granules
+  std::uint64_t bytes;      // as rounded to units
   std::uint64_t requested;  // as asked for
   std::uint64_t slab;       // its id
 };
@@ -66,7 +66,7 @@ struct Statistics {
 class Pool {
  public:
   // End of all slabs: no device address is wider than five-level paging allows.
-  static constexpr Address kAddressEnd = ((Address{1} << Node::kGranuleBits) - 1) << kGranuleShift;
+  static constexpr Address kAddressEnd = ((Address{1} << Node::kUnitBits) - 1) << kUnitShift;
 
   Pool() = default;
   Pool(const Pool &) = delete;
@@ -74,7 +74,7 @@ class Pool {
 
   // O(log blocks), amortised: a search may fail once at each hole that shrank. GUARANTEES: succeeds whenever a hole is
   // at least as large as the request and the host has memory for a page of metadata; the address is a multiple of 512
-  // and never a slab's own. 0 bytes get a granule.
+  // and never a slab's own. 0 bytes get a unit.
   AllocateOutcome allocate(std::uint64_t bytes) noexcept;
   // The outcome of an allocation that finds no hole.
   AllocateOutcome no_room() noexcept { return refusal(AllocateOutcome::Kind::kNoRoom); }
@@ -105,22 +105,22 @@ class Pool {
   // The slab that contains `address`, in a block or not. O(log slabs).
   [[nodiscard]] std::optional<Slab> slab_of(Address address) const noexcept;
 
-  // The whole granules of the slab become one hole; it never merges with that of an adjacent slab.
+  // The whole units of the slab become one hole; it never merges with that of an adjacent slab.
   AddSlabOutcome add_slab(const Slab &slab) noexcept;
   // Removes a wholly free slab; false where a block in it is live or retired, or where there is no such slab.
   bool remove_slab(std::uint64_t id) noexcept;
   // A slab without a live or retired block, if there is one. O(slabs).
   [[nodiscard]] std::optional<Slab> wholly_free_slab() const noexcept;
   [[nodiscard]] std::uint64_t free_bytes() const noexcept {
-    return pool::bytes_of(usable_granules_ - used_granules_ - retired_granules_);
+    return pool::bytes_of(usable_units_ - used_units_ - retired_units_);
   }
-  [[nodiscard]] std::uint64_t retired_bytes() const noexcept { return pool::bytes_of(retired_granules_); }
-  [[nodiscard]] std::uint64_t used_bytes() const noexcept { return pool::bytes_of(used_granules_); }
+  [[nodiscard]] std::uint64_t retired_bytes() const noexcept { return pool::bytes_of(retired_units_); }
+  [[nodiscard]] std::uint64_t used_bytes() const noexcept { return pool::bytes_of(used_units_); }
   // Whether there is one slab, and blocks may be placed in it without regard to those that left it.
   [[nodiscard]] bool is_in_one_piece() const noexcept {
     return regions_.size() == 1 && (live_count_ != 0 || retired_count_ == 0);
   }
-  // Part of a hole, of whole granules -> withheld: in no hole, in no block and in no sum, until restore(). False: the
+  // Part of a hole, of whole units -> withheld: in no hole, in no block and in no sum, until restore(). False: the
   // range is not inside one hole, or the host has no memory; nothing changed. O(log blocks).
   bool withhold(Address address, std::uint64_t bytes) noexcept;
   // Withheld -> hole, from where a withheld range starts; returns its bytes, or 0: none starts there. O(log blocks).
@@ -157,18 +157,18 @@ class Pool {
   void set_fresh_page(Address address) noexcept { fresh_page_ = address; }
   // Writes at most `count` slabs that start at or above `from`, in address order; returns how many.
   std::size_t slabs(Address from, Slab *slabs, std::size_t count) const noexcept;
-  // The size of a slab that holds a request of `bytes`, if the slab starts on a granule.
+  // The size of a slab that holds a request of `bytes`, if the slab starts on a unit.
   // REQUIRES: bytes <= kMaximumBytes.
-  static constexpr std::uint64_t slab_bytes_for(std::uint64_t bytes) { return pool::bytes_of(granules_of(bytes)); }
+  static constexpr std::uint64_t slab_bytes_for(std::uint64_t bytes) { return pool::bytes_of(units_of(bytes)); }
 
   // Whether some hole is at least so large.
   [[nodiscard]] bool has_hole(std::uint64_t bytes) noexcept {
     flush_cached_hole();
-    return index_.largest() >= granules_of(bytes);
+    return index_.largest() >= units_of(bytes);
   }
   // Whether the holes together are many times as large, so that one of them is, most likely.
   [[nodiscard]] bool has_ample_room(std::uint64_t bytes) const noexcept {
-    return granules_of(bytes) < (usable_granules_ - used_granules_ - retired_granules_) / kAmple;
+    return units_of(bytes) < (usable_units_ - used_units_ - retired_units_) / kAmple;
   }
 
   // Obtains the host memory for about this many blocks, so that allocations up to there make no system call.
@@ -192,50 +192,50 @@ class Pool {
   static constexpr std::uint64_t kAmple = 64;
 
   // One block in sixteen is in the index, as a start for the search of interior addresses.
-  static constexpr bool is_index_sample(std::uint64_t granule) { return mixed(granule) >> 60 == 0; }
+  static constexpr bool is_index_sample(std::uint64_t unit) { return mixed(unit) >> 60 == 0; }
 
   struct Placement {
     std::uint32_t hole;  // 0: there is none
     bool low;            // at the hole's low end
   };
-  [[nodiscard]] Placement cached_placement(std::uint64_t granules) const noexcept;
-  [[nodiscard]] Placement choose_hole(std::uint64_t granules) noexcept;
-  [[nodiscard, gnu::noinline]] Placement choose_in_run(std::uint64_t granules) noexcept;
-  [[nodiscard, gnu::cold, gnu::noinline]] Placement choose_specially(std::uint64_t granules) noexcept;
-  [[nodiscard, gnu::noinline]] std::uint32_t continue_small_run(std::uint64_t granules) const noexcept;
-  [[nodiscard]] Placement choose_large(std::uint64_t granules) noexcept;
-  [[nodiscard]] Placement choose_tight(std::uint64_t granules) noexcept;
+  [[nodiscard]] Placement cached_placement(std::uint64_t units) const noexcept;
+  [[nodiscard]] Placement choose_hole(std::uint64_t units) noexcept;
+  [[nodiscard, gnu::noinline]] Placement choose_in_run(std::uint64_t units) noexcept;
+  [[nodiscard, gnu::cold, gnu::noinline]] Placement choose_specially(std::uint64_t units) noexcept;
+  [[nodiscard, gnu::noinline]] std::uint32_t continue_small_run(std::uint64_t units) const noexcept;
+  [[nodiscard]] Placement choose_large(std::uint64_t units) noexcept;
+  [[nodiscard]] Placement choose_tight(std::uint64_t units) noexcept;
   // The hole for the next block of a long run, whose last block is `before`.
-  [[nodiscard]] std::uint32_t continue_run(std::uint32_t before, std::uint64_t granules) noexcept;
-  void record_lifetime(std::uint32_t block, std::uint64_t granules) noexcept;
+  [[nodiscard]] std::uint32_t continue_run(std::uint32_t before, std::uint64_t units) noexcept;
+  void record_lifetime(std::uint32_t block, std::uint64_t units) noexcept;
   [[gnu::cold, gnu::noinline]] AllocateOutcome refusal(AllocateOutcome::Kind kind) noexcept;
-  std::uint32_t split_hole(const Placement &placement, std::uint64_t granules, std::uint64_t left) noexcept;
-  std::uint32_t take_whole_hole(std::uint32_t hole, std::uint64_t granules) noexcept;
-  std::uint32_t new_node(std::uint64_t granule, std::uint32_t previous, std::uint32_t next, Node::Kind kind) noexcept;
+  std::uint32_t split_hole(const Placement &placement, std::uint64_t units, std::uint64_t left) noexcept;
+  std::uint32_t take_whole_hole(std::uint32_t hole, std::uint64_t units) noexcept;
+  std::uint32_t new_node(std::uint64_t unit, std::uint32_t previous, std::uint32_t next, Node::Kind kind) noexcept;
   void drop_node(std::uint32_t node) noexcept;
   template <class List>
   std::size_t list_nodes(Address from, std::size_t count, List list) const noexcept;
   // The block that starts there if it is retired exactly as asked.
   [[nodiscard]] AddressMap::Place place_of(Address address, bool retired) const noexcept;
-  std::uint32_t occupy(std::uint32_t hole, std::uint64_t start, std::uint64_t granules) noexcept;
+  std::uint32_t occupy(std::uint32_t hole, std::uint64_t start, std::uint64_t units) noexcept;
   // The live block that contains the address, or 0.
   [[nodiscard]] std::uint32_t block_around(Address address) const noexcept;
-  void end_life(std::uint32_t block, std::uint64_t granules) noexcept;
+  void end_life(std::uint32_t block, std::uint64_t units) noexcept;
   void prefetch_around(std::uint32_t block) const noexcept;
-  void coalesce(const AddressMap::Place &place, std::uint64_t granules) noexcept;
-  void join_below(std::uint32_t block, std::uint64_t granules) noexcept;
+  void coalesce(const AddressMap::Place &place, std::uint64_t units) noexcept;
+  void join_below(std::uint32_t block, std::uint64_t units) noexcept;
   void grow_hole(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept;
   void drop_entry(std::uint32_t node) noexcept;
   void defer_flush(std::uint64_t was) noexcept;
   void flush_cached_hole() noexcept;
-  void enter_index(std::uint32_t hole, std::uint64_t granules) noexcept;
+  void enter_index(std::uint32_t hole, std::uint64_t units) noexcept;
   [[gnu::cold, gnu::noinline]] bool index_again() noexcept;
-  // The node that contains a granule of that region.
-  [[nodiscard]] std::uint32_t node_around(const Region &region, std::uint64_t granule) const noexcept;
+  // The node that contains a unit of that region.
+  [[nodiscard]] std::uint32_t node_around(const Region &region, std::uint64_t unit) const noexcept;
   [[nodiscard]] Block describe(std::uint32_t block) const noexcept;
 
-  void enter_bin(std::uint32_t hole, std::uint64_t granules) noexcept;
-  void leave_bin(std::uint32_t hole, std::uint64_t granules) noexcept;
+  void enter_bin(std::uint32_t hole, std::uint64_t units) noexcept;
+  void leave_bin(std::uint32_t hole, std::uint64_t units) noexcept;
   void change_bin(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept;
   static bool starts_after(Address address, const Region &region) { return address < region.slab.address; }
   [[nodiscard]] const Region *region_at(Address address) const noexcept;
@@ -254,16 +254,16 @@ class Pool {
   AddressMap blocks_{nodes_};
   HoleIndex index_{nodes_};
   SizeBins bins_;
-  std::uint64_t unflushed_granules_ = 0;  // size of the cached hole in index and bins; 0: up to date
+  std::uint64_t unflushed_units_ = 0;  // size of the cached hole in index and bins; 0: up to date
   LifetimePredictor lifetimes_;
   std::unordered_map<std::uint32_t, std::uint64_t> names_;  // by node; of live blocks
   Runs runs_;
   std::vector<Region> regions_;    // by address
   std::size_t recent_region_ = 0;  // of the last allocation
-  std::uint64_t usable_granules_ = 0;
-  std::uint64_t used_granules_ = 0;
-  std::uint64_t retired_granules_ = 0;
-  std::uint64_t withheld_granules_ = 0;
+  std::uint64_t usable_units_ = 0;
+  std::uint64_t used_units_ = 0;
+  std::uint64_t retired_units_ = 0;
+  std::uint64_t withheld_units_ = 0;
   std::uint64_t withheld_count_ = 0;
   bool scarce_ = false;
   bool growing_ = false;

@@ -14,23 +14,22 @@ Block Pool::describe(std::uint32_t block) const noexcept {
 }
 
 // Index samples and holes are near, so the walk is short.
-std::uint32_t Pool::node_around(const Region &region, std::uint64_t granule) const noexcept {
-  const std::uint32_t entry = index_.find_before(granule);
-  const bool inside = entry != 0 && nodes_.at(entry).granule() >= nodes_.at(region.begin).granule();
+std::uint32_t Pool::node_around(const Region &region, std::uint64_t unit) const noexcept {
+  const std::uint32_t entry = index_.find_before(unit);
+  const bool inside = entry != 0 && nodes_.at(entry).unit() >= nodes_.at(region.begin).unit();
   std::uint32_t at = inside ? entry : region.begin;
-  while (nodes_.at(nodes_.at(at).next).granule() <= granule) at = nodes_.at(at).next;
+  while (nodes_.at(nodes_.at(at).next).unit() <= unit) at = nodes_.at(at).next;
   return at;
 }
 
 std::uint32_t Pool::block_around(Address address) const noexcept {
   if (const std::uint32_t block = place_of(address, false).node; block != 0) return block;
   const Region *region = region_at(address);
-  const std::uint64_t granule = address >> kGranuleShift;
-  if (region == nullptr || granule < nodes_.at(region->begin).granule() ||
-      granule >= nodes_.at(region->end).granule()) {
+  const std::uint64_t unit = address >> kUnitShift;
+  if (region == nullptr || unit < nodes_.at(region->begin).unit() || unit >= nodes_.at(region->end).unit()) {
     return 0;
   }
-  const std::uint32_t block = node_around(*region, granule);
+  const std::uint32_t block = node_around(*region, unit);
   return nodes_.at(block).is_block() && !nodes_.at(block).is_retired() ? block : 0;
 }
 
@@ -71,9 +70,9 @@ std::size_t Pool::list_nodes(Address from, std::size_t count, List list) const n
   auto region = after == regions_.begin() ? after : std::prev(after);
   for (; region != regions_.end() && found < count; ++region) {
     std::uint32_t at = region->begin;
-    const std::uint64_t granule = from >> kGranuleShift;
-    if (granule >= nodes_.at(region->end).granule()) continue;
-    if (granule > nodes_.at(at).granule()) at = node_around(*region, granule);
+    const std::uint64_t unit = from >> kUnitShift;
+    if (unit >= nodes_.at(region->end).unit()) continue;
+    if (unit > nodes_.at(at).unit()) at = node_around(*region, unit);
     for (; at != region->end && found < count; at = nodes_.at(at).next) {
       if (nodes_.at(at).address() >= from && list(at, found)) ++found;
     }
@@ -114,10 +113,10 @@ Statistics Pool::statistics() noexcept {
   flush_cached_hole();
   std::uint64_t slab_bytes = 0;
   for (const Region &region : regions_) slab_bytes += region.slab.bytes;
-  return {.slab_bytes = slab_bytes - pool::bytes_of(withheld_granules_),
-          .used_bytes = pool::bytes_of(used_granules_),
-          .retired_bytes = pool::bytes_of(retired_granules_),
-          .free_bytes = pool::bytes_of(usable_granules_ - used_granules_ - retired_granules_),
+  return {.slab_bytes = slab_bytes - pool::bytes_of(withheld_units_),
+          .used_bytes = pool::bytes_of(used_units_),
+          .retired_bytes = pool::bytes_of(retired_units_),
+          .free_bytes = pool::bytes_of(usable_units_ - used_units_ - retired_units_),
           .largest_hole = pool::bytes_of(index_.largest()),
           .blocks = live_count_,
           .retired_blocks = retired_count_,

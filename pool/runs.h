@@ -4,19 +4,19 @@
 
 #include <cstdint>
 
-#include "pool/granule.h"
+#include "pool/unit.h"
 
 namespace ration::pool {
 
 class Runs {
  public:
   // Records a served request. Required for every size, because any other size ends a run.
-  void record(std::uint64_t granules, Address address) noexcept {
-    if (granules != granules_) start();
-    granules_ = granules;
+  void record(std::uint64_t units, Address address) noexcept {
+    if (units != units_) start();
+    units_ = units;
     address_ = address;
   }
-  [[nodiscard]] bool is_repeated(std::uint64_t granules) const noexcept { return granules == granules_; }
+  [[nodiscard]] bool is_repeated(std::uint64_t units) const noexcept { return units == units_; }
   [[nodiscard]] Address last_address() const noexcept { return address_; }
 
   void start() noexcept {
@@ -31,9 +31,9 @@ class Runs {
   // In blocks. Short runs are placed better by the hole's size (graph analytics, sampling of images).
   static constexpr std::uint32_t kLong = 16;
 
-  std::uint64_t granules_ = 0;  // of the last request
-  Address address_ = 0;         // of its block
-  std::uint32_t length_ = 1;    // blocks so far
+  std::uint64_t units_ = 0;   // of the last request
+  Address address_ = 0;       // of its block
+  std::uint32_t length_ = 1;  // blocks so far
   std::uint32_t last_length_ = 1;
 };
 

@@ -22,7 +22,7 @@ namespace ration::pool {
 class SharedPool {
  public:
   // The largest request that is passed to the upstream: a slab for more would exceed the size limit.
-  static constexpr std::uint64_t kMostBytes = kMaximumBytes - 2 * kGranuleBytes;
+  static constexpr std::uint64_t kMostBytes = kMaximumBytes - 2 * kUnitBytes;
 
   SharedPool() = default;
   SharedPool(const SharedPool &) = delete;

@@ -4,15 +4,15 @@
 
 namespace ration::pool {
 
-SizeBins::Bin SizeBins::bin_of(std::uint64_t granules) noexcept {
-  const auto width = static_cast<unsigned>(std::bit_width(granules)) - 1;
-  return {width - kSmallestShift, static_cast<unsigned>(granules >> (width - kSecondBits)) & (kSecond - 1)};
+SizeBins::Bin SizeBins::bin_of(std::uint64_t units) noexcept {
+  const auto width = static_cast<unsigned>(std::bit_width(units)) - 1;
+  return {width - kSmallestShift, static_cast<unsigned>(units >> (width - kSecondBits)) & (kSecond - 1)};
 }
 
-std::uint32_t SizeBins::insert(std::uint32_t hole, std::uint64_t granules) noexcept {
+std::uint32_t SizeBins::insert(std::uint32_t hole, std::uint64_t units) noexcept {
   if (!records_.prepare(1)) return 0;
   const std::uint32_t number = records_.take();
-  records_.at(number) = {granules, hole, 0, {0}};
+  records_.at(number) = {units, hole, 0, {0}};
   link(number);
   ++size_;
   return number;
@@ -20,20 +20,20 @@ std::uint32_t SizeBins::insert(std::uint32_t hole, std::uint64_t granules) noexc
 
 void SizeBins::remove(std::uint32_t number) noexcept {
   unlink(number);
-  records_.at(number).granules = 0;
+  records_.at(number).units = 0;
   records_.give(number);
   --size_;
 }
 
-void SizeBins::move(std::uint32_t number, std::uint64_t granules) noexcept {
+void SizeBins::move(std::uint32_t number, std::uint64_t units) noexcept {
   unlink(number);
-  records_.at(number).granules = granules;
+  records_.at(number).units = units;
   link(number);
 }
 
 void SizeBins::link(std::uint32_t number) noexcept {
   Record &record = records_.at(number);
-  const Bin bin = bin_of(record.granules);
+  const Bin bin = bin_of(record.units);
   std::uint16_t &head = head_[bin.first][bin.second];
   record.previous = 0;
   record.next = head;
@@ -45,7 +45,7 @@ void SizeBins::link(std::uint32_t number) noexcept {
 
 void SizeBins::unlink(std::uint32_t number) noexcept {
   const Record &record = records_.at(number);
-  const Bin bin = bin_of(record.granules);
+  const Bin bin = bin_of(record.units);
   if (record.next != 0) records_.at(record.next).previous = record.previous;
   if (record.previous != 0) {
     records_.at(record.previous).next = record.next;
@@ -65,28 +65,27 @@ std::optional<SizeBins::Bin> SizeBins::next_filled(Bin bin) const noexcept {
   return Bin{first, static_cast<unsigned>(std::countr_zero(second_map_[first]))};
 }
 
-const SizeBins::Record *SizeBins::best_in(Bin bin, std::uint64_t granules) const noexcept {
+const SizeBins::Record *SizeBins::best_in(Bin bin, std::uint64_t units) const noexcept {
   const Record *best = nullptr;
   std::uint32_t number = head_[bin.first][bin.second];
   for (unsigned looked = 0; number != 0 && looked < kScanned; ++looked) {
     const Record &record = records_.at(number);
-    if (record.granules >= granules && (best == nullptr || record.granules < best->granules)) best = &record;
+    if (record.units >= units && (best == nullptr || record.units < best->units)) best = &record;
     number = record.next;
   }
   return best;
 }
 
-std::uint32_t SizeBins::find(std::uint64_t granules) const noexcept {
-  const Bin own = bin_of(granules);
+std::uint32_t SizeBins::find(std::uint64_t units) const noexcept {
+  const Bin own = bin_of(units);
   if (own.first >= kFirst) return 0;
-  if (const Record *best = best_in(own, granules); best != nullptr) return best->hole;
+  if (const Record *best = best_in(own, units); best != nullptr) return best->hole;
   const std::optional<Bin> above = next_filled(own);
-  return above ? best_in(*above, granules)->hole : 0;
+  return above ? best_in(*above, units)->hole : 0;
 }
 
 const SizeBins::Record *SizeBins::record(std::uint32_t number) const noexcept {
-  return number == 0 || number > records_.capacity() || records_.at(number).granules == 0 ? nullptr
-                                                                                          : &records_.at(number);
+  return number == 0 || number > records_.capacity() || records_.at(number).units == 0 ? nullptr : &records_.at(number);
 }
 
 }  // namespace ration::pool

@@ -11,19 +11,19 @@
 #include <optional>
 #include <string>
 
-#include "pool/granule.h"
 #include "pool/indexed_pool.h"
+#include "pool/unit.h"
 
 namespace ration::pool {
 
 class SizeBins {
  public:
   // Holes below 8 MiB are not binned: smaller requests are placed by address (see placement.cc).
-  static constexpr unsigned kSmallestShift = 23 - kGranuleShift;
-  static constexpr std::uint64_t kSmallestGranules = std::uint64_t{1} << kSmallestShift;
+  static constexpr unsigned kSmallestShift = 23 - kUnitShift;
+  static constexpr std::uint64_t kSmallestUnits = std::uint64_t{1} << kSmallestShift;
 
   struct Record {
-    std::uint64_t granules;
+    std::uint64_t units;
     std::uint32_t hole;      // its node
     std::uint32_t previous;  // record numbers; 0 = none
     union {
@@ -32,25 +32,25 @@ class SizeBins {
     };
   };
 
-  // Returns the record's number, or 0 where there is no room for one. REQUIRES: granules >= kSmallestGranules.
-  std::uint32_t insert(std::uint32_t hole, std::uint64_t granules) noexcept;
+  // Returns the record's number, or 0 where there is no room for one. REQUIRES: units >= kSmallestUnits.
+  std::uint32_t insert(std::uint32_t hole, std::uint64_t units) noexcept;
   void remove(std::uint32_t number) noexcept;
   // Whether the next `holes` insertions need no host memory; prepare() obtains it where it can.
   [[nodiscard]] bool has(std::size_t holes) const noexcept { return records_.has(holes) || records_.is_full(); }
   void prepare(std::size_t holes) noexcept { (void)records_.prepare(holes); }
-  // The hole's size has changed. REQUIRES: granules >= kSmallestGranules.
-  void change(std::uint32_t number, std::uint64_t granules) noexcept {
+  // The hole's size has changed. REQUIRES: units >= kSmallestUnits.
+  void change(std::uint32_t number, std::uint64_t units) noexcept {
     Record &record = records_.at(number);
-    const unsigned shift = static_cast<unsigned>(std::bit_width(record.granules)) - 1 - kSecondBits;
-    if ((record.granules ^ granules) >> shift == 0) {  // most holes keep their bin and are not relinked
-      record.granules = granules;
+    const unsigned shift = static_cast<unsigned>(std::bit_width(record.units)) - 1 - kSecondBits;
+    if ((record.units ^ units) >> shift == 0) {  // most holes keep their bin and are not relinked
+      record.units = units;
     } else {
-      move(number, granules);
+      move(number, units);
     }
   }
-  // A hole of at least `granules`, or 0: the tightest of a few in the request's own bin, else in the next non-empty
-  // bin. May miss a hole deep in the own bin. REQUIRES: granules >= kSmallestGranules.
-  [[nodiscard]] std::uint32_t find(std::uint64_t granules) const noexcept;
+  // A hole of at least `units`, or 0: the tightest of a few in the request's own bin, else in the next non-empty
+  // bin. May miss a hole deep in the own bin. REQUIRES: units >= kSmallestUnits.
+  [[nodiscard]] std::uint32_t find(std::uint64_t units) const noexcept;
 
   [[nodiscard]] const Record *record(std::uint32_t number) const noexcept;
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -61,19 +61,19 @@ class SizeBins {
  private:
   static constexpr unsigned kSecondBits = 5;  // 32 steps an octave, each 3 % wide
   static constexpr unsigned kSecond = 1U << kSecondBits;
-  static constexpr unsigned kFirst = 48 - kGranuleShift - kSmallestShift + 1;
+  static constexpr unsigned kFirst = 48 - kUnitShift - kSmallestShift + 1;
   static constexpr unsigned kScanned = 8;
   static_assert(kFirst <= 32 && kSecond <= 32, "a bitmap is one word");
 
   struct Bin {
     unsigned first, second;
   };
-  void move(std::uint32_t number, std::uint64_t granules) noexcept;
+  void move(std::uint32_t number, std::uint64_t units) noexcept;
   void link(std::uint32_t number) noexcept;
   void unlink(std::uint32_t number) noexcept;
-  static Bin bin_of(std::uint64_t granules) noexcept;
+  static Bin bin_of(std::uint64_t units) noexcept;
   [[nodiscard]] std::optional<Bin> next_filled(Bin bin) const noexcept;
-  [[nodiscard]] const Record *best_in(Bin bin, std::uint64_t granules) const noexcept;
+  [[nodiscard]] const Record *best_in(Bin bin, std::uint64_t units) const noexcept;
 
   std::uint32_t first_map_ = 0;
   std::array<std::uint32_t, kFirst> second_map_{};

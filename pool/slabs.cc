@@ -9,10 +9,10 @@ namespace ration::pool {
 namespace {
 
 std::uint64_t first_usable(const Slab &slab) {
-  return (slab.address + kGranuleBytes - 1) >> kGranuleShift;
+  return (slab.address + kUnitBytes - 1) >> kUnitShift;
 }
 std::uint64_t usable_end(const Slab &slab) {
-  return (slab.address + slab.bytes) >> kGranuleShift;
+  return (slab.address + slab.bytes) >> kUnitShift;
 }
 
 }  // namespace
@@ -47,11 +47,11 @@ AddSlabOutcome Pool::add_slab(const Slab &slab) noexcept {
   region->begin = new_node(first_usable(slab), 0, 0, Node::Kind::kSentinel);
   const std::uint32_t hole = new_node(first_usable(slab), region->begin, 0, Node::Kind::kHole);
   region->end = new_node(usable_end(slab), hole, 0, Node::Kind::kSentinel);
-  const std::uint64_t granules = size_of(nodes_, hole);
+  const std::uint64_t units = size_of(nodes_, hole);
   ++holes_;
-  usable_granules_ += granules;
-  enter_bin(hole, granules);
-  index_.add(hole, granules);
+  usable_units_ += units;
+  enter_bin(hole, units);
+  index_.add(hole, units);
   return AddSlabOutcome::kAdded;
 }
 
@@ -72,14 +72,14 @@ bool Pool::remove_slab(std::uint64_t id) noexcept {
   if (region == regions_.end() || !wholly_free(*region)) return false;
   flush_cached_hole();
   const std::uint32_t hole = nodes_.at(region->begin).next;
-  const std::uint64_t granules = size_of(nodes_, hole);
-  leave_bin(hole, granules);
+  const std::uint64_t units = size_of(nodes_, hole);
+  leave_bin(hole, units);
   if (nodes_.at(hole).leaf() == 0) --unindexed_;
   drop_node(hole);
   drop_node(region->begin);
   drop_node(region->end);
   --holes_;
-  usable_granules_ -= granules;
+  usable_units_ -= units;
   regions_.erase(region);
   recent_region_ = 0;
   return true;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "pool/granule.h"
+#include "pool/unit.h"
 
 namespace ration::pool {
 
@@ -31,7 +31,7 @@ class Upstream {
   // Reclaims retired blocks that have become clean, without waiting for the device; returns whether it reclaimed any.
   // REQUIRES, also of wait(): not `false` while another thread is about to reclaim what this call would have found.
   virtual bool collect() noexcept = 0;
-  // A new slab of at least `minimum_bytes`, and a granule more if it does not start on one, or none. (For merge() of
+  // A new slab of at least `minimum_bytes`, and a unit more if it does not start on one, or none. (For merge() of
   // any size: `minimum_bytes` is what was released.) May call the pool, give_back() included, but not allocate().
   virtual std::optional<Slab> grow(std::uint64_t minimum_bytes) noexcept = 0;
   // Of a pool that stitches: a handle of physical memory instead, which is the slab's id; its address is 0. The driver

@@ -6,44 +6,44 @@ namespace ration::pool {
 
 bool Pool::withhold(Address address, std::uint64_t bytes) noexcept {
   const Region *region = region_at(address);
-  const std::uint64_t start = address >> kGranuleShift;
-  const std::uint64_t granules = bytes >> kGranuleShift;
-  if (region == nullptr || address % kGranuleBytes != 0 || bytes % kGranuleBytes != 0 || granules == 0 ||
-      start < nodes_.at(region->begin).granule() || start + granules > nodes_.at(region->end).granule()) {
+  const std::uint64_t start = address >> kUnitShift;
+  const std::uint64_t units = bytes >> kUnitShift;
+  if (region == nullptr || address % kUnitBytes != 0 || bytes % kUnitBytes != 0 || units == 0 ||
+      start < nodes_.at(region->begin).unit() || start + units > nodes_.at(region->end).unit()) {
     return false;
   }
   if (unindexed_ != 0 && !index_again()) return false;
   flush_cached_hole();
   const std::uint32_t hole = node_around(*region, start);
-  if (!nodes_.at(hole).is_hole() || nodes_.at(nodes_.at(hole).next).granule() < start + granules) return false;
+  if (!nodes_.at(hole).is_hole() || nodes_.at(nodes_.at(hole).next).unit() < start + units) return false;
   if (!nodes_.prepare(2) || !blocks_.prepare() || !index_.prepare()) return false;
   bins_.prepare(kMostBinned);
-  const std::uint32_t block = occupy(hole, start, granules);
+  const std::uint32_t block = occupy(hole, start, units);
   nodes_.at(block).withhold();
   nodes_.at(block).birth = 0;
   blocks_.insert(start, block);
   // Without an entry a search of interior addresses only walks further.
   if (is_index_sample(start) && nodes_.at(block).leaf() == 0 && index_.prepare()) index_.add(block, 0);
-  usable_granules_ -= granules;
-  withheld_granules_ += granules;
+  usable_units_ -= units;
+  withheld_units_ += units;
   ++withheld_count_;
   return true;
 }
 
-// Cuts [start, start + granules) from a hole that contains it.
-std::uint32_t Pool::occupy(std::uint32_t hole, std::uint64_t start, std::uint64_t granules) noexcept {
-  const std::uint64_t begin = nodes_.at(hole).granule();
-  const std::uint64_t end = nodes_.at(nodes_.at(hole).next).granule();
-  if (end - begin == granules) return take_whole_hole(hole, granules);
+// Cuts [start, start + units) from a hole that contains it.
+std::uint32_t Pool::occupy(std::uint32_t hole, std::uint64_t start, std::uint64_t units) noexcept {
+  const std::uint64_t begin = nodes_.at(hole).unit();
+  const std::uint64_t end = nodes_.at(nodes_.at(hole).next).unit();
+  if (end - begin == units) return take_whole_hole(hole, units);
   if (start == begin) {
-    const std::uint32_t block = split_hole({hole, true}, granules, end - begin - granules);
+    const std::uint32_t block = split_hole({hole, true}, units, end - begin - units);
     flush_cached_hole();
     return block;
   }
   const std::uint32_t block = split_hole({hole, false}, end - start, start - begin);
   flush_cached_hole();
-  if (const std::uint64_t left = end - start - granules; left != 0) {
-    const std::uint32_t rest = new_node(start + granules, block, nodes_.at(block).next, Node::Kind::kHole);
+  if (const std::uint64_t left = end - start - units; left != 0) {
+    const std::uint32_t rest = new_node(start + units, block, nodes_.at(block).next, Node::Kind::kHole);
     ++holes_;
     enter_bin(rest, left);
     enter_index(rest, left);
@@ -54,21 +54,20 @@ std::uint32_t Pool::occupy(std::uint32_t hole, std::uint64_t start, std::uint64_
 std::uint64_t Pool::restore(Address address) noexcept {
   const AddressMap::Place place = place_of(address, true);
   if (place.node == 0 || !nodes_.at(place.node).is_withheld()) return 0;
-  const std::uint64_t granules = size_of(nodes_, place.node);
-  coalesce(place, granules);
-  usable_granules_ += granules;
-  withheld_granules_ -= granules;
+  const std::uint64_t units = size_of(nodes_, place.node);
+  coalesce(place, units);
+  usable_units_ += units;
+  withheld_units_ -= units;
   --withheld_count_;
-  return pool::bytes_of(granules);
+  return pool::bytes_of(units);
 }
 
 bool Pool::split_withheld(Address address, std::uint64_t bytes) noexcept {
   const std::uint32_t first = place_of(address, true).node;
-  const std::uint64_t granules = bytes >> kGranuleShift;
-  if (first == 0 || !nodes_.at(first).is_withheld() || granules == 0 || size_of(nodes_, first) <= granules)
-    return false;
+  const std::uint64_t units = bytes >> kUnitShift;
+  if (first == 0 || !nodes_.at(first).is_withheld() || units == 0 || size_of(nodes_, first) <= units) return false;
   if (!nodes_.prepare(1) || !blocks_.prepare() || !index_.prepare()) return false;
-  const std::uint64_t start = nodes_.at(first).granule() + granules;
+  const std::uint64_t start = nodes_.at(first).unit() + units;
   const std::uint32_t second = new_node(start, first, nodes_.at(first).next, Node::Kind::kBlock);
   nodes_.at(second).withhold();
   nodes_.at(second).birth = 0;
@@ -89,12 +88,11 @@ void Pool::join_withheld(Address address, Address next) noexcept {
 
 bool Pool::hole_around(Address address, Hole &hole) const noexcept {
   const Region *region = region_at(address);
-  const std::uint64_t granule = address >> kGranuleShift;
-  if (region == nullptr || granule < nodes_.at(region->begin).granule() ||
-      granule >= nodes_.at(region->end).granule()) {
+  const std::uint64_t unit = address >> kUnitShift;
+  if (region == nullptr || unit < nodes_.at(region->begin).unit() || unit >= nodes_.at(region->end).unit()) {
     return false;
   }
-  const std::uint32_t node = node_around(*region, granule);
+  const std::uint32_t node = node_around(*region, unit);
   if (!nodes_.at(node).is_hole()) return false;
   hole = {nodes_.at(node).address(), pool::bytes_of(size_of(nodes_, node))};
   return true;

@@ -4,9 +4,9 @@
 #include <memory>
 #include <utility>
 
-#include "pool/granule.h"
 #include "pool/shared_pool.h"
 #include "pool/stitch/sizes.h"
+#include "pool/unit.h"
 
 namespace ration::pool::replay {
 namespace {

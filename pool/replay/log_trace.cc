@@ -5,9 +5,9 @@
 #include <map>
 #include <utility>
 
-#include "pool/granule.h"
 #include "pool/replay/log_record.h"
 #include "pool/replay/trace_file.h"
+#include "pool/unit.h"
 
 namespace ration::pool::replay {
 namespace {

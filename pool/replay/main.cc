@@ -9,10 +9,10 @@
 #include <sstream>
 
 #include "config/values/size.h"
-#include "pool/granule.h"
 #include "pool/replay/figures.h"
 #include "pool/replay/input.h"
 #include "pool/replay/replay.h"
+#include "pool/unit.h"
 
 namespace ration::pool::replay {
 namespace {

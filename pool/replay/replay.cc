@@ -109,7 +109,7 @@ std::optional<Stop> replay(const Trace &trace, std::uint64_t arena_bytes, Backin
 std::uint64_t find_minimum(const Trace &trace, Backing backing) {
   // No allocator fits into less than the peak. Fitting is not monotonic, so the bisection finds one of several edges;
   // `fitting` has always been replayed.
-  const std::uint64_t overhead = backing == Backing::slab ? 2 * kGranuleBytes : 2 * GranuleArena::kPageBytes;
+  const std::uint64_t overhead = backing == Backing::slab ? 2 * kUnitBytes : 2 * GranuleArena::kPageBytes;
   std::uint64_t failing = trace.peak_bytes - 1;
   std::uint64_t fitting = std::min(trace.peak_bytes + trace.peak_bytes / 32 + overhead, kMaximumBytes);
   while (!fits(trace, fitting, backing)) {

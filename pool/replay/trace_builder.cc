@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "pool/granule.h"
 #include "pool/replay/trace.h"
+#include "pool/unit.h"
 
 namespace ration::pool::replay {
 

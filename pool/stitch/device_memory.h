@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "pool/granule.h"
+#include "pool/unit.h"
 
 namespace ration::pool::stitch {
 
@@ -26,7 +26,7 @@ class DeviceMemory {
   // Access for all that may have it, to several adjacent mappings at once.
   virtual bool allow(Address address, std::uint64_t bytes) noexcept = 0;
   // No more calls of this plan follow.
-  virtual void settle() noexcept {}
+  virtual void release_rest() noexcept {}
   // Several adjacent mappings at once.
   virtual bool unmap(Address address, std::uint64_t bytes) noexcept = 0;
 };

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <map>
 
-#include "pool/granule.h"
+#include "pool/unit.h"
 
 namespace ration::pool::stitch {
 

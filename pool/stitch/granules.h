@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "pool/granule.h"
+#include "pool/unit.h"
 
 namespace ration::pool::stitch {
 

@@ -22,7 +22,7 @@ bool split(Plan::Split &split, DeviceMemory &memory) {
 
 void Plan::execute(DeviceMemory &memory) noexcept {
   carry_out(memory);
-  memory.settle();
+  memory.release_rest();
 }
 
 void Plan::carry_out(DeviceMemory &memory) noexcept {

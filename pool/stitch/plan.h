@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "pool/granule.h"
 #include "pool/stitch/device_memory.h"
 #include "pool/stitch/views.h"
+#include "pool/unit.h"
 
 namespace ration::pool::stitch {
 

@@ -6,14 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "pool/granule.h"
+#include "pool/unit.h"
 
 namespace ration::pool::stitch {
 
 class SeenSizes {
  public:
   void note(std::uint64_t bytes) noexcept {
-    const std::uint64_t granules = granules_of(bytes);
+    const std::uint64_t granules = units_of(bytes);
     std::uint64_t &place = seen_[mixed(granules) >> (64 - kBits)];
     const bool fresh = place != granules;
     place = granules;

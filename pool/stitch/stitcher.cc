@@ -224,7 +224,7 @@ std::optional<Stitcher::Choice> Stitcher::continue_run(std::uint64_t bytes, cons
 // --- plans ---
 
 bool Stitcher::plan(std::uint64_t bytes, Plan &plan) noexcept try {
-  const std::uint64_t rounded = pool::bytes_of(granules_of(bytes));
+  const std::uint64_t rounded = pool::bytes_of(units_of(bytes));
   missing_bytes_ = page();
   try {
     if (!is_ample()) break_up(UINT64_MAX);

@@ -372,7 +372,7 @@ bool Stitcher::plan_home(Plan &plan) noexcept try {
 }
 
 std::uint64_t Stitcher::missing_at_end(std::uint64_t bytes) noexcept {
-  const std::uint64_t rounded = pool::bytes_of(granules_of(bytes));
+  const std::uint64_t rounded = pool::bytes_of(units_of(bytes));
   const std::uint64_t whole = (rounded + page() - 1) / page() * page();
   const Address next = gaps_.next(whole);
   Pool::Hole hole{};

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "pool/granule.h"
 #include "pool/stitch/granules.h"
+#include "pool/unit.h"
 
 namespace ration::pool::stitch {
 

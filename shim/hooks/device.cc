@@ -19,7 +19,7 @@ extern "C" CUresult cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
       [=](DeviceMemory &memory, Act act) {
         return bytesize != 0 && memory.allocate_hit(bytesize, dptr)
                    ? CUDA_SUCCESS
-                   : memory.allocate_missed({"cuMemAlloc_v2", bytesize, bytesize, caller, bytesize != 0}, act, dptr);
+                   : memory.allocate_slow({"cuMemAlloc_v2", bytesize, bytesize, caller, bytesize != 0}, act, dptr);
       },
       dptr, bytesize);
 }

@@ -14,7 +14,7 @@ namespace ration::ledger {
 class Changes {
  public:
   // Equal answers before and after a look: nothing has changed meanwhile. nullopt: a change is under way.
-  std::optional<std::uint64_t> settled() const {
+  std::optional<std::uint64_t> when_quiet() const {
     const std::uint64_t begun = begun_.load();
     return under_way_.load() == 0 ? std::optional(begun) : std::nullopt;
   }

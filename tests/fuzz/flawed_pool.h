@@ -45,7 +45,7 @@ class FlawedPool {
     if (flaw_ == Flaw::kTwoOwners && pool_.find(before_)) outcome.block.address = before_;
     if (flaw_ == Flaw::kUnaligned) outcome.block.address -= 256;
     if (flaw_ == Flaw::kOffsetZero) outcome.block.address = pool_.slab_of(outcome.block.address)->address;
-    if (flaw_ == Flaw::kOtherSize) outcome.block.bytes += kGranuleBytes;
+    if (flaw_ == Flaw::kOtherSize) outcome.block.bytes += kUnitBytes;
     if (flaw_ == Flaw::kForgetsRequest) outcome.block.requested = outcome.block.bytes;
     if (flaw_ == Flaw::kRefuses) outcome.kind = AllocateOutcome::Kind::kNoRoom;
     before_ = outcome.block.address;

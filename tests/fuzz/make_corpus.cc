@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "command_text.h"
-#include "pool/granule.h"
+#include "pool/unit.h"
 
 namespace {
 

@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "pool/granule.h"
 #include "pool/replay/input.h"
 #include "pool/replay/replay.h"
+#include "pool/unit.h"
 
 using namespace ration::pool;
 

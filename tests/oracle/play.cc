@@ -131,7 +131,7 @@ void take_turns(const Program &program) {
       hand->run(job);
     }
     answer += watch().leave();
-    if (moves_work(step)) settle();
+    if (moves_work(step)) wait_until_still();
     look_at_devices();
     say(" " + answer);
   }

@@ -47,7 +47,7 @@ bool others_sleep() {
   return others_sleep_once() && others_sleep_once();
 }
 
-void settle() {
+void wait_until_still() {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   while (!others_sleep() && std::chrono::steady_clock::now() < end) ::sched_yield();
 }

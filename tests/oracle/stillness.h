@@ -7,6 +7,6 @@ namespace oracle {
 // Looks twice. Threads in an uninterruptible sleep count as busy.
 bool others_sleep();
 // Returns when all other threads sleep, at the latest after about a second.
-void settle();
+void wait_until_still();
 
 }  // namespace oracle

@@ -102,7 +102,7 @@ std::string Watch::leave() {
   }
   const bool released = waits || (as_natively && !call.late);
   guard.unlock();
-  if (released) settle();
+  if (released) wait_until_still();
   if (!waits) return "";
   return patience == 0 ? "w" : "W";
 }

@@ -5,10 +5,10 @@
 
 namespace ration::pool {
 
-std::string HoleIndex::check(std::uint64_t unflushed_granules) const {
+std::string HoleIndex::check(std::uint64_t unflushed_units) const {
   if (root_ == 0) return height_ != 0 || entries_ != 0 ? "an empty index has entries" : "";
   if (inners_.at(root_).parent != 0) return "the root has a parent";
-  Seen seen{unflushed_granules};
+  Seen seen{unflushed_units};
   if (std::string wrong = check_inner(inners_.at(root_), height_, seen); !wrong.empty()) return wrong;
   if (cached_hole_ != 0 && (!nodes_.at(cached_hole_).is_hole() || nodes_.at(cached_hole_).leaf() == 0))
     return "the cached hole is no hole in the index";
@@ -56,11 +56,11 @@ std::string HoleIndex::check_leaf(std::uint32_t number, Seen &seen) const {
     ++seen.entries;
     const Node &node = nodes_.at(leaf.node[slot]);
     if (node.leaf() != number || node.slot() != slot) return wrong("has a node with another entry");
-    const bool is_unflushed = seen.unflushed_granules != 0 && leaf.node[slot] == cached_hole_;
-    const std::uint64_t granules = is_unflushed     ? seen.unflushed_granules
-                                   : node.is_hole() ? size_of(nodes_, leaf.node[slot])
-                                                    : 0;
-    if (extent != capped(granules)) return wrong("has a wrong size");
+    const bool is_unflushed = seen.unflushed_units != 0 && leaf.node[slot] == cached_hole_;
+    const std::uint64_t units = is_unflushed     ? seen.unflushed_units
+                                : node.is_hole() ? size_of(nodes_, leaf.node[slot])
+                                                 : 0;
+    if (extent != capped(units)) return wrong("has a wrong size");
   }
   return "";
 }

@@ -14,8 +14,8 @@ std::string SizeBins::check() const {
       if ((number != 0) != ((second_map_[first] >> second & 1U) != 0)) return "a second-level bit is wrong";
       for (std::uint32_t before = 0; number != 0; number = records_.at(number).next) {
         const Record &at = records_.at(number);
-        if (at.granules < kSmallestGranules) return "a spare record is listed";
-        const Bin bin = bin_of(at.granules);
+        if (at.units < kSmallestUnits) return "a spare record is listed";
+        const Bin bin = bin_of(at.units);
         if (bin.first != first || bin.second != second) return "a large hole is in the wrong bin";
         if (at.previous != before) return "a bin's back link is wrong";
         before = number;

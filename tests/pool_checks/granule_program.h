@@ -69,7 +69,7 @@ class GranuleProgram {
       const Block &block = live_[number % live_.size()];
       const std::optional<Block> found = pool.find(block.address + number % block.bytes);
       if (!found || !is_same(*found, block)) wrong_ = "did not find a live block";
-      if (block.bytes > kGranuleBytes && pool.free(block.address + kGranuleBytes)) wrong_ = "freed a part of a block";
+      if (block.bytes > kUnitBytes && pool.free(block.address + kUnitBytes)) wrong_ = "freed a part of a block";
       if (pool.reclaim(block.address)) wrong_ = "reclaimed a live block";
     }
     if (!retired_.empty()) {
@@ -88,7 +88,7 @@ class GranuleProgram {
   // Empties the pool and fills it, with pages as long as it has some; an error where some of its memory is missing.
   std::string fill() {
     empty();
-    for (std::uint64_t bytes = kPage; bytes >= kGranuleBytes; bytes /= 2) {
+    for (std::uint64_t bytes = kPage; bytes >= kUnitBytes; bytes /= 2) {
       for (std::uint64_t before = refused; before == refused;) allocate(bytes);
     }
     std::uint64_t filled = 0;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "pool/granule.h"
+#include "pool/unit.h"
 
 namespace ration::shapes {
 namespace {
@@ -30,7 +30,7 @@ bool fits(const Trace &trace, std::uint64_t bytes, const NamedPolicy &named, std
 
 Arena::Arena(std::uint64_t bytes, Policy &policy) : policy_(policy) {
   holes_.start = {0};
-  holes_.granules = {bytes / pool::kGranuleBytes};
+  holes_.granules = {bytes / pool::kUnitBytes};
   holes_.entered = {0};
 }
 
@@ -47,7 +47,7 @@ void Arena::set(std::size_t hole, std::uint64_t start, std::uint64_t granules) {
 }
 
 std::optional<std::uint64_t> Arena::allocate(std::uint32_t id, std::uint64_t bytes) {
-  const std::uint64_t granules = pool::granules_of(bytes);
+  const std::uint64_t granules = pool::units_of(bytes);
   const std::optional<Choice> choice = policy_.choose(holes_, granules);
   if (!choice) return std::nullopt;
   const std::uint64_t hole_start = holes_.start[choice->hole];
@@ -93,7 +93,7 @@ void Arena::free(std::uint32_t id) {
 Smallest smallest_arena(const Trace &trace, const NamedPolicy &policy) {
   Smallest result{};
   std::uint64_t failing = trace.peak_bytes - 1;
-  std::uint64_t fitting = trace.peak_bytes + trace.peak_bytes / 32 + 2 * pool::kGranuleBytes;
+  std::uint64_t fitting = trace.peak_bytes + trace.peak_bytes / 32 + 2 * pool::kUnitBytes;
   while (!fits(trace, fitting, policy, result.most_holes)) {
     failing = fitting;
     fitting += fitting / 8;

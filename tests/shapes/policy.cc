@@ -5,12 +5,12 @@
 #include <bit>
 #include <limits>
 
-#include "pool/granule.h"
+#include "pool/unit.h"
 
 namespace ration::shapes {
 namespace {
 
-constexpr std::uint64_t kMiB = (std::uint64_t{1} << 20) / pool::kGranuleBytes;  // in granules
+constexpr std::uint64_t kMiB = (std::uint64_t{1} << 20) / pool::kUnitBytes;  // in granules
 constexpr unsigned kAll = std::numeric_limits<unsigned>::max();
 
 // The tightest of the first `look` holes that fit, from one end; of equal ones the one nearest to that end.

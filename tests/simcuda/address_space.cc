@@ -26,11 +26,11 @@ struct Mapping {
 constexpr std::uint64_t kWordBytes = sizeof(std::uint64_t);
 
 std::uint64_t file_bytes(std::uint64_t bytes) {
-  return bytes + bytes / kGranuleBytes * kWordBytes;
+  return bytes + bytes / kUnitBytes * kWordBytes;
 }
 
 off_t word_of(std::uint64_t bytes, std::uint64_t offset) {
-  return static_cast<off_t>(bytes + offset / kGranuleBytes * kWordBytes);
+  return static_cast<off_t>(bytes + offset / kUnitBytes * kWordBytes);
 }
 
 // A child that has not called exec inherits the descriptor of a shared file and keeps its memory alive, too.
@@ -142,8 +142,8 @@ bool AddressSpace::publish(std::uint64_t address, std::uint64_t id) {
 std::uint64_t AddressSpace::published(int descriptor, std::uint64_t offset) {
   struct stat status = {};
   if (::fstat(descriptor, &status) != 0) return 0;
-  const std::uint64_t unit = kGranuleBytes + kWordBytes;
-  const std::uint64_t bytes = static_cast<std::uint64_t>(status.st_size) / unit * kGranuleBytes;
+  const std::uint64_t unit = kUnitBytes + kWordBytes;
+  const std::uint64_t bytes = static_cast<std::uint64_t>(status.st_size) / unit * kUnitBytes;
   std::uint64_t id = 0;
   const bool read = offset < bytes && ::pread(descriptor, &id, sizeof id, word_of(bytes, offset)) == sizeof id;
   return read ? id : 0;

@@ -63,15 +63,15 @@ GraphBlock::~GraphBlock() {
 }
 
 std::shared_ptr<GraphBlock> new_block(Device &device, std::uint64_t bytes) {
-  if (bytes > UINT64_MAX - kGranuleBytes) return nullptr;
+  if (bytes > UINT64_MAX - kUnitBytes) return nullptr;
   AddressSpace *const space = space_of(device);
-  const auto address = space == nullptr ? std::nullopt : space->take(round_up(bytes, kGranuleBytes));
+  const auto address = space == nullptr ? std::nullopt : space->take(round_up(bytes, kUnitBytes));
   if (!address) return nullptr;
   auto block = std::make_shared<GraphBlock>();
   block->device = &device;
   block->address = *address;
   block->requested = bytes;
-  block->bytes = round_up(bytes, kGranuleBytes);
+  block->bytes = round_up(bytes, kUnitBytes);
   driver().graph_blocks.emplace(*address, block.get());
   return block;
 }

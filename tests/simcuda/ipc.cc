@@ -49,7 +49,7 @@ CUresult open_theirs(const Content &content, Context &context, CUdeviceptr *addr
   const ExporterFile file(content.process, content.descriptor, content.inode);
   if (device == nullptr || !file.holds(content.id, content.offset, content.bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (!has_addresses(*device)) return CUDA_ERROR_MAP_FAILED;
-  const std::uint64_t bytes = (content.bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
+  const std::uint64_t bytes = (content.bytes + kUnitBytes - 1) / kUnitBytes * kUnitBytes;
   const auto mapped = device->space->map(file.descriptor(), content.offset, bytes);
   if (!mapped) return CUDA_ERROR_MAP_FAILED;
   driver().allocations.emplace(*mapped, Allocation{.requested = content.bytes,

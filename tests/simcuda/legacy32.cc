@@ -52,7 +52,7 @@ CUresult cuMemAlloc(CUdeviceptr_v1 *dptr, unsigned int bytesize) {
 CUresult cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned int WidthInBytes, unsigned int Height,
                          unsigned int ElementSizeBytes) {
   if (ElementSizeBytes != 4 && ElementSizeBytes != 8 && ElementSizeBytes != 16) return CUDA_ERROR_INVALID_VALUE;
-  const std::uint64_t pitch = (std::uint64_t{WidthInBytes} + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
+  const std::uint64_t pitch = (std::uint64_t{WidthInBytes} + kUnitBytes - 1) / kUnitBytes * kUnitBytes;
   if (pitch > UINT_MAX) return CUDA_ERROR_OUT_OF_MEMORY;
   if (pPitch != nullptr && dptr != nullptr) *pPitch = static_cast<unsigned>(pitch);
   return allocate_legacy32(pitch * Height, pPitch == nullptr ? nullptr : dptr);

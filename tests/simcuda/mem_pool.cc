@@ -106,7 +106,7 @@ std::shared_ptr<MemPool> current_pool(Device &device) {
 CUresult allocate_in_order(const std::shared_ptr<MemPool> &pool, const std::shared_ptr<Stream> &stream,
                            std::uint64_t bytes, std::uint64_t *address) {
   if (bytes > pool->device->bytes) return CUDA_ERROR_OUT_OF_MEMORY;
-  const std::uint64_t cost = round_up(bytes, kGranuleBytes);
+  const std::uint64_t cost = round_up(bytes, kUnitBytes);
   auto block = take(*pool, stream, cost);
   if (!block && !grow(*pool, cost)) {
     // Idle chunks that are too small are released to make room for one that is large enough.

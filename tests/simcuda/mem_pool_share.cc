@@ -111,7 +111,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool pool, CUmemPo
   const ExporterFile file(data.origin.process, data.origin.descriptor, data.origin.inode);
   if (!file.holds(data.id, data.offset, data.bytes)) return CUDA_ERROR_INVALID_VALUE;
   if (!has_addresses(*found->device)) return CUDA_ERROR_OUT_OF_MEMORY;
-  const std::uint64_t bytes = (data.bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
+  const std::uint64_t bytes = (data.bytes + kUnitBytes - 1) / kUnitBytes * kUnitBytes;
   const auto mapped = found->device->space->map(file.descriptor(), data.offset, bytes);
   if (!mapped) return CUDA_ERROR_OUT_OF_MEMORY;
   driver().allocations.emplace(*mapped, Allocation{.requested = data.bytes,

@@ -63,11 +63,11 @@ CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address,
   Device &device = *context.device;
   if (legacy32 && device.legacy32 == nullptr) device.legacy32 = AddressSpace::create_legacy32(kLegacy32Bytes);
   AddressSpace *const space = legacy32 ? device.legacy32 : device.space;
-  CUresult result = allocate_in(space, context, kGranuleBytes, bytes, address);
+  CUresult result = allocate_in(space, context, kUnitBytes, bytes, address);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {  // H100, H200, driver 580.159: what pools and graphs retain serves it
     if (device.graph_pool.reserved != 0) trim_graph_pool(device);
     trim_pools_of(device);
-    result = allocate_in(space, context, kGranuleBytes, bytes, address);
+    result = allocate_in(space, context, kUnitBytes, bytes, address);
   }
   return result;
 }
@@ -129,8 +129,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInByt
   // H100, H200, driver 580.159: a pitch that overflows is INVALID_VALUE; a size that does, OUT_OF_MEMORY, and then, as
   // where memory lacks, the pitch is that of the refused allocation.
   std::size_t pitch = 0, bytes = 0;
-  if (__builtin_add_overflow(WidthInBytes, kGranuleBytes - 1, &pitch)) return CUDA_ERROR_INVALID_VALUE;
-  pitch = pitch / kGranuleBytes * kGranuleBytes;
+  if (__builtin_add_overflow(WidthInBytes, kUnitBytes - 1, &pitch)) return CUDA_ERROR_INVALID_VALUE;
+  pitch = pitch / kUnitBytes * kUnitBytes;
   *pPitch = pitch;
   if (__builtin_mul_overflow(pitch, Height, &bytes)) return CUDA_ERROR_OUT_OF_MEMORY;
   std::uint64_t address = 0;

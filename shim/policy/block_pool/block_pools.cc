@@ -204,7 +204,7 @@ bool BlockPools::holds_much(DevicePoolState &state, int device) {
   return state.quarantine.freed_bytes() > most_bytes(device) / 2 || state.quarantine.exceeds_cap();
 }
 
-void BlockPools::settle(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept {
+void BlockPools::wait_after_free(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept {
   ContextPool &pool = *existing_pool(*owner);
   DevicePoolState &state = state_of(owner->device);
   if (pool.blocks.may_serve(bytes) || can_grow(state, owner->device, bytes)) {
@@ -217,14 +217,14 @@ void BlockPools::settle(const char *api, const ContextRef &owner, std::uint64_t 
     }
   }
   const std::uint64_t start = now_ns();
-  const Quarantine::Cleaned cleaned = state.quarantine.settle(*owner);
+  const Quarantine::Cleaned cleaned = state.quarantine.wait_for_context(*owner);
   if (cleaned.waited) {
     record_wait(api, owner->device, fences_.by_events() ? "event" : "synchronize", cleaned, start);
   }
 }
 
 // The context may have ended since; then its blocks went with it.
-void BlockPools::settle_hit(CUcontext handle, std::uint64_t bytes) noexcept {
+void BlockPools::wait_after_hit(CUcontext handle, std::uint64_t bytes) noexcept {
   const ContextRef context = contexts_.find(handle);
   ContextPool *pool = context != nullptr ? existing_pool(*context) : nullptr;
   if (pool == nullptr) {
@@ -232,7 +232,7 @@ void BlockPools::settle_hit(CUcontext handle, std::uint64_t bytes) noexcept {
   }
   const ContextPool::InFlight in_flight(*pool);
   if (context->ended_by.load() == nullptr) {
-    settle("cuMemFree_v2", context, bytes);
+    wait_after_free("cuMemFree_v2", context, bytes);
   }
 }
 
@@ -243,7 +243,7 @@ CUresult BlockPools::free(const char *api, std::uint64_t address, const ContextR
     return result;
   }
   if (!synchronous_free_) {
-    settle(api, owner, bytes);
+    wait_after_free(api, owner, bytes);
     return CUDA_SUCCESS;
   }
   const std::uint64_t start = now_ns();
@@ -271,7 +271,7 @@ pool::SharedPool &BlockPools::blocks_of(const ContextRef &owner) {
 std::optional<pool::Block> BlockPools::block_at(std::uint64_t address, const ContextRef &owner) {
   std::optional<pool::Block> block = blocks_of(owner).find(address);
   if (block && address - block->address >= std::max<std::uint64_t>(1, block->requested)) {
-    block.reset();  // the rest of its last granule is no block to the driver
+    block.reset();  // the rest of its last unit is no block to the driver
   }
   return block;
 }

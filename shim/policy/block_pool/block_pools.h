@@ -261,7 +261,7 @@ class BlockPools {
   // What else a free on the fast path has to do.
   void finish_free(const char *api, CUcontext current, const ContextPool::Freed &freed) noexcept;
   void clean_after_hit(const char *api, CUcontext current, const ContextPool::Freed &freed) noexcept;
-  void settle_hit(CUcontext handle, std::uint64_t bytes) noexcept;
+  void wait_after_hit(CUcontext handle, std::uint64_t bytes) noexcept;
   // The contexts that have a pool on a device.
   std::vector<ContextRef> pooled_on(int device);
   // `bytes` gets the block's size.
@@ -281,7 +281,7 @@ class BlockPools {
   bool holds_much(DevicePoolState &state, int device);
   // After a free: waits as the driver's would where what is clean could not serve such a block again, or where the
   // pools hold much.
-  void settle(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept;
+  void wait_after_free(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept;
   // Before one of few blocks that fit is placed: free slabs that could hold more of them as one slab become one.
   void merge_slabs(const Request &request, const Contexts::Current &where, ContextPool &pool, DevicePoolState &state);
   void clean_for_merge(const char *api, int device, DevicePoolState &state);

@@ -376,10 +376,10 @@ void BlockPools::preallocate_now(const Request &request, const Contexts::Current
   if (pool.blocks.stitches()) {
     return bytes >= least ? preallocate_granules(request, where, pool, state, bytes) : void();
   }
-  while (whole_granules(bytes) >= least) {
+  while (whole_units(bytes) >= least) {
     pool::Slab slab{};
     CUresult error = CUDA_SUCCESS;
-    switch (take_slab(whole_granules(bytes), "preallocate", where, state, ledger::Effort::kImmediate, slab, error)) {
+    switch (take_slab(whole_units(bytes), "preallocate", where, state, ledger::Effort::kImmediate, slab, error)) {
       case Take::taken:
         if (pool.blocks.add_slab(slab) != pool::AddSlabOutcome::kAdded) {
           return_slab(request.api, where.context, slab);

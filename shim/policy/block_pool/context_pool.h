@@ -24,8 +24,8 @@ namespace ration::policy {
 class ContextPools;
 
 // Rounded down: no block fits in the rest, and a driver would round it up, past a limit that it reaches.
-constexpr std::uint64_t whole_granules(std::uint64_t bytes) {
-  return bytes / pool::kGranuleBytes * pool::kGranuleBytes;
+constexpr std::uint64_t whole_units(std::uint64_t bytes) {
+  return bytes / pool::kUnitBytes * pool::kUnitBytes;
 }
 
 // How a slab that is refused backs off: the step of the BFC allocator that JAX and TensorFlow users know.

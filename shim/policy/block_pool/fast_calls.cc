@@ -86,7 +86,7 @@ void BlockPools::clean_after_hit(const char *api, CUcontext current, const Conte
     known_state(freed.device)->quarantine.collect_large();
   }
   if (freed.unserved_bytes != 0) {
-    settle_hit(current, freed.unserved_bytes);
+    wait_after_hit(current, freed.unserved_bytes);
   }
   keep_to_threshold(api, freed.device);
 }

@@ -73,7 +73,7 @@ GranuleMemory::Support GranuleMemory::support_on(CUdevice device) {
   const CUmemAllocationProp properties = properties_on(device, kind);
   std::size_t page = 0;
   if (real.cuMemGetAllocationGranularity(&page, &properties, kMinimum) != CUDA_SUCCESS || !std::has_single_bit(page) ||
-      page < pool::kGranuleBytes) {
+      page < pool::kUnitBytes) {
     return {0, {}, "the driver states no granularity"};
   }
   return {page, kind, "the device maps granules of " + std::to_string(page / 1024) + "KiB"};
@@ -166,7 +166,7 @@ void GranuleMemory::leave_mapped(std::uint64_t address, std::uint64_t bytes) noe
   pools_.unreturned_.add_mapping(context_->device, address, bytes, charged);
 }
 
-void GranuleMemory::settle() noexcept {
+void GranuleMemory::release_rest() noexcept {
   if (reserved_ != 0) {
     pools_.ledger_.account(context_->device).release(reserved_);
     reserved_ = 0;

@@ -19,15 +19,15 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
     pools.unreturned_.retry();
   }
   // Gives back what the end of the last plan left reserved.
-  ~GranuleMemory() override { settle(); }
+  ~GranuleMemory() override { release_rest(); }
 
   std::optional<std::uint64_t> create(std::uint64_t bytes) noexcept override;
-  // What it held stays reserved until settle(), for the parts of a handle that is divided.
+  // What it held stays reserved until release_rest(), for the parts of a handle that is divided.
   void release(std::uint64_t handle, std::uint64_t bytes) noexcept override;
   bool map(pool::Address address, std::uint64_t handle, std::uint64_t bytes) noexcept override;
   bool allow(pool::Address address, std::uint64_t bytes) noexcept override;
   bool unmap(pool::Address address, std::uint64_t bytes) noexcept override;
-  void settle() noexcept override;
+  void release_rest() noexcept override;
   // A mapping that the driver has not undone. The memory under it is the device's still: as much of what was released
   // stays charged.
   void leave_mapped(std::uint64_t address, std::uint64_t bytes) noexcept;
@@ -51,7 +51,7 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
   BlockPools &pools_;
   const char *const api_;
   const ContextRef &context_;
-  const ledger::Change change_;  // what was released is charged until settle()
+  const ledger::Change change_;  // what was released is charged until release_rest()
   std::uint64_t reserved_ = 0;   // that no handle has
   std::uint64_t released_ = 0;
 };

@@ -24,11 +24,11 @@ struct FreePieces {
 // given back where the pool grows.
 constexpr std::uint64_t merged_bytes(const FreePieces &free, std::uint64_t rest, std::uint64_t block_bytes) {
   constexpr std::uint64_t kSmallRest = 8;  // a rest that is so much smaller joins them
-  const std::uint64_t all = whole_granules(free.bytes + rest);
+  const std::uint64_t all = whole_units(free.bytes + rest);
   if (free.count == 0 || all < block_bytes || (free.count == 1 && free.blocks == 0)) {
     return 0;
   }
-  if (rest >= pool::kGranuleBytes && rest < free.bytes / kSmallRest) {
+  if (rest >= pool::kUnitBytes && rest < free.bytes / kSmallRest) {
     return all;
   }
   if (all / block_bytes > free.blocks + rest / block_bytes) {

@@ -13,14 +13,14 @@
 namespace ration::policy {
 namespace {
 
-constexpr std::uint64_t kSlabGranule = ContextPool::kFirstSlabBytes;
-// A slab for blocks of one size has room for this many bytes of them, and loses part of its last granule.
+constexpr std::uint64_t kSlabStep = ContextPool::kFirstSlabBytes;
+// A slab for blocks of one size has room for this many bytes of them, and loses part of its last unit.
 constexpr std::uint64_t kLeastOfOneSize = 32U << 20U;
 
 constexpr std::uint64_t kGaveLatelyNs = 10'000'000;
 
 constexpr std::uint64_t whole_slab(std::uint64_t bytes) {
-  return (bytes + kSlabGranule - 1) / kSlabGranule * kSlabGranule;
+  return (bytes + kSlabStep - 1) / kSlabStep * kSlabStep;
 }
 
 // Where fewer blocks of one size fit under the limit, each slab holds a whole number of them: the rest of each slab
@@ -104,14 +104,14 @@ bool MissHandler::drain_briefly() {
 
 std::uint64_t MissHandler::next_slab_bytes(std::uint64_t minimum_bytes) {
   const Preallocation &plan = state_.plan;
-  const bool few = minimum_bytes + pool::kGranuleBytes > pools_.most_bytes(where_.device) / kFewBlocks;
+  const bool few = minimum_bytes + pool::kUnitBytes > pools_.most_bytes(where_.device) / kFewBlocks;
   const auto whole = [&](std::uint64_t bytes) {
     return few ? bytes / minimum_bytes * minimum_bytes : whole_slab(bytes);
   };
-  // 2, 4, 8 MiB and so on: each as large as all slabs before it and a granule.
-  std::uint64_t want = std::max(minimum_bytes, pool_.blocks.statistics().slab_bytes + kSlabGranule);
+  // 2, 4, 8 MiB and so on: each as large as all slabs before it and one step more.
+  std::uint64_t want = std::max(minimum_bytes, pool_.blocks.statistics().slab_bytes + kSlabStep);
   if (account_.limit() != UINT64_MAX) {
-    want = std::min(want, std::max({minimum_bytes, account_.limit() / kLargestPart, kSlabGranule}));
+    want = std::min(want, std::max({minimum_bytes, account_.limit() / kLargestPart, kSlabStep}));
   }
   if (plan.bytes > 0 &&
       state_.preallocation.load(std::memory_order_acquire) == BlockPools::DevicePoolState::State::due &&
@@ -120,10 +120,10 @@ std::uint64_t MissHandler::next_slab_bytes(std::uint64_t minimum_bytes) {
     // The first granules are no larger than a block needs, and go back one by one.
     const bool first = pool_.blocks.stitches() && pool_.blocks.statistics().slab_bytes < plan.after;
     const std::uint64_t small = first ? 0 : std::min(plan.after, pools_.most_bytes(where_.device) / kSmallPart);
-    want = std::min(want, std::max({minimum_bytes, small, kSlabGranule}));
+    want = std::min(want, std::max({minimum_bytes, small, kSlabStep}));
   }
   std::uint64_t least = std::min(whole(std::max(kLeastOfOneSize / minimum_bytes, std::uint64_t{1}) * minimum_bytes),
-                                 whole_granules(account_.available()));
+                                 whole_units(account_.available()));
   // In a group, at most an eighth of what is left, in whole blocks of this request's size.
   if (const std::uint64_t eighth = account_.group_available() / 8; eighth < want) {
     want = std::max(minimum_bytes, eighth / minimum_bytes * minimum_bytes);
@@ -136,12 +136,12 @@ std::uint64_t MissHandler::next_slab_bytes(std::uint64_t minimum_bytes) {
   std::uint64_t most = account_.available();
   if (const std::optional<std::uint64_t> free_bytes = really_free()) {
     most = std::min(most, *free_bytes - std::min(*free_bytes, plan.headroom));
-    least = std::min(least, whole_granules(*free_bytes));
+    least = std::min(least, whole_units(*free_bytes));
   }
   // Never less than the driver takes for it in any case. A slab that must use the headroom holds several blocks: one of
   // 2 MiB would hold two blocks of 1 MiB.
   const std::uint64_t floor = whole(minimum_bytes);
-  const std::uint64_t bytes = few ? whole(std::min(want, most)) : whole_granules(std::min(want, most));
+  const std::uint64_t bytes = few ? whole(std::min(want, most)) : whole_units(std::min(want, most));
   return bytes >= floor ? bytes : std::max(floor, std::min(least, want));
 }
 
@@ -154,11 +154,11 @@ std::optional<pool::Slab> MissHandler::take(std::uint64_t from_bytes, std::uint6
     const auto effort = in_between ? ledger::Effort::kImmediate : most;
     switch (take_once(bytes, effort, slab)) {
       case BlockPools::Take::taken:
-        if (slab.address % pool::kGranuleBytes == 0 || slab.bytes >= minimum_bytes + pool::kGranuleBytes) {
+        if (slab.address % pool::kUnitBytes == 0 || slab.bytes >= minimum_bytes + pool::kUnitBytes) {
           return slab;
         }
-        shrink(slab);  // a driver that aligns to less: the block would not fit behind the first granule's rest
-        bytes = minimum_bytes += pool::kGranuleBytes;
+        shrink(slab);  // a driver that aligns to less: the block would not fit after the rest of the first unit
+        bytes = minimum_bytes += pool::kUnitBytes;
         continue;
       case BlockPools::Take::failed:
         return std::nullopt;
@@ -175,7 +175,7 @@ std::optional<pool::Slab> MissHandler::take(std::uint64_t from_bytes, std::uint6
     if (bytes <= minimum_bytes) {
       return std::nullopt;
     }
-    bytes = std::max(minimum_bytes, whole_granules(nine_tenths(bytes)));
+    bytes = std::max(minimum_bytes, whole_units(nine_tenths(bytes)));
   }
 }
 

@@ -218,8 +218,8 @@ Quarantine::Cleaned Quarantine::wait(std::uint64_t seen) noexcept {
 }
 
 // What other contexts keep does not count against the cap: until they pass, the next wait is for as much again.
-Quarantine::Cleaned Quarantine::settle(const Context &context) noexcept {
-  Cleaned cleaned = DeferredQueue::settle(context);
+Quarantine::Cleaned Quarantine::wait_for_context(const Context &context) noexcept {
+  Cleaned cleaned = DeferredQueue::wait_for_context(context);
   Guard guard(mutex_);
   left_bytes_.store(cleaned.left_bytes, std::memory_order_relaxed);
   publish_due();

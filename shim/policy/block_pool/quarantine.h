@@ -72,7 +72,7 @@ class Quarantine final : public DeferredQueue<QuarantineBatch> {
   void collect_large() noexcept;
   Cleaned wait(std::uint64_t seen) noexcept;
   Cleaned wait() noexcept { return wait(reclaimed()); }
-  Cleaned settle(const Context &context) noexcept;
+  Cleaned wait_for_context(const Context &context) noexcept;
   // With what the fast path retired. `retired`: so far.
   std::uint64_t retired();
   std::uint64_t bytes();
@@ -131,7 +131,7 @@ class Quarantine final : public DeferredQueue<QuarantineBatch> {
   std::atomic<std::uint64_t> large_bytes_{UINT64_MAX};
   std::atomic<std::uint64_t> cap_bytes_{kLeastCapBytes};
   std::atomic<bool> takes_from_others_{false};
-  std::atomic<std::uint64_t> left_bytes_{0};  // that other contexts kept at the latest settle()
+  std::atomic<std::uint64_t> left_bytes_{0};  // that other contexts kept at the latest wait_for_context()
 };
 
 }  // namespace ration::policy

@@ -44,7 +44,7 @@ class SlabMerger final : public SlabReleaser {
     const RelaxedCapture relaxed;
     // Where a slab stayed, or the driver refused one, no more than what went.
     const std::uint64_t most = released == expected_ && !refused() ? merged_ : std::min(released, this->bytes);
-    for (std::uint64_t bytes = most; bytes >= least_; bytes = whole_granules(nine_tenths(bytes))) {
+    for (std::uint64_t bytes = most; bytes >= least_; bytes = whole_units(nine_tenths(bytes))) {
       pool::Slab slab{};
       CUresult error = CUDA_SUCCESS;
       switch (pools_.take_slab(bytes, "merge", where_, state_, ledger::Effort::kImmediate, slab, error)) {
@@ -74,7 +74,7 @@ class SlabMerger final : public SlabReleaser {
 bool BlockPools::has_rest(int device) const {
   const ledger::Account &account = ledger_.account(device);
   const std::uint64_t limit = account.limit();
-  return limit != UINT64_MAX && account.charged() <= limit && limit - account.charged() >= pool::kGranuleBytes;
+  return limit != UINT64_MAX && account.charged() <= limit && limit - account.charged() >= pool::kUnitBytes;
 }
 
 std::uint64_t BlockPools::rest_of_limit(int device) {
@@ -120,7 +120,7 @@ void BlockPools::merge_slabs(const Request &request, const Contexts::Current &wh
   const auto wanted = [&]() -> Wanted {
     const FreePieces free = free_slabs(pool.blocks, bytes);
     // One that was preallocated with less than the limit stays as large as that.
-    const bool as_planned = state.plan.bytes > 0 && state.plan.bytes < whole_granules(most_bytes(where.device));
+    const bool as_planned = state.plan.bytes > 0 && state.plan.bytes < whole_units(most_bytes(where.device));
     if (free.count == 1 && as_planned) {
       return {};
     }

@@ -50,12 +50,12 @@ void explain_group(const ledger::Account &account, events::Oom &oom) {
   }
 }
 
-// The driver's pools count whole granules, the log what was asked for.
+// The driver's pools count whole units, the log what was asked for.
 std::uint64_t without_rounding(std::uint64_t used, const events::DeviceTally &tally) {
   const std::uint64_t live = tally.live_bytes.load(std::memory_order_relaxed);
   const std::uint64_t frees = tally.frees.load(std::memory_order_relaxed);
   const std::uint64_t blocks = tally.allocs.load(std::memory_order_relaxed) - frees;
-  const bool rounded = used > live && used - live < blocks * StreamPools::kGranuleBytes;
+  const bool rounded = used > live && used - live < blocks * StreamPools::kUnitBytes;
   return rounded ? live : used;
 }
 
@@ -206,7 +206,7 @@ bool Admission::has_room(const Request &request, const Contexts::Current &where,
 
 // `returned` gets what mode async had returned to its pool before the last try.
 bool Admission::reserve(const Request &request, const Contexts::Current &where, std::uint64_t &returned,
-                        ledger::ReserveOutcome &outcome, std::optional<ledger::Transit> *settling) {
+                        ledger::ReserveOutcome &outcome, std::optional<ledger::Transit> *surplus) {
   ledger::Account &account = ledger_.account(where.device);
   if (devices_.heed(where.device)) {
     pools_.heed_orders("set");
@@ -217,18 +217,18 @@ bool Admission::reserve(const Request &request, const Contexts::Current &where, 
   for (;;) {
     const std::uint64_t ended = account.transits().ended();
     returned = async_.returned(where.device);
-    if (settling != nullptr) {
-      settling->emplace(account.transits());
+    if (surplus != nullptr) {
+      surplus->emplace(account.transits());
     }
     outcome = account.reserve(request.upper_bound, effort);
     if (outcome == ledger::ReserveOutcome::granted) {
-      if (settling != nullptr) {
-        (*settling)->hold();
+      if (surplus != nullptr) {
+        (*surplus)->hold();
       }
       return true;
     }
-    if (settling != nullptr) {
-      settling->reset();  // others, and this one, wait for those that hold something
+    if (surplus != nullptr) {
+      surplus->reset();  // others, and this one, wait for those that hold something
     }
     if (where.error != CUDA_SUCCESS || request.invalid) {
       return false;  // the driver will not get as far as memory
@@ -275,20 +275,20 @@ CUresult Admission::act_with_room(const Request &request, const Contexts::Curren
 }
 
 CUresult Admission::admit(const Request &request, const Contexts::Current &where, Act act, Undo undo,
-                          Obtained &obtained, std::optional<ledger::Transit> *settling) {
+                          Obtained &obtained, std::optional<ledger::Transit> *surplus) {
   ledger::Account &account = ledger_.account(where.device);
   const ledger::Change change(account.changes());
   ledger::ReserveOutcome reserved{};
   std::uint64_t returned = 0;
   // Zero bytes are the driver's to refuse, also in a process beyond its limit, where not even they fit.
-  if (request.upper_bound != 0 && !reserve(request, where, returned, reserved, settling)) {
+  if (request.upper_bound != 0 && !reserve(request, where, returned, reserved, surplus)) {
     return where.error != CUDA_SUCCESS || request.invalid ? ask_beyond_limit(request, where, reserved, act, undo)
                                                           : deny_reserve(request, where, reserved);
   }
   CUresult result = act(obtained);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    if (settling != nullptr) {
-      settling->reset();  // what follows may wait for work
+    if (surplus != nullptr) {
+      surplus->reset();  // what follows may wait for work
     }
     result = act_again(request, where, act, obtained, returned);
   }
@@ -329,17 +329,17 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
   return CUDA_SUCCESS;
 }
 
-CUresult Admission::obtain_in_granules(AddressBook &book, Request request, const Contexts::Current &where, Act act,
-                                       Undo undo, CUdeviceptr *key) {
+CUresult Admission::obtain_in_units(AddressBook &book, Request request, const Contexts::Current &where, Act act,
+                                    Undo undo, CUdeviceptr *key) {
   const ledger::Account &account = ledger_.account(where.device);
   const std::uint64_t left = account.available();
   const std::uint64_t most = left >= request.upper_bound ? left : account.limit();
-  const std::uint64_t whole = std::max(request.upper_bound, StreamPools::whole_granules(request.upper_bound));
-  const bool is_last = request.upper_bound >= StreamPools::kGranuleBytes || request.upper_bound == most;
+  const std::uint64_t whole = std::max(request.upper_bound, StreamPools::whole_units(request.upper_bound));
+  const bool is_last = request.upper_bound >= StreamPools::kUnitBytes || request.upper_bound == most;
   request.upper_bound = is_last ? std::min(whole, std::max(request.upper_bound, most)) : whole;
   const auto act_whole = [&](Obtained &got) {
     const CUresult result = act(got);
-    got.bytes = std::max(got.bytes, std::min(StreamPools::whole_granules(got.bytes), request.upper_bound));
+    got.bytes = std::max(got.bytes, std::min(StreamPools::whole_units(got.bytes), request.upper_bound));
     return result;
   };
   return obtain(book, request, where, act_whole, undo, key);
@@ -349,9 +349,9 @@ CUresult Admission::obtain(AddressBook &book, const Request &request, const Cont
                            Undo undo, CUdeviceptr *key) {
   const std::uint64_t start = journal_.logging() ? now_ns() : 0;
   Obtained obtained;
-  std::optional<ledger::Transit> settling;
+  std::optional<ledger::Transit> surplus;
   const CUresult result =
-      request.charged ? admit(request, where, act, undo, obtained, request.exact ? nullptr : &settling) : act(obtained);
+      request.charged ? admit(request, where, act, undo, obtained, request.exact ? nullptr : &surplus) : act(obtained);
   if (result != CUDA_SUCCESS) {
     return result;
   }
@@ -374,7 +374,7 @@ CUresult Admission::obtain_here(AddressBook &book, const Request &request, Act a
   if (refuses_on_purpose(request, where)) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  return request.charged ? obtain_in_granules(book, request, where, act, undo, key)
+  return request.charged ? obtain_in_units(book, request, where, act, undo, key)
                          : obtain(book, request, where, act, undo, key);
 }
 

@@ -40,18 +40,18 @@ class Admission {
   // Whether the request's bound fits, if need be into what can be made free: without a wait, or briefly waited for.
   bool has_room(const Request &request, const Contexts::Current &where, Room::Patience patience = Room::Patience::none);
   // Reserves `request.upper_bound`, runs `act`, commits what it obtained. Denied: OUT_OF_MEMORY, and nothing is held.
-  // The driver's own error goes back verbatim. `settling`, where what is committed may be more than is needed: gets a
+  // The driver's own error goes back verbatim. `surplus`, where what is committed may be more than is needed: gets a
   // transit, which the caller ends once that is released.
   CUresult admit(const Request &request, const Contexts::Current &where, Act act, Undo undo, Obtained &obtained,
-                 std::optional<ledger::Transit> *settling = nullptr);
+                 std::optional<ledger::Transit> *surplus = nullptr);
   // The same, and enters it in a book. Only success writes `*key`.
   CUresult obtain(AddressBook &book, const Request &request, const Contexts::Current &where, Act act, Undo undo,
                   CUdeviceptr *key);
-  // The same for a block of the driver's own. Charged in granules, to which the driver rounds up, as a pool does: what
+  // The same for a block of the driver's own. Charged in units, to which the driver rounds up, as a pool does: what
   // is left of a limit could be very many blocks of one byte. The last may be charged less, so that the limit can be
   // used to the last byte.
-  CUresult obtain_in_granules(AddressBook &book, Request request, const Contexts::Current &where, Act act, Undo undo,
-                              CUdeviceptr *key);
+  CUresult obtain_in_units(AddressBook &book, Request request, const Contexts::Current &where, Act act, Undo undo,
+                           CUdeviceptr *key);
   // The same in the current context, exact where it is not charged; refuses where the limit is unknown.
   CUresult obtain_here(AddressBook &book, const Request &request, Act act, Undo undo, CUdeviceptr *key);
   // Charges a driver pool's block by what the pool reserves, and enters it; `bytes` of it are the program's.
@@ -82,7 +82,7 @@ class Admission {
   CUresult deny_reserve(const Request &request, const Contexts::Current &where, ledger::ReserveOutcome outcome);
   bool deferred_could_serve(const Request &request, int device);
   bool reserve(const Request &request, const Contexts::Current &where, std::uint64_t &returned,
-               ledger::ReserveOutcome &outcome, std::optional<ledger::Transit> *settling);
+               ledger::ReserveOutcome &outcome, std::optional<ledger::Transit> *surplus);
 
   Devices &devices_;
   Contexts &contexts_;

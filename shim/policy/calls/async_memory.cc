@@ -31,8 +31,8 @@ bool AsyncMemory::loses_a_block(int device, std::uint64_t bytes, std::uint64_t b
     return false;
   }
   // The last step of a pool that is capped may be smaller.
-  const std::uint64_t in_last = async_.is_capped(device) ? limit % bound / StreamPools::whole_granules(bytes) : 0;
-  return limit / bound * (bound / StreamPools::whole_granules(bytes)) + in_last < limit / bytes;
+  const std::uint64_t in_last = async_.is_capped(device) ? limit % bound / StreamPools::whole_units(bytes) : 0;
+  return limit / bound * (bound / StreamPools::whole_units(bytes)) + in_last < limit / bytes;
 }
 
 // What is idle in pieces too small for the request, as far as is known.
@@ -48,7 +48,7 @@ void AsyncMemory::note_splinters(const Ask &ask) {
     return;
   }
   Splinters &known = splinters_[ask.where.device];
-  known.bytes.store(ask.idle + ask.bound % StreamPools::whole_granules(ask.bytes), std::memory_order_relaxed);
+  known.bytes.store(ask.idle + ask.bound % StreamPools::whole_units(ask.bytes), std::memory_order_relaxed);
   known.for_bytes.store(ask.bytes, std::memory_order_relaxed);
 }
 
@@ -60,7 +60,7 @@ bool AsyncMemory::wastes_a_block(const Ask &ask, std::uint64_t available) {
   if (!ask.again || limit == UINT64_MAX || available < ask.bound) {
     return false;
   }
-  const std::uint64_t bytes = StreamPools::whole_granules(ask.bytes);
+  const std::uint64_t bytes = StreamPools::whole_units(ask.bytes);
   const std::uint64_t in_bound = ask.bound / bytes;
   if (in_bound + (available - ask.bound) / bytes >= available / bytes) {
     return false;
@@ -132,7 +132,7 @@ AsyncMemory::Taken AsyncMemory::take_and_enter(const Ask &ask, const StreamPools
                                                CUresult &result) {
   CUdeviceptr obtained = 0;
   result = async_.take(ask.where.device, ask.where.context, ask.bytes, &obtained);
-  stream_pools_.settle(*ask.pool, call, result == CUDA_SUCCESS);
+  stream_pools_.finish_and_release(*ask.pool, call, result == CUDA_SUCCESS);
   if (result == CUDA_SUCCESS) {
     note_splinters(ask);
     return enter(ask, obtained, address, result);
@@ -273,7 +273,7 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
     return result;
   }
   request.kind = events::Kind::device;
-  return admission_.obtain_in_granules(books_.blocks, request, where, act, undo_free, address);
+  return admission_.obtain_in_units(books_.blocks, request, where, act, undo_free, address);
 }
 
 CUresult AsyncMemory::extend(const Contexts::Current &where, const StreamPools::PoolRef &pool, std::uint64_t bytes) {
@@ -286,7 +286,7 @@ CUresult AsyncMemory::extend(const Contexts::Current &where, const StreamPools::
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   const CUresult result = async_.preallocate(where.device, where.context, bytes);
-  stream_pools_.settle(*pool, *call, result == CUDA_SUCCESS);
+  stream_pools_.finish_and_release(*pool, *call, result == CUDA_SUCCESS);
   if (result == CUDA_SUCCESS) {
     stream_pools_.block_ended(*pool);
   }
@@ -342,7 +342,7 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
   const auto merged_with = [&](std::uint64_t kept_elsewhere) {
     const std::uint64_t rest = left() + kept_elsewhere;
     const std::uint64_t merged = merged_bytes(free, rest, bytes);
-    return exact && merged != 0 ? whole_granules(held + rest) : merged;  // no rest is of whole steps
+    return exact && merged != 0 ? whole_units(held + rest) : merged;  // no rest is of whole steps
   };
   stream_pools_.reconcile_all(request.api, device);  // the program's synchronise may have released something
   admission_.poll_pending(device);
@@ -450,7 +450,7 @@ CUresult AsyncMemory::finish_free(const char *api, const Block &block) {
   }
   // What is free is rarely all in one.
   if ((full && async_.idle_bytes(device) / (large ? 2 : 1) < block.size) || holds_much()) {
-    async_.settle(api, device, *block.context);
+    async_.wait_for_context(api, device, *block.context);
   }
   return CUDA_SUCCESS;
 }

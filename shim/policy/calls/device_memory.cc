@@ -7,7 +7,7 @@
 
 namespace ration::policy {
 
-CUresult DeviceMemory::allocate_missed(const Request &request, Act act, CUdeviceptr *address) {
+CUresult DeviceMemory::allocate_slow(const Request &request, Act act, CUdeviceptr *address) {
   const bool pooled = request.pooled && is_for_pools(request.upper_bound);
   if (pooled && pools_.records_hits() && pools_.allocate_hit(request, books_.via_of(request), address)) {
     return CUDA_SUCCESS;
@@ -41,7 +41,7 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
   request.in_holes_only = false;
   if (denied && !pools_.has_granules(*where.context) && pools_.strands_others(where.device, request.upper_bound)) {
     if (admission_.has_room(request, where, Room::Patience::briefly)) {
-      return admission_.obtain_in_granules(books_.blocks, request, where, act, undo_free, address);
+      return admission_.obtain_in_units(books_.blocks, request, where, act, undo_free, address);
     }
     denied.reset();
     result = pools_.allocate(request, where, books_.via_of(request), address, denied);
@@ -52,7 +52,7 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
     }
     return result;
   }
-  // A slab is whole granules: what fits to the last byte the driver can still serve by itself.
+  // A slab is whole units: what fits to the last byte the driver can still serve by itself.
   const ledger::Account &account = ledger_.account(where.device);
   // And what fits beside granules, which are whole pages, once those that hold nothing went back.
   const bool no_slab_ever =
@@ -61,7 +61,7 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
       (request.upper_bound <= account.available() ||
        (no_slab_ever && room_.make_room({request.api, where.device, request.upper_bound, nullptr, 0, request.begun_ns},
                                         Room::Patience::briefly)))) {
-    return admission_.obtain_in_granules(books_.blocks, request, where, act, undo_free, address);
+    return admission_.obtain_in_units(books_.blocks, request, where, act, undo_free, address);
   }
   const CUresult refused = admission_.deny(request, where, *denied);
   pools_.release_unused(request.api, where.context);
@@ -70,7 +70,7 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
 
 CUresult DeviceMemory::allocate_direct(Request request, const Contexts::Current &where, Act act, CUdeviceptr *address) {
   request.pooled = false;
-  return admission_.obtain_in_granules(books_.blocks, request, where, act, undo_free, address);
+  return admission_.obtain_in_units(books_.blocks, request, where, act, undo_free, address);
 }
 
 CUresult DeviceMemory::allocate_managed(Request request, Act act, CUdeviceptr *address) {

@@ -33,13 +33,13 @@ class DeviceMemory {
   // Runs `act` only where no pool serves the request. Denied: OUT_OF_MEMORY. Only success writes `*address`.
   CUresult allocate(const Request &request, Act act, CUdeviceptr *address) {
     return request.pooled && allocate_hit(request.upper_bound, address) ? CUDA_SUCCESS
-                                                                        : allocate_missed(request, act, address);
+                                                                        : allocate_slow(request, act, address);
   }
   // Its two parts: the second is for a request that the first did not serve, and for every one with a log.
   bool allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept {
     return is_for_pools(bytes) && pools_.allocate_hit(bytes, address);
   }
-  CUresult allocate_missed(const Request &request, Act act, CUdeviceptr *address);
+  CUresult allocate_slow(const Request &request, Act act, CUdeviceptr *address);
   CUresult allocate_managed(Request request, Act act, CUdeviceptr *address);
   // A block that is none of ours is the driver's to answer.
   CUresult free(const char *api, CUdeviceptr address, DriverCall call) {

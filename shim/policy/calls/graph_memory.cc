@@ -19,7 +19,7 @@ GraphMemory::ExecRef GraphMemory::describe(GraphNeeds needs, bool frees_at_launc
       part->pool = stream_pools_.of_graphs(need.device, device->handle);
     }
     for (const GraphNeeds::Left &left : needs.left) {
-      part->left_bytes += left.device == need.device ? StreamPools::whole_granules(left.requested) : 0;
+      part->left_bytes += left.device == need.device ? StreamPools::whole_units(left.requested) : 0;
     }
     exec->parts.push_back(std::move(part));
   }

@@ -49,7 +49,7 @@ class GraphMemory {
   struct Part {
     GraphNeed need;
     StreamPools::PoolRef pool;                           // nullptr: the driver tells no figure; charged to the end
-    std::uint64_t left_bytes = 0;                        // of blocks that a launch leaves, in whole granules
+    std::uint64_t left_bytes = 0;                        // of blocks that a launch leaves, in whole units
     std::atomic<std::uint64_t> enough{UINT64_MAX};       // that the pool held at a run; the graph needs no more
     std::atomic<std::uint64_t> losses_seen{UINT64_MAX};  // by the latest run that its memory was reserved for
   };

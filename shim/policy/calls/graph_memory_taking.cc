@@ -69,7 +69,7 @@ class GraphMemory::Relying {
   // `may_have_grown`: the pool, by what another graph took or what was lost meanwhile.
   void end(bool may_have_grown = false) {
     for (std::size_t i = 0; i < calls_.size(); ++i) {
-      pools_.settle(*exec_.parts[i]->pool, calls_[i], may_have_grown);
+      pools_.finish_and_release(*exec_.parts[i]->pool, calls_[i], may_have_grown);
       StreamPools::end_relying(*exec_.parts[i]->pool->graphs);
     }
     calls_.clear();
@@ -133,7 +133,7 @@ void GraphMemory::probe(const char *api, Part &part) {
   if (StreamPools::reserved_bytes(pool) > before) {
     StreamPools::trim_graphs(*pool.graphs);
   }
-  stream_pools_.settle(pool, *call, true);
+  stream_pools_.finish_and_release(pool, *call, true);
   stream_pools_.charge_missing(api, pool);
 }
 
@@ -191,7 +191,7 @@ std::uint64_t GraphMemory::live_of(const Exec &exec, const Part &part) {
   for (const GraphNeeds::Left &left : exec.needs.left) {
     if (left.device == part.need.device && part.left_bytes != 0) {
       const std::optional<Block> block = books_.blocks.find(left.address);
-      bytes += block && block->pool == part.pool ? StreamPools::whole_granules(block->size) : 0;
+      bytes += block && block->pool == part.pool ? StreamPools::whole_units(block->size) : 0;
     }
   }
   return bytes;
@@ -258,8 +258,8 @@ CUresult GraphMemory::take_part(const Call &of, const Exec &exec, Part &part, Dr
   Contexts::Current where;
   where.device = device;
   Obtained obtained;
-  std::optional<ledger::Transit> settling;
-  const CUresult result = admission_.admit(request, where, act, keep, obtained, request.exact ? nullptr : &settling);
+  std::optional<ledger::Transit> surplus;
+  const CUresult result = admission_.admit(request, where, act, keep, obtained, request.exact ? nullptr : &surplus);
   if (pool != nullptr) {
     stream_pools_.charge_missing(of.api, *pool);
   }
@@ -323,7 +323,7 @@ std::optional<CUresult> GraphMemory::take_sharing(const Call &of, const Exec &ex
       result = rest();
     }
   }
-  stream_pools_.settle(pool, call, uploaded);
+  stream_pools_.finish_and_release(pool, call, uploaded);
   return result != CUDA_ERROR_OUT_OF_MEMORY ? std::optional(result) : std::nullopt;
 }
 

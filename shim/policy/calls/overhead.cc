@@ -128,13 +128,13 @@ std::optional<Overhead::Reading> Overhead::read(int device) noexcept try {
   const ledger::Changes &changes = ledger_.account(device).changes();
   Backoff backoff;
   for (int look = 1;; ++look) {
-    if (const std::optional<std::uint64_t> before = changes.settled()) {
+    if (const std::optional<std::uint64_t> before = changes.when_quiet()) {
       const RelaxedCapture relaxed;
       const ProcessFigure figure = figures_.on(*known);
       const std::optional<std::uint64_t> used = used_on(device);
       Guard guard(mutex_);
       const Reading reading = beyond_books(device, figure, used);
-      if (changes.settled() == before) {
+      if (changes.when_quiet() == before) {
         return reading;
       }
     }
@@ -175,7 +175,7 @@ void Overhead::change(int device, OverheadKind kind, std::int64_t bytes) {
 
 // What the process holds beyond the books and what was measured: of launches and streams, or of a call that could not
 // be measured. Other calls that are being measured will find theirs.
-void Overhead::settle_rest(int device, const Reading &now) {
+void Overhead::charge_rest(int device, const Reading &now) {
   State &state = states_[device];
   if (!now.named || !now.beyond[kProcess] || state.measuring.load() > 1) {
     return;
@@ -241,7 +241,7 @@ void Overhead::enter(const Measure &measure, const std::optional<Reading> &now) 
     change(owner.device, owner.part, bytes);
   }
   if (now) {
-    settle_rest(owner.device, *now);
+    charge_rest(owner.device, *now);
   }
 }
 
@@ -416,13 +416,13 @@ void Overhead::correct(int device) noexcept try {
     return;
   }
   const ledger::Changes &changes = ledger_.account(device).changes();
-  const std::optional<std::uint64_t> before = changes.settled();
+  const std::optional<std::uint64_t> before = changes.when_quiet();
   const ProcessFigure figure = before ? figures_.on(*known) : ProcessFigure{};
   Guard guard(mutex_);
   if (figure.bytes && states_[device].measuring.load() == 0) {
     const Reading now = beyond_books(device, figure, std::nullopt);
-    if (changes.settled() == before) {
-      settle_rest(device, now);
+    if (changes.when_quiet() == before) {
+      charge_rest(device, now);
     }
   }
 } catch (...) {  // out of memory of the host

@@ -120,7 +120,7 @@ class Overhead {
   std::int64_t bound_of(const Measure &measure, const std::optional<Reading> &now) REQUIRES(mutex_);
   void change(int device, Part part, std::int64_t bytes) REQUIRES(mutex_);
   void change(int device, events::OverheadKind kind, std::int64_t bytes) REQUIRES(mutex_);
-  void settle_rest(int device, const Reading &now) REQUIRES(mutex_);
+  void charge_rest(int device, const Reading &now) REQUIRES(mutex_);
   std::uint64_t sum_of(int device) const REQUIRES(mutex_);
   bool is_owner(const Owner &owner);
   CUresult unload(Part part, std::uintptr_t handle, DriverCall call);

@@ -384,7 +384,7 @@ bool RoomMaker::make_own_room(const Need &need, Patience patience) noexcept try 
     if (wait_for_work(device, [&] { return stream_pools_.trim(need.api, device) && enough(); })) {
       stream_pools_.release_orphans(need.api, device, orphans);
       stream_pools_.trim(need.api, device);
-      stream_pools_.settled(device, freed);
+      stream_pools_.note_passed(device, freed);
     }
     record_wait(need, "poll", start, before);
     if (enough()) {

@@ -89,7 +89,7 @@ std::optional<CUresult> StreamMemory::allocate_to_cap(StreamPools::Pool &pool, c
   }
   transit.hold();
   const CUresult result = act(obtained);
-  stream_pools_.settle(pool, *call, result == CUDA_SUCCESS);
+  stream_pools_.finish_and_release(pool, *call, result == CUDA_SUCCESS);
   if (result == CUDA_SUCCESS) {
     return result;
   }
@@ -110,9 +110,9 @@ CUresult StreamMemory::allocate_from(const StreamPools::PoolRef &pool, Request r
     return result;
   };
   Obtained obtained;
-  std::optional<ledger::Transit> settling;
+  std::optional<ledger::Transit> surplus;
   const std::optional<CUresult> to_cap = allocate_to_cap(*pool, request, act, obtained);
-  const CUresult result = to_cap ? *to_cap : admission_.admit(request, where, counted, undo, obtained, &settling);
+  const CUresult result = to_cap ? *to_cap : admission_.admit(request, where, counted, undo, obtained, &surplus);
   if (result == CUDA_SUCCESS) {
     pools_.start_giving(pool->device);
   }

@@ -58,7 +58,7 @@ class DeferredQueue {
     bool capturing = false;         // open payloads cannot be sealed while a capture runs
     bool ending = false;            // nor while a context is being destroyed
     bool waited = false;            // for the device
-    std::uint64_t left_bytes = 0;   // of settle(): what other contexts keep of all that was added before
+    std::uint64_t left_bytes = 0;   // of wait_for_context(): what other contexts keep of all that was added before
     bool others_cleaned = false;    // another thread may have reclaimed some: look for memory again
     Items items;                    // those of them that the caller must finish, if the user hands them out
   };
@@ -85,7 +85,7 @@ class DeferredQueue {
   Cleaned drain() noexcept;
   // Waits as the driver's own free does: for what was submitted to `context` before the call. Reclaims what is clean
   // then. During a capture it waits for nothing.
-  Cleaned settle(const Context &context) noexcept;
+  Cleaned wait_for_context(const Context &context) noexcept;
 
   // Added and not reclaimed yet; reclaimed so far.
   std::uint64_t blocks() const { return blocks_.load(std::memory_order_relaxed); }
@@ -552,7 +552,7 @@ typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::drain() noexcep
 }
 
 template <class Payload>
-typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::settle(const Context &context) noexcept {
+typename DeferredQueue<Payload>::Cleaned DeferredQueue<Payload>::wait_for_context(const Context &context) noexcept {
   Cleaned all = seal_all(false);
   Epoch *const newest = all.error == CUDA_SUCCESS && !all.capturing ? use_newest(fences_.now()) : nullptr;
   if (newest == nullptr) {

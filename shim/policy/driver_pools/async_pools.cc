@@ -246,7 +246,7 @@ std::uint64_t AsyncPools::ordered_bytes(int device) const {
 
 void AsyncPools::freed_in_order(int device, std::uint64_t bytes) noexcept {
   if (DevicePool *device_pool = known(device)) {
-    device_pool->ordered.fetch_add(StreamPools::whole_granules(bytes), std::memory_order_relaxed);
+    device_pool->ordered.fetch_add(StreamPools::whole_units(bytes), std::memory_order_relaxed);
   }
 }
 

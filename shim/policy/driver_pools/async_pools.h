@@ -89,7 +89,7 @@ class AsyncPools {
   std::uint64_t returned(int device) const;
   CUresult drain(const char *api, int device) noexcept;
   // Waits as the driver's own free does: for what was submitted to `context` before.
-  void settle(const char *api, int device, const Context &context) noexcept;
+  void wait_for_context(const char *api, int device, const Context &context) noexcept;
   // Before work is submitted, as BlockPools'.
   bool has_unsealed_frees() const;
   void seal_frees() noexcept;

@@ -194,10 +194,10 @@ bool AsyncPools::reclaim(const char *api, int device, std::uint64_t seen) noexce
   return true;
 }
 
-void AsyncPools::settle(const char *api, int device, const Context &context) noexcept {
+void AsyncPools::wait_for_context(const char *api, int device, const Context &context) noexcept {
   DevicePool &device_pool = *known(device);
   const std::uint64_t start = now_ns();
-  DeferredFrees::Cleaned cleaned = device_pool.frees.settle(context);
+  DeferredFrees::Cleaned cleaned = device_pool.frees.wait_for_context(context);
   record_wait(api, device, cleaned, start);
   give_back(device_pool, cleaned.items);
 }

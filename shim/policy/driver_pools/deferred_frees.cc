@@ -10,7 +10,7 @@ namespace {
 
 // What the driver's pool holds for it.
 std::uint64_t held_bytes(std::uint64_t bytes) {
-  return StreamPools::whole_granules(bytes);
+  return StreamPools::whole_units(bytes);
 }
 
 DeferredSize size_of(const DeferredFrees::Items &blocks) {

@@ -26,7 +26,7 @@ constexpr std::size_t kNever = SIZE_MAX;
 constexpr std::uint64_t kForInner = std::uint64_t{32} << 20;
 
 std::uint64_t bytes_of(const GraphStep &step) {
-  return StreamPools::whole_granules(step.requested);
+  return StreamPools::whole_units(step.requested);
 }
 
 // Every step after all that it depends on; those in a circle are missing.

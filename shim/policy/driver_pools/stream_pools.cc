@@ -236,7 +236,7 @@ std::optional<StreamPools::Call> StreamPools::reserve_to_cap(Pool &pool) {
   return start(pool, {rest, pool.cap, true});
 }
 
-void StreamPools::settle(Pool &pool, const Call &call, bool success) {
+void StreamPools::finish_and_release(Pool &pool, const Call &call, bool success) {
   Guard guard(mutex_);
   if (const std::uint64_t unused = end(pool, call, success); unused > 0) {
     ledger_.account(pool.device).release(unused);
@@ -345,7 +345,7 @@ void StreamPools::note_growth(Pool &pool, std::uint64_t reserved) {
   }
   const bool may_be_cut = pool.cap != 0 && reserved + kLargestStep > pool.cap;  // the last step to its cap
   if (const std::uint64_t growth = reserved - std::min(reserved, pool.reserved_); growth > 0 && !may_be_cut) {
-    pool.step_ = std::max(kGranuleBytes, std::gcd(pool.step_ != 0 ? pool.step_ : kLargestStep, growth));
+    pool.step_ = std::max(kUnitBytes, std::gcd(pool.step_ != 0 ? pool.step_ : kLargestStep, growth));
     pool.most_ = std::max(pool.most_, growth);
   }
   pool.reserved_ = reserved;
@@ -368,7 +368,7 @@ void StreamPools::block_begun(Pool &pool) noexcept {
 bool StreamPools::block_ended(Pool &pool, std::uint64_t bytes) noexcept {
   Guard guard(mutex_);
   if (pool.graphs != nullptr) {
-    pool.graphs->live_bytes.fetch_sub(whole_granules(bytes));
+    pool.graphs->live_bytes.fetch_sub(whole_units(bytes));
   }
   pool.live_ -= pool.live_ > 0 ? 1 : 0;
   return orphan(pool);
@@ -471,7 +471,7 @@ std::uint64_t StreamPools::idle(int device) noexcept try {
   std::uint64_t most = order_mark(device);
   {
     Guard guard(mutex_);
-    most -= std::min(most, settled_[device]);
+    most -= std::min(most, passed_[device]);
   }
   for (const PoolRef &pool : most == 0 ? std::vector<PoolRef>() : pools_of(device)) {
     if (const Asking asking(*this, *pool); asking) {
@@ -488,9 +488,9 @@ void StreamPools::freed_in_order(int device, std::uint64_t bytes) {
   freed_in_order_[device].fetch_add(bytes + kLargestStep);
 }
 
-void StreamPools::settled(int device, std::uint64_t mark) {
+void StreamPools::note_passed(int device, std::uint64_t mark) {
   Guard guard(mutex_);
-  settled_[device] = std::max(settled_[device], mark);
+  passed_[device] = std::max(passed_[device], mark);
 }
 
 void StreamPools::reconcile_all(const char *api, int device) noexcept try {

@@ -39,7 +39,7 @@ class StreamPools {
     std::atomic<bool> owed{false};             // a trim for the last of these
     std::atomic<std::uint64_t> latest{0};      // the number of the graph that ran last, having relied on nothing
     std::atomic<CUstream> stream{nullptr};     // in which it ran
-    std::atomic<std::uint64_t> live_bytes{0};  // of blocks that launches have left, in whole granules
+    std::atomic<std::uint64_t> live_bytes{0};  // of blocks that launches have left, in whole units
     // Of these blocks, in the books: they end with the last context of the device, which a Context alone does not tell.
     const ContextRef owner = std::make_shared<Context>();
   };
@@ -79,10 +79,10 @@ class StreamPools {
 
   StreamPools(ledger::Ledger &ledger, events::Journal &journal) : ledger_(ledger), journal_(journal) {}
 
-  // The driver's pools serve whole granules of 512 bytes.
-  static constexpr std::uint64_t kGranuleBytes = 512;
-  static constexpr std::uint64_t whole_granules(std::uint64_t bytes) {
-    return (bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
+  // The driver's pools serve whole units of 512 bytes.
+  static constexpr std::uint64_t kUnitBytes = 512;
+  static constexpr std::uint64_t whole_units(std::uint64_t bytes) {
+    return (bytes + kUnitBytes - 1) / kUnitBytes * kUnitBytes;
   }
   // Whether this driver reports what a pool reserves; else blocks are charged one by one.
   static bool can_tell();
@@ -121,8 +121,8 @@ class StreamPools {
   // Around the driver's call. The caller reserves `bound` in the device's account before, and releases what finish()
   // answers.
   Call begin(Pool &pool, std::uint64_t bound);
-  // Reserve in the device's account too; settle() releases what finish() would have answered. Both change with the
-  // charge of the pool at one moment: to whoever compares the two, nothing of this call is other memory.
+  // Reserve in the device's account too; finish_and_release() releases what finish() would have answered. Both change
+  // with the charge of the pool at one moment: to whoever compares the two, nothing of this call is other memory.
   std::optional<Call> reserve(Pool &pool, std::uint64_t bound, ledger::Effort effort);
   // For a launch that may take `bound`, most of which is in the pool already: nothing is reserved for it yet, but no
   // other call's bound is released meanwhile.
@@ -135,7 +135,7 @@ class StreamPools {
   // All that the pool may grow by, for a call that only its cap keeps within the limit. nullopt: not so much is left,
   // because other memory is charged.
   std::optional<Call> reserve_to_cap(Pool &pool);
-  void settle(Pool &pool, const Call &call, bool success);
+  void finish_and_release(Pool &pool, const Call &call, bool success);
   // Answers how much of what was reserved for it the caller releases now: nothing of a call that succeeded, nor of one
   // that failed while another relies on the cap. The next reconcile() releases that.
   std::uint64_t finish(Pool &pool, const Call &call, bool success);
@@ -169,7 +169,7 @@ class StreamPools {
   void freed_in_order(int device, std::uint64_t bytes);
   // A mark of what was freed in stream order until now; the device has finished what was submitted before that mark.
   std::uint64_t order_mark(int device) const { return freed_in_order_[device].load(); }
-  void settled(int device, std::uint64_t mark);
+  void note_passed(int device, std::uint64_t mark);
   // Bytes that orphans ever held: a mark for release_orphans().
   std::uint64_t orphaned(int device);
   bool has_orphans(int device);
@@ -228,7 +228,7 @@ class StreamPools {
   std::uint64_t recorded_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
   std::atomic<bool> graphs_allocate_{false};
   std::atomic<std::uint64_t> freed_in_order_[ledger::kMaxDevices] = {};  // bytes, each block with a step around it
-  std::uint64_t settled_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
+  std::uint64_t passed_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
 };
 
 }  // namespace ration::policy

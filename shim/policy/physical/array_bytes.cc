@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kGobBytes = 64, kGobRows = 8, kHighestBlock = 32, kDeepestBlock = 32;
-constexpr std::uint64_t kGranuleBytes = 64 * 1024;
+constexpr std::uint64_t kUnitBytes = 64 * 1024;
 constexpr unsigned kLargestElement = 16;
 
 std::uint64_t times(std::uint64_t one, std::uint64_t other) {
@@ -173,9 +173,9 @@ Range range_of(const CUDA_ARRAY3D_DESCRIPTOR &shape, unsigned levels, unsigned u
     extent = {std::max<std::uint64_t>(extent.width / 2, 1), std::max<std::uint64_t>(extent.height / 2, 1),
               std::max<std::uint64_t>(extent.depth / 2, 1)};
   }
-  const std::uint64_t least = round_up(times(layer.least, layers), kGranuleBytes);
+  const std::uint64_t least = round_up(times(layer.least, layers), kUnitBytes);
   return {times(layer.elements, layers), least,
-          std::min(round_up(times(layer.most, layers), kGranuleBytes), times(least, 2))};
+          std::min(round_up(times(layer.most, layers), kUnitBytes), times(least, 2))};
 }
 
 }  // namespace

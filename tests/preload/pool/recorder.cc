@@ -18,8 +18,10 @@ void real_collect_due(void *) asm("__real__ZN6ration6policy10Quarantine11collect
 void collect_due(void *) asm("__wrap__ZN6ration6policy10Quarantine11collect_dueEv");
 void real_collect_large(void *) asm("__real__ZN6ration6policy10Quarantine13collect_largeEv");
 void collect_large(void *) asm("__wrap__ZN6ration6policy10Quarantine13collect_largeEv");
-void real_settle_hit(void *, void *, std::uint64_t) asm("__real__ZN6ration6policy10BlockPools10settle_hitEP8CUctx_stm");
-void settle_hit(void *, void *, std::uint64_t) asm("__wrap__ZN6ration6policy10BlockPools10settle_hitEP8CUctx_stm");
+void real_wait_after_hit(void *, void *,
+                         std::uint64_t) asm("__real__ZN6ration6policy10BlockPools14wait_after_hitEP8CUctx_stm");
+void wait_after_hit(void *, void *,
+                    std::uint64_t) asm("__wrap__ZN6ration6policy10BlockPools14wait_after_hitEP8CUctx_stm");
 void real_publish(void *, const void *) asm("__real__ZN6ration6ledger7Account7publishERKNS0_9PublishedE");
 void publish(void *, const void *) asm("__wrap__ZN6ration6ledger7Account7publishERKNS0_9PublishedE");
 // The threads that give are not started: they look once a second, would find the pages that the test has sealed gone,
@@ -57,9 +59,9 @@ void collect_large(void *quarantine) {
   real_collect_large(quarantine);
 }
 
-void settle_hit(void *pools, void *context, std::uint64_t bytes) {
+void wait_after_hit(void *pools, void *context, std::uint64_t bytes) {
   record(Seen::due);
-  real_settle_hit(pools, context, bytes);
+  real_wait_after_hit(pools, context, bytes);
 }
 
 void publish(void *account, const void *figures) {

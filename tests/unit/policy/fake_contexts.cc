@@ -30,8 +30,8 @@ void FakeDriver::end_context(CUcontext context) {
 }
 
 CUresult FakeDriver::destroy(CUcontext context) {
-  if (const auto door = during_destroy) {
-    door(context);
+  if (const auto hook = during_destroy) {
+    hook(context);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -40,8 +40,8 @@ CUresult FakeDriver::destroy(CUcontext context) {
     }
     end_context(context);
   }
-  if (const auto door = after_destroy) {
-    door();
+  if (const auto hook = after_destroy) {
+    hook();
   }
   return CUDA_SUCCESS;
 }
@@ -59,8 +59,8 @@ CUresult FakeDriver::retain_primary(CUcontext *context, int device) {
 }
 
 CUresult FakeDriver::release_primary(int device) {
-  if (const auto door = during_destroy) {
-    door(primary_[device]);
+  if (const auto hook = during_destroy) {
+    hook(primary_[device]);
   }
   const std::lock_guard lock(mutex_);
   if (retained_[device] == 0) {

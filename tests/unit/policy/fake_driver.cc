@@ -145,8 +145,8 @@ CUresult FakeDriver::free(CUdeviceptr address) {
     free_again_.emplace_back(address, found->second.bytes);
     blocks_.erase(found);
   }
-  if (const auto door = after_free) {  // a copy: the test may close it from inside
-    door(address);
+  if (const auto hook = after_free) {  // a copy: the test may close it from inside
+    hook(address);
   }
   return CUDA_SUCCESS;
 }
@@ -157,8 +157,8 @@ CUresult FakeDriver::new_event(CUevent *event) {
 }
 
 CUresult FakeDriver::event_state(CUevent event) {
-  if (const auto door = on_query) {
-    door();
+  if (const auto hook = on_query) {
+    hook();
   }
   if (!timeline.has_event(event)) {
     return CUDA_ERROR_INVALID_HANDLE;
@@ -177,8 +177,8 @@ CUresult FakeDriver::event_state(CUevent event) {
       return CUDA_ERROR_NOT_READY;
     }
     ++polls;
-    if (const auto door = during_wait) {
-      door();
+    if (const auto hook = during_wait) {
+      hook();
     }
     streams_wait = false;
     return timeline.has_event(event) ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -216,8 +216,8 @@ CUresult FakeDriver::record_context(CUcontext context, CUevent event) {
     }
   }
   const CUresult result = timeline.record(context, event);
-  if (const auto door = after_record) {
-    door();
+  if (const auto hook = after_record) {
+    hook();
   }
   return result;
 }
@@ -233,8 +233,8 @@ CUresult FakeDriver::synchronise() {
     return error->second;
   }
   const FakeTimeline::Point before = timeline.submitted_to(current);
-  if (const auto door = during_synchronise) {
-    door();
+  if (const auto hook = during_synchronise) {
+    hook();
   }
   const CUresult result = timeline.may_synchronise(current);
   if (result == CUDA_SUCCESS) {

@@ -1,4 +1,4 @@
-// A driver for one test: a few devices with books of their own, and doors through which a test makes it misbehave.
+// A driver for one test: a few devices with books of their own, and hooks through which a test makes it misbehave.
 // Its functions stand in driver::real as long as it lives. Threads: any.
 #pragma once
 

@@ -153,8 +153,8 @@ CUresult FakeGraphs::instantiate(CUgraphExec *exec, CUgraph graph) {
 
 CUresult FakeGraphs::run(const char *function, CUgraphExec exec) {
   return call(function, [&] {
-    if (const auto door = on_run) {
-      door();
+    if (const auto hook = on_run) {
+      hook();
     }
     return take(execs_.at(exec));
   });

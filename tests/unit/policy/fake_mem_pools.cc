@@ -29,8 +29,8 @@ FakeMemPools::FakeMemPools() {
           return answer(static_cast<cuuint64_t *>(value),
                         attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT ? asked.used : asked.reserved);
         });
-        if (const auto door = fake->on_asked) {
-          door();
+        if (const auto hook = fake->on_asked) {
+          hook();
         }
         return result;
       });
@@ -61,8 +61,8 @@ CUresult FakeMemPools::allocate(CUdeviceptr *address, std::uint64_t bytes, CUmem
     blocks_[next_address_] = {pool, bytes};
     return answer(address, next_address_);
   });
-  if (const auto door = fake->on_alloc) {
-    door();
+  if (const auto hook = fake->on_alloc) {
+    hook();
   }
   return result;
 }

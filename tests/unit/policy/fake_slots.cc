@@ -109,8 +109,8 @@ void fill_memory() {
   fill(
       real.cuMemAlloc_v2, +[](CUdeviceptr *address, std::size_t bytes) {
         const CUresult result = call("cuMemAlloc_v2", [&] { return FakeDriver::fake->allocate(address, bytes); });
-        if (const auto door = FakeDriver::fake->after_alloc; door && result == CUDA_SUCCESS) {
-          door();
+        if (const auto hook = FakeDriver::fake->after_alloc; hook && result == CUDA_SUCCESS) {
+          hook();
         }
         return result;
       });
@@ -132,8 +132,8 @@ void fill_memory() {
       +[](CUevent event) { return call("cuEventQuery", [&] { return FakeDriver::fake->event_state(event); }); });
   fill(
       real.cuEventSynchronize, +[](CUevent event) {
-        if (const auto door = FakeDriver::fake->during_wait) {
-          door();
+        if (const auto hook = FakeDriver::fake->during_wait) {
+          hook();
         }
         return call("cuEventSynchronize", [&] { return FakeDriver::fake->wait_for(event); });
       });

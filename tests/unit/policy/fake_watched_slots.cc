@@ -22,8 +22,8 @@ void FakeDriver::fill_watched_slots() {
   fill(
       real.cuStreamGetCaptureInfo, +[](CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *) {
         return call("cuStreamGetCaptureInfo", [&] {
-          if (const auto door = fake->on_capture_info) {
-            door();
+          if (const auto hook = fake->on_capture_info) {
+            hook();
           }
           return fake->timeline.capture_info(stream, status);
         });

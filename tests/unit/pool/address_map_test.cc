@@ -16,7 +16,7 @@ struct Filled {
     REQUIRE(nodes.prepare(blocks));
     for (std::size_t index = 0; index < blocks; ++index) {
       numbers.push_back(nodes.take());
-      nodes.at(numbers.back()).granule(stride * (index + 1));
+      nodes.at(numbers.back()).unit(stride * (index + 1));
       REQUIRE(map.prepare());
       map.insert(stride * (index + 1), numbers.back());
     }
@@ -38,7 +38,7 @@ TEST_CASE("an empty map finds nothing") {
   CHECK(map.host_bytes() == 0);
 }
 
-TEST_CASE("every block is found by its start and by no other granule") {
+TEST_CASE("every block is found by its start and by no other unit") {
   for (const std::uint64_t stride : {std::uint64_t{2}, std::uint64_t{4096}, std::uint64_t{1} << 32}) {
     Filled filled(5000, stride);
     for (std::size_t index = 0; index < 5000; ++index) {
@@ -85,11 +85,11 @@ TEST_CASE("after a prepare, that number of blocks needs no more host memory") {
   REQUIRE(filled.nodes.prepare(1000));
   REQUIRE(filled.map.prepare(1000));
   const std::size_t bytes = filled.map.host_bytes();
-  for (std::uint64_t granule = 1; granule <= 1000; ++granule) {
+  for (std::uint64_t unit = 1; unit <= 1000; ++unit) {
     const std::uint32_t node = filled.nodes.take();
-    filled.nodes.at(node).granule(granule);
+    filled.nodes.at(node).unit(unit);
     REQUIRE(filled.map.prepare());
-    filled.map.insert(granule, node);
+    filled.map.insert(unit, node);
   }
   CHECK(filled.map.host_bytes() == bytes);
 }
@@ -99,9 +99,9 @@ TEST_CASE("growth moves a bounded share of the nodes with each insertion") {
   constexpr std::size_t kBlocks = 200000;
   REQUIRE(filled.nodes.prepare(kBlocks));
   std::size_t old_bytes = 0, insertions = 0, moves = 0;
-  for (std::uint64_t granule = 1; granule <= kBlocks; ++granule) {
+  for (std::uint64_t unit = 1; unit <= kBlocks; ++unit) {
     const std::uint32_t node = filled.nodes.take();
-    filled.nodes.at(node).granule(granule);
+    filled.nodes.at(node).unit(unit);
     const std::size_t bytes = filled.map.host_bytes();
     const bool was_moving = filled.map.is_moving();
     REQUIRE(filled.map.prepare());
@@ -113,34 +113,34 @@ TEST_CASE("growth moves a bounded share of the nodes with each insertion") {
       CHECK(filled.map.host_bytes() == bytes - old_bytes);
       ++moves;
     }
-    filled.map.insert(granule, node);
+    filled.map.insert(unit, node);
     ++insertions;
   }
   CHECK(moves > 20);
-  for (std::uint64_t granule = 1; granule <= kBlocks; ++granule) REQUIRE(filled.map.find(granule) != 0);
+  for (std::uint64_t unit = 1; unit <= kBlocks; ++unit) REQUIRE(filled.map.find(unit) != 0);
 }
 
 TEST_CASE("a map that grows and shrinks finds what a plain table finds, whatever moves meanwhile") {
   for (const std::uint64_t stride : {std::uint64_t{1}, std::uint64_t{2048}, std::uint64_t{0xFFFFFFFB}}) {
     std::mt19937_64 random(stride);  // NOLINT(cert-msc51-cpp): the same run every time
     Filled filled(0);
-    constexpr std::uint64_t kGranules = 60000;
-    REQUIRE(filled.nodes.prepare(kGranules));
+    constexpr std::uint64_t kUnits = 60000;
+    REQUIRE(filled.nodes.prepare(kUnits));
     std::unordered_map<std::uint64_t, std::uint32_t> model;
     std::size_t erased_while_moving = 0, found_while_moving = 0;
     for (std::size_t step = 0; step < 400000; ++step) {
-      const std::uint64_t granule = stride * (1 + random() % kGranules);
-      const AddressMap::Place place = filled.map.look_up(granule);
-      const auto known = model.find(granule);
+      const std::uint64_t unit = stride * (1 + random() % kUnits);
+      const AddressMap::Place place = filled.map.look_up(unit);
+      const auto known = model.find(unit);
       REQUIRE(place.node == (known == model.end() ? 0 : known->second));
       const bool moving = filled.map.is_moving();
       found_while_moving += moving && place.node != 0;
       if (place.node == 0) {
         const std::uint32_t node = filled.nodes.take();
-        filled.nodes.at(node).granule(granule);
+        filled.nodes.at(node).unit(unit);
         REQUIRE(filled.map.prepare());
-        filled.map.insert(granule, node);
-        model.emplace(granule, node);
+        filled.map.insert(unit, node);
+        model.emplace(unit, node);
       } else if (moving || random() % 4 == 0) {
         filled.map.erase(place);
         filled.nodes.give(place.node);
@@ -151,6 +151,6 @@ TEST_CASE("a map that grows and shrinks finds what a plain table finds, whatever
     CHECK(erased_while_moving > 100);
     CHECK(found_while_moving > 100);
     REQUIRE(filled.map.size() == model.size());
-    for (const auto &[granule, node] : model) REQUIRE(filled.map.find(granule) == node);
+    for (const auto &[unit, node] : model) REQUIRE(filled.map.find(unit) == node);
   }
 }

@@ -10,29 +10,29 @@ using Side = HoleIndex::Side;
 
 namespace {
 
-constexpr std::uint64_t kStride = std::uint64_t{1} << 24;  // granules from one hole to the next
+constexpr std::uint64_t kStride = std::uint64_t{1} << 24;  // units from one hole to the next
 
 // Holes at multiples of kStride, each followed by a block that is no entry.
 class Holes {
  public:
-  void add(std::uint64_t position, std::uint64_t granules) {
+  void add(std::uint64_t position, std::uint64_t units) {
     REQUIRE(nodes.prepare(2));
     REQUIRE(index.prepare());
     const std::uint32_t hole = node(kStride * position, Node::Kind::kHole);
-    nodes.at(hole).next = node(kStride * position + granules, Node::Kind::kBlock);
-    index.add(hole, granules);
+    nodes.at(hole).next = node(kStride * position + units, Node::Kind::kBlock);
+    index.add(hole, units);
     if (numbers.size() <= position) numbers.resize(position + 1);
     numbers[position] = hole;
   }
-  void resize(std::uint64_t position, std::uint64_t granules) {
+  void resize(std::uint64_t position, std::uint64_t units) {
     const Node &hole = nodes.at(numbers[position]);
-    nodes.at(hole.next).granule(hole.granule() + granules);
-    index.resize(numbers[position], granules);
+    nodes.at(hole.next).unit(hole.unit() + units);
+    index.resize(numbers[position], units);
   }
-  void shrink(std::uint64_t position, std::uint64_t granules) {
+  void shrink(std::uint64_t position, std::uint64_t units) {
     const Node &hole = nodes.at(numbers[position]);
-    nodes.at(hole.next).granule(hole.granule() + granules);
-    index.shrink(numbers[position], granules);
+    nodes.at(hole.next).unit(hole.unit() + units);
+    index.shrink(numbers[position], units);
   }
   void close(std::uint64_t position) {
     index.close(numbers[position]);
@@ -40,12 +40,12 @@ class Holes {
   }
   void remove(std::uint64_t position) { index.remove(numbers[position]); }
   // Position of the answer; -1: none.
-  [[nodiscard]] std::int64_t find(std::uint64_t granules, Side side, std::uint32_t among = 1) {
-    const std::uint32_t hole = index.find(granules, side, among);
+  [[nodiscard]] std::int64_t find(std::uint64_t units, Side side, std::uint32_t among = 1) {
+    const std::uint32_t hole = index.find(units, side, among);
     return position_of(hole);
   }
-  [[nodiscard]] std::int64_t find_tiled(std::uint64_t granules, std::uint32_t among) {
-    return position_of(index.find_tiled(granules, among));
+  [[nodiscard]] std::int64_t find_tiled(std::uint64_t units, std::uint32_t among) {
+    return position_of(index.find_tiled(units, among));
   }
 
   Nodes nodes;
@@ -54,12 +54,12 @@ class Holes {
 
  private:
   [[nodiscard]] std::int64_t position_of(std::uint32_t hole) const {
-    return hole == 0 ? -1 : static_cast<std::int64_t>(nodes.at(hole).granule() / kStride);
+    return hole == 0 ? -1 : static_cast<std::int64_t>(nodes.at(hole).unit() / kStride);
   }
-  std::uint32_t node(std::uint64_t granule, Node::Kind kind) {
+  std::uint32_t node(std::uint64_t unit, Node::Kind kind) {
     const std::uint32_t number = nodes.take();
     nodes.at(number).place = 0;
-    nodes.at(number).granule(granule);
+    nodes.at(number).unit(unit);
     nodes.at(number).kind(kind);
     return number;
   }
@@ -86,10 +86,10 @@ TEST_CASE("the lowest and the highest hole that fit are found") {
   for (std::uint64_t step = 0; step < kMany; ++step) holes.add(scattered(step), 1 + scattered(step) % 100);
   REQUIRE(holes.index.check() == "");
   CHECK(holes.index.largest() == 100);
-  for (std::uint64_t granules = 1; granules <= 100; ++granules) {
-    REQUIRE(holes.find(granules, Side::kLow) == static_cast<std::int64_t>(granules - 1));
-    const std::uint64_t highest = granules == 1 ? 4000 : 3999;  // 4000 has one granule, 3999 a hundred
-    REQUIRE(holes.find(granules, Side::kHigh) == static_cast<std::int64_t>(highest));
+  for (std::uint64_t units = 1; units <= 100; ++units) {
+    REQUIRE(holes.find(units, Side::kLow) == static_cast<std::int64_t>(units - 1));
+    const std::uint64_t highest = units == 1 ? 4000 : 3999;  // 4000 has one unit, 3999 a hundred
+    REQUIRE(holes.find(units, Side::kHigh) == static_cast<std::int64_t>(highest));
   }
   CHECK(holes.find(101, Side::kLow) == -1);
 }
@@ -159,9 +159,9 @@ TEST_CASE("bounds follow holes that grow, shrink and are removed") {
 TEST_CASE("repeated searches find the highest hole while others are added, grow, shrink and are removed") {
   Holes holes;
   for (std::uint64_t position = 0; position < 100; position += 10) holes.add(position, 20);
-  const auto ask = [&holes](std::uint64_t granules, int times = 9) {
+  const auto ask = [&holes](std::uint64_t units, int times = 9) {
     std::int64_t found = -1;
-    for (int asked = 0; asked < times; ++asked) found = holes.find(granules, Side::kHigh);
+    for (int asked = 0; asked < times; ++asked) found = holes.find(units, Side::kHigh);
     REQUIRE(holes.index.check() == "");
     return found;
   };
@@ -214,7 +214,7 @@ TEST_CASE("pages merge as entries are removed, and an emptied index can be fille
   }
 }
 
-TEST_CASE("the entry before any granule is found") {
+TEST_CASE("the entry before any unit is found") {
   Holes holes;
   for (std::uint64_t step = 0; step < kMany; ++step) holes.add(scattered(step), 10);
   for (std::uint64_t position = 1; position < kMany; position += 2) holes.remove(position);
@@ -228,7 +228,7 @@ TEST_CASE("the entry before any granule is found") {
 
 TEST_CASE("holes of a terabyte and more are distinguished") {
   Holes holes;
-  constexpr std::uint64_t kTebi = std::uint64_t{1} << 31;  // granules
+  constexpr std::uint64_t kTebi = std::uint64_t{1} << 31;  // units
   const std::uint64_t far = 4096;                          // distance between holes
   for (std::uint64_t index = 0; index < 20; ++index) holes.add(far * index, kTebi * (1 + index % 5));
   CHECK(holes.index.largest() == 5 * kTebi);

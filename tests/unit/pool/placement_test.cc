@@ -11,7 +11,7 @@ namespace {
 
 constexpr Address kBase = 0x7f0000000000;
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-constexpr std::uint64_t kLarge = SizeBins::kSmallestGranules * kGranuleBytes;
+constexpr std::uint64_t kLarge = SizeBins::kSmallestUnits * kUnitBytes;
 
 // A pool of 4 GiB with holes of the given sizes at the low end, lowest first, each followed by a block of 1 MiB.
 struct Prepared {
@@ -144,15 +144,15 @@ TEST_CASE("a large block goes high when the last block of its size was short-liv
 
 TEST_CASE("a size is short-lived while its last block lived for less than a sixteenth of the live bytes") {
   LifetimePredictor lives;
-  constexpr std::uint64_t kGranules = 20'000;
+  constexpr std::uint64_t kUnits = 20'000;
   constexpr std::uint64_t kLive = 16 * 4096 * 100;  // a sixteenth is 200 MiB
-  CHECK_FALSE(lives.is_short_lived(kGranules));
+  CHECK_FALSE(lives.is_short_lived(kUnits));
   const std::uint32_t born = lives.now();
   lives.allocated(2048 * 199);
-  lives.freed(kGranules, born, kLive);
-  CHECK(lives.is_short_lived(kGranules));
-  CHECK_FALSE(lives.is_short_lived(kGranules + 1));
+  lives.freed(kUnits, born, kLive);
+  CHECK(lives.is_short_lived(kUnits));
+  CHECK_FALSE(lives.is_short_lived(kUnits + 1));
   lives.allocated(2048);
-  lives.freed(kGranules, born, kLive);
-  CHECK_FALSE(lives.is_short_lived(kGranules));
+  lives.freed(kUnits, born, kLive);
+  CHECK_FALSE(lives.is_short_lived(kUnits));
 }

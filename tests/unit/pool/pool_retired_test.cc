@@ -160,7 +160,7 @@ TEST_CASE("a block keeps the exact size of its request") {
   for (const std::uint64_t size : sizes) {
     CAPTURE(size);
     Pool pool;
-    give(pool, granules_of(size) * kGranuleBytes);  // the whole hole
+    give(pool, units_of(size) * kUnitBytes);  // the whole hole
     CHECK(pool.find(take(pool, size))->requested == size);
   }
   Pool pool;
@@ -182,17 +182,17 @@ TEST_CASE("a block keeps the exact size of its request") {
 
 TEST_CASE("live blocks are listed in address order, without holes and retired ones") {
   Pool pool;
-  give(pool, 8 * kGranuleBytes, kBase, 1);
-  give(pool, 8 * kGranuleBytes, kBase + kGiB, 2);
+  give(pool, 8 * kUnitBytes, kBase, 1);
+  give(pool, 8 * kUnitBytes, kBase + kGiB, 2);
   CHECK(live_in(pool, 0, 4).empty());
   for (int index = 0; index < 16; ++index) take(pool, 500);
   for (const Address base : {kBase, kBase + kGiB}) {
-    retire(pool, base + kGranuleBytes, kGranuleBytes);
-    REQUIRE(pool.free(base + 4 * kGranuleBytes));
+    retire(pool, base + kUnitBytes, kUnitBytes);
+    REQUIRE(pool.free(base + 4 * kUnitBytes));
   }
   std::vector<Address> expected;
   for (const Address base : {kBase, kBase + kGiB}) {
-    for (const auto index : {0, 2, 3, 5, 6, 7}) expected.push_back(base + static_cast<unsigned>(index) * kGranuleBytes);
+    for (const auto index : {0, 2, 3, 5, 6, 7}) expected.push_back(base + static_cast<unsigned>(index) * kUnitBytes);
   }
   CHECK(live_in(pool, 0, 100) == expected);
   CHECK(live_in(pool, expected[3], 2) == std::vector<Address>{expected[3], expected[4]});

@@ -49,7 +49,7 @@ TEST_CASE("a block is rounded up to 512 bytes and names its slab") {
   REQUIRE(outcome);
   CHECK(outcome.block.bytes == 1024);
   CHECK(outcome.block.slab == 7);
-  CHECK(outcome.block.address % kGranuleBytes == 0);
+  CHECK(outcome.block.address % kUnitBytes == 0);
 }
 
 TEST_CASE("a request of 0 bytes gets a unique address") {
@@ -73,15 +73,15 @@ TEST_CASE("a block can fill its slab") {
 TEST_CASE("blocks are aligned even where the slab is not") {
   for (const auto skew : std::initializer_list<std::uint64_t>{1, 256, 511}) {
     Pool pool;
-    REQUIRE(pool.add_slab({kBase + skew, 4096 + kGranuleBytes, 7}) == AddSlabOutcome::kAdded);
+    REQUIRE(pool.add_slab({kBase + skew, 4096 + kUnitBytes, 7}) == AddSlabOutcome::kAdded);
     const Address address = take(pool, 4096);
-    CHECK(address % kGranuleBytes == 0);
+    CHECK(address % kUnitBytes == 0);
     CHECK(address > kBase + skew);
-    CHECK(address + 4096 <= kBase + skew + 4096 + kGranuleBytes);
+    CHECK(address + 4096 <= kBase + skew + 4096 + kUnitBytes);
   }
 }
 
-TEST_CASE("a request as large as the largest hole succeeds and one granule more does not") {
+TEST_CASE("a request as large as the largest hole succeeds and one unit more does not") {
   for (const std::uint64_t bytes : {std::uint64_t{512}, kMiB + 512, 79 * kGiB, 141 * kGiB + 512, kMaximumBytes - 512}) {
     Pool pool;
     give(pool, bytes);
@@ -95,17 +95,16 @@ TEST_CASE("a request as large as the largest hole succeeds and one granule more 
 
 TEST_CASE("the largest hole is found after any number of smaller ones in its bin") {
   Pool pool;
-  const std::uint64_t large =
-      32 * kMiB;  // in one bin with the next 31 granules; a bin search examines only eight holes
+  const std::uint64_t large = 32 * kMiB;  // in one bin with the next 31 units; a bin search examines only eight holes
   std::vector<Address> walls;
   std::vector<Address> blocks;
-  give(pool, 64 * (large + kGranuleBytes) + 20 * kGranuleBytes);
+  give(pool, 64 * (large + kUnitBytes) + 20 * kUnitBytes);
   for (int index = 0; index < 64; ++index) {
-    blocks.push_back(take(pool, large + (index == 0 ? 16 * kGranuleBytes : 0)));
+    blocks.push_back(take(pool, large + (index == 0 ? 16 * kUnitBytes : 0)));
   }
-  // Every second block separates two holes: adjacent blocks leave no room for a separator of one granule.
+  // Every second block separates two holes: adjacent blocks leave no room for a separator of one unit.
   for (std::size_t index = 0; index < blocks.size(); index += 2) put_back(pool, blocks[index]);
-  CHECK(pool.statistics().largest_hole >= large + 16 * kGranuleBytes);
+  CHECK(pool.statistics().largest_hole >= large + 16 * kUnitBytes);
   while (pool.statistics().largest_hole >= large) take(pool, pool.statistics().largest_hole);
 }
 
@@ -211,8 +210,8 @@ TEST_CASE("a slab is removed only when no block in it is live") {
 TEST_CASE("a slab that is too small, too large or overlaps another is rejected") {
   Pool pool;
   give(pool, kMiB);
-  CHECK(pool.add_slab({kBase + kGiB, kGranuleBytes - 1, 1}) == AddSlabOutcome::kTooSmall);
-  CHECK(pool.add_slab({kBase + kGiB + 1, 2 * kGranuleBytes - 2, 1}) == AddSlabOutcome::kTooSmall);
+  CHECK(pool.add_slab({kBase + kGiB, kUnitBytes - 1, 1}) == AddSlabOutcome::kTooSmall);
+  CHECK(pool.add_slab({kBase + kGiB + 1, 2 * kUnitBytes - 2, 1}) == AddSlabOutcome::kTooSmall);
   CHECK(pool.add_slab({kBase + kGiB, 0, 1}) == AddSlabOutcome::kTooSmall);
   CHECK(pool.add_slab({kBase + kGiB, kMaximumBytes + 1, 1}) == AddSlabOutcome::kTooLarge);
   CHECK(pool.add_slab({~Address{0} - kMiB, 2 * kMiB, 1}) == AddSlabOutcome::kTooLarge);
@@ -259,11 +258,11 @@ TEST_CASE("host memory follows the number of blocks, not the size of the pool") 
 
 TEST_CASE("host memory of freed blocks serves new ones") {
   Pool pool;
-  give(pool, 20'001 * kGranuleBytes);
+  give(pool, 20'001 * kUnitBytes);
   std::uint64_t after_first = 0;
   for (int round = 0; round < 3; ++round) {
     std::vector<Address> blocks;
-    for (int index = 0; index < 20'000; ++index) blocks.push_back(pool.allocate(kGranuleBytes).block.address);
+    for (int index = 0; index < 20'000; ++index) blocks.push_back(pool.allocate(kUnitBytes).block.address);
     for (std::size_t index = 0; index < blocks.size(); index += 2) REQUIRE(pool.free(blocks[index]));
     CHECK(pool.check_invariants() == "");
     for (std::size_t index = 1; index < blocks.size(); index += 2) REQUIRE(pool.free(blocks[index]));

@@ -114,7 +114,7 @@ TEST_CASE_METHOD(Fixture, "random blocks and withheld ranges never overlap and a
       pool.join_withheld(at->first, next->first);
       at->second.first += next->second.first;
       held.erase(next);
-    } else if (const std::uint64_t part = below(bytes / kGranuleBytes) * kGranuleBytes; part != 0) {
+    } else if (const std::uint64_t part = below(bytes / kUnitBytes) * kUnitBytes; part != 0) {
       REQUIRE(pool.split_withheld(at->first, part));
       at->second.first = part;
       held[at->first + part] = {bytes - part, true};
@@ -138,10 +138,10 @@ TEST_CASE_METHOD(Fixture, "random blocks and withheld ranges never overlap and a
       const std::vector<Pool::Hole> all = holes();
       if (all.empty()) continue;
       const Pool::Hole hole = all[below(all.size())];
-      const std::uint64_t granules = 1 + below(hole.bytes / kGranuleBytes);
-      const std::uint64_t offset = below(hole.bytes / kGranuleBytes - granules + 1) * kGranuleBytes;
-      REQUIRE(pool.withhold(hole.address + offset, granules * kGranuleBytes));
-      held[hole.address + offset] = {granules * kGranuleBytes, true};
+      const std::uint64_t units = 1 + below(hole.bytes / kUnitBytes);
+      const std::uint64_t offset = below(hole.bytes / kUnitBytes - units + 1) * kUnitBytes;
+      REQUIRE(pool.withhold(hole.address + offset, units * kUnitBytes));
+      held[hole.address + offset] = {units * kUnitBytes, true};
     }
     if (step % 100 == 0) REQUIRE(pool.check_invariants() == "");
     Address end = 0;

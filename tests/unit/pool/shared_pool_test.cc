@@ -25,7 +25,7 @@ class Supply final : public Upstream {
     const std::lock_guard guard(mutex_);
     if (minimum_bytes > budget_) return std::nullopt;
     budget_ -= minimum_bytes;
-    const Slab slab{next_, given_too_small ? kGranuleBytes - 1 : minimum_bytes, ++grown};
+    const Slab slab{next_, given_too_small ? kUnitBytes - 1 : minimum_bytes, ++grown};
     next_ += minimum_bytes + kMiB;
     slabs[slab.id] = minimum_bytes;
     return slab;
@@ -136,7 +136,7 @@ TEST_CASE("an unusable slab is returned at once") {
 TEST_CASE("a request that no slab could hold is refused without growing") {
   Supply supply(~std::uint64_t{0});
   SharedPool pool;
-  for (const std::uint64_t bytes : {~std::uint64_t{0}, kMaximumBytes, kMaximumBytes - kGranuleBytes}) {
+  for (const std::uint64_t bytes : {~std::uint64_t{0}, kMaximumBytes, kMaximumBytes - kUnitBytes}) {
     CHECK(pool.allocate(bytes, supply).kind == AllocateOutcome::Kind::kNoRoom);
   }
   CHECK(supply.grown == 0);

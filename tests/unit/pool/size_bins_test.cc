@@ -6,14 +6,14 @@ using namespace ration::pool;
 
 namespace {
 
-constexpr std::uint64_t kSmallest = SizeBins::kSmallestGranules;
+constexpr std::uint64_t kSmallest = SizeBins::kSmallestUnits;
 
 }  // namespace
 
 TEST_CASE("empty bins find nothing") {
   const SizeBins bins;
   CHECK_FALSE(bins.find(kSmallest));
-  CHECK_FALSE(bins.find(kMaximumBytes / kGranuleBytes));
+  CHECK_FALSE(bins.find(kMaximumBytes / kUnitBytes));
 }
 
 TEST_CASE("the tightest hole of the request's own bin is found") {
@@ -68,12 +68,12 @@ TEST_CASE("records are used again") {
 }
 
 TEST_CASE("every size up to the largest has a bin of its own range") {
-  for (std::uint64_t granules = kSmallest; granules <= kMaximumBytes / kGranuleBytes; granules += granules / 3) {
+  for (std::uint64_t units = kSmallest; units <= kMaximumBytes / kUnitBytes; units += units / 3) {
     SizeBins bins;
-    bins.insert(7, granules);
+    bins.insert(7, units);
     CHECK(bins.check() == "");
-    CHECK(bins.find(granules) == 7);
-    CHECK_FALSE(bins.find(granules + 1));
+    CHECK(bins.find(units) == 7);
+    CHECK_FALSE(bins.find(units + 1));
   }
 }
 
@@ -81,10 +81,10 @@ TEST_CASE("a hole that grows or shrinks is found by its new size") {
   SizeBins bins;
   const std::uint32_t number = bins.insert(1, kSmallest);
   bins.insert(2, 8 * kSmallest);
-  for (const std::uint64_t granules : {kSmallest + 1, 3 * kSmallest, 9 * kSmallest, kSmallest}) {
-    bins.change(number, granules);
+  for (const std::uint64_t units : {kSmallest + 1, 3 * kSmallest, 9 * kSmallest, kSmallest}) {
+    bins.change(number, units);
     CHECK(bins.check() == "");
-    CHECK(bins.find(granules) == 1);
-    CHECK(bins.record(number)->granules == granules);
+    CHECK(bins.find(units) == 1);
+    CHECK(bins.record(number)->units == units);
   }
 }

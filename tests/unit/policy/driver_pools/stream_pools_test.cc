@@ -145,7 +145,7 @@ TEST_CASE("while a call relies on the cap of its pool, the charge does not fall 
   if (succeeds) {
     REQUIRE(books.memory.allocate(&books.last, 96 * kMiB, kPool) == CUDA_SUCCESS);
   }
-  books.pools.settle(*pool, *relying, succeeds);
+  books.pools.finish_and_release(*pool, *relying, succeeds);
   CHECK(books.pools.reconcile(kApi, *pool) == 0);
   CHECK(books.charged() == books.memory.held());
 }
@@ -165,7 +165,7 @@ TEST_CASE("a call that relied on the cap counts with that cap against an answer 
   books.memory.on_asked = [&] {
     books.memory.on_asked = nullptr;
     REQUIRE(books.memory.allocate(&books.last, 96 * kMiB, kPool) == CUDA_SUCCESS);
-    books.pools.settle(*pool, *relying, true);
+    books.pools.finish_and_release(*pool, *relying, true);
   };
   books.pools.reconcile(kApi, *pool);
   CHECK(books.charged() == 96 * kMiB);
@@ -182,10 +182,10 @@ TEST_CASE("what one thread reserves for a pool is at no time other memory to ano
   std::thread reserving([&] {
     while (!over) {
       if (const auto call = books.pools.reserve(*pool, 32 * kMiB, ledger::Effort::kImmediate)) {
-        books.pools.settle(*pool, *call, false);
+        books.pools.finish_and_release(*pool, *call, false);
       }
       if (const auto call = books.pools.reserve_to_cap(*pool)) {
-        books.pools.settle(*pool, *call, false);
+        books.pools.finish_and_release(*pool, *call, false);
       }
     }
   });
@@ -249,10 +249,10 @@ TEST_CASE("what a pool reserves and does not use is idle, as far as the driver s
   CHECK(books.pools.idle(0) == 32 * kMiB);
   CHECK(books.pools.idle(1) == 0);
   const std::uint64_t mark = books.pools.order_mark(0);
-  books.pools.settled(0, mark);
+  books.pools.note_passed(0, mark);
   CHECK(books.pools.idle(0) == 0);
   books.pools.freed_in_order(0, kMiB);
-  books.pools.settled(0, mark);  // a wait that began before
+  books.pools.note_passed(0, mark);  // a wait that began before
   CHECK(books.pools.idle(0) == 32 * kMiB);
   books.driver.fails["cuMemPoolGetAttribute"] = CUDA_ERROR_INVALID_VALUE;
   CHECK(books.pools.idle(0) == 0);

@@ -317,7 +317,7 @@ TEST_CASE_METHOD(Fixture, "what a stitching pool kept out of use serves again wh
   for (std::size_t i = 0; i < 14; ++i) free(blocks[i]);
   std::vector<Block> views;
   for (std::uint64_t i = 0; i < 3; ++i) views.push_back(allocate(2 * kPage + i * 4096));
-  for (std::uint64_t bytes = kPage; bytes >= kGranuleBytes; bytes /= 2) {
+  for (std::uint64_t bytes = kPage; bytes >= kUnitBytes; bytes /= 2) {
     while (const AllocateOutcome outcome = pool.allocate(bytes, device)) {
       device.take(outcome.block);
     }

@@ -1,0 +1,35 @@
+// The unit in which the pool hands out memory: every block starts and ends on a unit.
+// Layer: pool, a leaf (standard library only). Threads: values, no shared state.
+#pragma once
+
+#include <cstdint>
+
+namespace ration::pool {
+
+// A device address; the pool never dereferences one.
+using Address = std::uint64_t;
+
+// CUDA promises an alignment of 256 bytes. Every GPU since Kepler gives 512, and programs that bind textures rely on
+// it.
+inline constexpr std::uint64_t kUnitBytes = 512;
+inline constexpr unsigned kUnitShift = 9;
+static_assert(std::uint64_t{1} << kUnitShift == kUnitBytes);
+
+// Size limit of blocks and slabs: no device address space is wider.
+inline constexpr std::uint64_t kMaximumBytes = std::uint64_t{1} << 48;
+
+// REQUIRES: bytes <= kMaximumBytes. A request of 0 bytes gets one unit, so that its address is unique.
+constexpr std::uint64_t units_of(std::uint64_t bytes) {
+  return bytes == 0 ? 1 : (bytes + kUnitBytes - 1) >> kUnitShift;
+}
+
+constexpr std::uint64_t bytes_of(std::uint64_t units) {
+  return units << kUnitShift;
+}
+
+// Fibonacci hashing: the upper bits are random. Addresses and sizes differ in few bits, most of them low.
+constexpr std::uint64_t mixed(std::uint64_t units) {
+  return units * 0x9E3779B97F4A7C15;
+}
+
+}  // namespace ration::pool
