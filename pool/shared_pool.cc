@@ -6,11 +6,9 @@
 namespace ration::pool {
 
 AllocateOutcome SharedPool::allocate(std::uint64_t bytes, Upstream &upstream) noexcept {
-  AllocateOutcome outcome = hit(bytes);
-  if (outcome.kind == AllocateOutcome::Kind::kNoRoom && bytes <= kMostBytes) [[unlikely]] {
-    outcome = allocate_from(upstream, bytes);
-  }
-  return outcome;
+  const AllocateOutcome outcome = hit(bytes);
+  const bool misses = outcome.kind == AllocateOutcome::Kind::kNoRoom && bytes <= kMostBytes;
+  return misses ? allocate_from(upstream, bytes) : outcome;
 }
 
 AllocateOutcome SharedPool::hit(std::uint64_t bytes) noexcept {
@@ -26,14 +24,13 @@ AllocateOutcome SharedPool::search(std::uint64_t bytes) noexcept {
 
 AllocateOutcome SharedPool::allocate_from(Upstream &upstream, std::uint64_t bytes) noexcept {
   using Kind = AllocateOutcome::Kind;
-  for (;;) {
-    if (const AllocateOutcome outcome = hit(bytes); outcome.kind != Kind::kNoRoom) return outcome;
+  for (AllocateOutcome outcome{Kind::kNoRoom, {}, 0};; outcome = hit(bytes)) {
+    if (outcome.kind != Kind::kNoRoom) return outcome;
     if (upstream.collect()) continue;
     std::uint64_t returned = 0;
     {
       const Guard guard(mutex_);
-      if (const AllocateOutcome outcome = search(bytes); outcome.kind != Kind::kNoRoom)
-        return outcome;  // another thread has grown the pool
+      if (outcome = search(bytes); outcome.kind != Kind::kNoRoom) return outcome;  // another thread has grown the pool
       if (grower_ != std::thread::id()) {
         while (grower_ != std::thread::id()) changed_.wait(mutex_);
         continue;
@@ -41,7 +38,7 @@ AllocateOutcome SharedPool::allocate_from(Upstream &upstream, std::uint64_t byte
       grower_ = std::this_thread::get_id();
       returned = returned_;
     }
-    if (const AllocateOutcome outcome = grow_for(bytes, upstream); outcome.kind != Kind::kNoRoom) return outcome;
+    if (outcome = grow_for(bytes, upstream); outcome.kind != Kind::kNoRoom) return outcome;
     {
       // Slabs that another thread was giving back still counted as used during our grow().
       const Guard guard(mutex_);
@@ -58,16 +55,16 @@ AllocateOutcome SharedPool::allocate_from(Upstream &upstream, std::uint64_t byte
 AllocateOutcome SharedPool::grow_for(std::uint64_t bytes, Upstream &upstream) noexcept {
   if (stitches()) return stitch_for(bytes, upstream);
   using Kind = AllocateOutcome::Kind;
-  const std::optional<Slab> slab = upstream.grow(Pool::slab_bytes_for(bytes));
+  const std::vector<Slab> slabs = upstream.grow({Pool::slab_bytes_for(bytes)});
   AddSlabOutcome added = AddSlabOutcome::kAdded;
   AllocateOutcome outcome{};
   {
     // One critical section, so that no other thread takes the new slab before our allocation.
     const Guard guard(mutex_);
-    if (slab) added = add_slab_locked(*slab);
+    if (!slabs.empty()) added = add_slab_locked(slabs.front());
     outcome = search(bytes);  // even without a slab: another thread may have freed a block
   }
-  if (added != AddSlabOutcome::kAdded) upstream.shrink(*slab);  // before another thread requests its bytes
+  if (added != AddSlabOutcome::kAdded) upstream.shrink(slabs.front());  // before another thread requests its bytes
   if (added == AddSlabOutcome::kNoHostMemory && outcome.kind == Kind::kNoRoom) outcome.kind = Kind::kNoHostMemory;
   give_up_growth();
   return outcome;
@@ -223,8 +220,9 @@ bool SharedPool::merge(Upstream &upstream) noexcept {
     upstream.shrink(slabs[i]);
     bytes += slabs[i].bytes;
   }
-  const std::optional<Slab> slab = upstream.grow(bytes);
-  if (slab && add_slab(*slab) != AddSlabOutcome::kAdded) upstream.shrink(*slab);
+  for (const Slab &slab : upstream.grow({bytes})) {
+    if (add_slab(slab) != AddSlabOutcome::kAdded) upstream.shrink(slab);
+  }
   give_up_growth();
   return true;
 }

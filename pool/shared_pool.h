@@ -35,9 +35,6 @@ class SharedPool {
   [[nodiscard]] bool stitches() const noexcept { return page_bytes_ != 0; }
   // Gives granules that the upstream has a place where blocks can be; before the first request.
   bool add_granule(std::uint64_t handle, std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept;
-  // Takes over a granule that is mapped at the start of the home range; before any other. False: the host has no
-  // memory, and the granule is not mapped any more.
-  bool add_mapped_granule(std::uint64_t handle, std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept;
   // Releases granules that hold nothing, of at least `bytes` together or all; returns how much that was. May run while
   // another thread grows the pool.
   std::uint64_t release_granules(std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept;
@@ -170,10 +167,11 @@ class SharedPool {
   [[gnu::cold, gnu::noinline]] FreeOutcome retire_view(Address address, std::uint64_t most, FreeOutcome known) noexcept
       RATION_POOL_ANNOTATE(requires_capability(mutex_));
   enum class Planned { home, block };
-  AllocateOutcome carry_out(std::uint64_t bytes, Planned what, Upstream &upstream) noexcept;
+  AllocateOutcome carry_out(std::uint64_t bytes, Planned what, stitch::DeviceMemory &memory) noexcept;
   void wait_for_plan() noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
   void end_plan() noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
-  bool grow_stock(std::uint64_t bytes, Upstream &upstream) noexcept;
+  bool grow_stock(const GrowthWish &wish, Upstream &upstream) noexcept;
+  AllocateOutcome stitch_from_stock(std::uint64_t bytes, Upstream &upstream, stitch::DeviceMemory &memory) noexcept;
 
   mutable Mutex mutex_;
   Condition changed_;  // of grower_ or returned_

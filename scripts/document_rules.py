@@ -6,12 +6,32 @@ import re
 COLUMNS = 100
 # (files, most lines); a decision record also has the three parts of its form
 LONGEST = [(r"^README\.md$", 130), (r"^shim/README\.md$", 200), (r"^tests/README\.md$", 150),
-           (r"^shim/decisions/\d+-.*\.md$", 29)]
+           (r"^shim/decisions/\d+-.*\.md$", 29), (r"^shim/policy/block_pool/README\.md$", 70)]
 RECORD = r"^shim/decisions/\d.*\.md$"
 RECORD_FORM = re.compile(r"# \d{3} [^\n]+\n\nTopic: [^\n]+\n\n\*\*Context\.\*\* .+\n\n\*\*Decision\.\*\* .+\n\n\*\*Consequence\.\*\* .+\n", re.S)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAMED = re.compile(r"`((?:\.\./)*[\w.-]+(?:/[\w.-]+)*\.(?:h|cc|S|inc|py|sh|md|txt|json|map|cmake))`")
 NOT_OURS = re.compile(r"(^|/)(cu\w*|nvml)\.h$|NAME|^build|\.jsonl?$")  # headers of NVIDIA, placeholders, products
+# The lists of stations: a heading's first word, and the files that its list names at most. They are only ever lowered.
+WALK = r"^shim/policy/block_pool/README\.md$"
+MOST_FILES = {"Hit": 10, "Miss": 17, "Free": 10}
+STATION = re.compile(r"`([\w/]+\.(?:h|cc))`((?: `\w+`)+)")
+
+
+def check_walk(path, text, read):
+    """The problems of a list of stations. `read(file)`: the text of a file of the tree, by its path in it."""
+    problems = []
+    for section in re.split(r"^## ", text, flags=re.M)[1:]:
+        files, heading = set(), section.partition(":")[0]
+        for file, names in STATION.findall(section):
+            files.add(file)
+            code = read(file if file.startswith("pool/") else "shim/" + file)
+            problems += [f"{path}: {name} is not in {file}" for name in re.findall(r"\w+", names)
+                         if not re.search(rf"\b{name}\(", code)]
+        if len(files) != MOST_FILES.get(heading):
+            problems.append(f"{path}: {heading} crosses {len(files)} files, not {MOST_FILES.get(heading)}: lower the number, "
+                            "or shorten the way")
+    return problems
 
 
 def prose_lines(text):

@@ -45,14 +45,14 @@ class LimitedDevice final : public Upstream, public stitch::DeviceMemory {
   bool unmap(Address, std::uint64_t) noexcept override { return true; }
 
   stitch::DeviceMemory *memory() noexcept override { return of_slabs_ ? nullptr : this; }
-  std::uint64_t room() noexcept override { return limit_ - held_ - other_; }
+  [[nodiscard]] std::uint64_t room() const noexcept { return limit_ - held_ - other_; }
   bool collect() noexcept override { return false; }
-  std::optional<Slab> grow(std::uint64_t bytes) noexcept override {
-    const std::uint64_t wanted = std::min(std::max(bytes, kPageBytes), std::max(bytes, room()));
-    const std::optional<std::uint64_t> id = create(of_slabs_ ? wanted : bytes);
-    if (!id) return std::nullopt;
-    if (!of_slabs_) return Slab{0, bytes, *id};
-    return Slab{std::exchange(next_address_, next_address_ + wanted + kPageBytes), wanted, *id};
+  std::vector<Slab> grow(const GrowthWish &wish) noexcept override {
+    const std::uint64_t wanted = std::min(std::max(wish.bytes, kPageBytes), std::max(wish.bytes, room()));
+    const std::uint64_t bytes = of_slabs_ ? wanted : wish.bytes;
+    const std::optional<std::uint64_t> id = create(bytes);
+    if (!id) return {};
+    return {{of_slabs_ ? std::exchange(next_address_, next_address_ + bytes + kPageBytes) : 0, bytes, *id}};
   }
   void shrink(const Slab &slab) noexcept override { held_ -= slab.bytes; }
   bool wait() noexcept override { return false; }
@@ -107,7 +107,7 @@ class DeviceReplay {
   void preallocate(SharedPool &pool) {
     if (is_slab_) {
       if (const std::uint64_t bytes = device_.room(); bytes != 0) {
-        if (const std::optional<Slab> slab = device_.grow(bytes)) (void)pool.add_slab(*slab);
+        for (const Slab &slab : device_.grow({bytes})) (void)pool.add_slab(slab);
       }
       return;
     }

@@ -51,7 +51,7 @@ void GranuleArena::write_pages(std::ostream &out, const SharedPool &pool, const 
 }
 
 std::optional<std::uint64_t> GranuleArena::create(std::uint64_t bytes) noexcept {
-  if (bytes == 0 || bytes % kPageBytes != 0 || bytes > room()) return std::nullopt;
+  if (bytes == 0 || bytes % kPageBytes != 0 || bytes > free_pages_ * kPageBytes) return std::nullopt;
   std::vector<Run> &runs = handles_[++last_handle_];
   for (std::uint64_t left = bytes / kPageBytes; left != 0;) {
     Run &next = free_.back();
@@ -102,9 +102,9 @@ bool GranuleArena::unmap(Address address, std::uint64_t bytes) noexcept {
   return true;
 }
 
-std::optional<Slab> GranuleArena::grow(std::uint64_t bytes) noexcept {
-  const std::optional<std::uint64_t> handle = create(bytes);
-  return handle ? std::optional(Slab{0, bytes, *handle}) : std::nullopt;
+std::vector<Slab> GranuleArena::grow(const GrowthWish &wish) noexcept {
+  const std::optional<std::uint64_t> handle = create(wish.bytes);
+  return handle ? std::vector<Slab>{{0, wish.bytes, *handle}} : std::vector<Slab>();
 }
 
 }  // namespace ration::pool::replay

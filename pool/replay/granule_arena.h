@@ -31,9 +31,8 @@ class GranuleArena final : public Upstream, public stitch::DeviceMemory {
   bool unmap(Address address, std::uint64_t bytes) noexcept override;
 
   stitch::DeviceMemory *memory() noexcept override { return this; }
-  std::uint64_t room() noexcept override { return free_pages_ * kPageBytes; }
   bool collect() noexcept override { return false; }
-  std::optional<Slab> grow(std::uint64_t bytes) noexcept override;
+  std::vector<Slab> grow(const GrowthWish &wish) noexcept override;
   void shrink(const Slab &slab) noexcept override { release(slab.id, slab.bytes); }
   bool wait() noexcept override { return false; }
 

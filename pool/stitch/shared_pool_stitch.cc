@@ -56,8 +56,8 @@ void SharedPool::end_plan() noexcept {
   changed_.notify_all();
 }
 
-// One critical section before the driver's calls and one behind them, so that no other thread takes the room.
-AllocateOutcome SharedPool::carry_out(std::uint64_t bytes, Planned what, Upstream &upstream) noexcept {
+// One critical section before the driver's calls and one after them, so that no other thread takes the room.
+AllocateOutcome SharedPool::carry_out(std::uint64_t bytes, Planned what, stitch::DeviceMemory &memory) noexcept {
   stitch::Plan plan;
   bool runs = false;
   {
@@ -68,7 +68,7 @@ AllocateOutcome SharedPool::carry_out(std::uint64_t bytes, Planned what, Upstrea
     if (!planned && !runs) return pool_.no_room();
     plan_runs_ = runs;
   }
-  if (runs) plan.execute(*upstream.memory());
+  if (runs) plan.execute(memory);
   const Guard guard(mutex_);
   if (runs) end_plan();
   least_missed_ = kNoneMissed;
@@ -78,50 +78,54 @@ AllocateOutcome SharedPool::carry_out(std::uint64_t bytes, Planned what, Upstrea
   return search(bytes);
 }
 
-// What it got before a refusal stays in the stock.
-bool SharedPool::grow_stock(std::uint64_t bytes, Upstream &upstream) noexcept {
-  for (std::uint64_t grown = 0; grown < bytes;) {
-    const std::optional<Slab> slab = upstream.grow_by_part(bytes - grown, most_granule_bytes_);
-    if (!slab) return false;
+bool SharedPool::grow_stock(const GrowthWish &wish, Upstream &upstream) noexcept {
+  if (wish.bytes == 0) return true;
+  const std::vector<Slab> granules = upstream.grow(wish);
+  bool grown = !granules.empty();
+  for (const Slab &granule : granules) {
     bool added = false;
     {
       const Guard guard(mutex_);
-      added = stitcher_->add(slab->id, slab->bytes);
+      added = stitcher_->add(granule.id, granule.bytes);
     }
-    if (!added) {
-      upstream.shrink(*slab);
-      return false;
-    }
-    grown += slab->bytes;
+    if (!added) upstream.shrink(granule);  // the host has no memory
+    grown = grown && added;
   }
-  return true;
+  return grown;
 }
 
-AllocateOutcome SharedPool::stitch_for(std::uint64_t bytes, Upstream &upstream) noexcept {
-  using Kind = AllocateOutcome::Kind;
+// In one stretch where that needs no effort; else from wherever something is free, and from what is new.
+AllocateOutcome SharedPool::stitch_from_stock(std::uint64_t bytes, Upstream &upstream,
+                                              stitch::DeviceMemory &memory) noexcept {
+  AllocateOutcome outcome{AllocateOutcome::Kind::kNoRoom, {}, 0};
   bool contiguous = true;
   std::uint64_t missing = 0;
-  AllocateOutcome outcome{Kind::kNoRoom, {}, 0};
   {
     const Guard guard(mutex_);
     contiguous = bytes < page_bytes_ || !stitcher_->counts().scarce;
     missing = stitcher_->missing_at_end(bytes);
   }
   if (contiguous) {
-    if (bytes >= page_bytes_) outcome = carry_out(bytes, Planned::home, upstream);
-    if (!outcome && upstream.room() >= missing && grow_stock(missing, upstream)) {
-      outcome = carry_out(bytes, bytes < page_bytes_ ? Planned::block : Planned::home, upstream);
+    if (bytes >= page_bytes_) outcome = carry_out(bytes, Planned::home, memory);
+    if (!outcome && grow_stock({missing, most_granule_bytes_, true}, upstream)) {
+      outcome = carry_out(bytes, bytes < page_bytes_ ? Planned::block : Planned::home, memory);
     }
   }
-  if (!outcome) outcome = carry_out(bytes, Planned::block, upstream);
+  if (!outcome) outcome = carry_out(bytes, Planned::block, memory);
   if (!outcome) {
     {
       const Guard guard(mutex_);
       missing = stitcher_->missing_bytes();
     }
-    if (grow_stock(missing, upstream)) outcome = carry_out(bytes, Planned::block, upstream);
+    if (grow_stock({missing, most_granule_bytes_}, upstream)) outcome = carry_out(bytes, Planned::block, memory);
   }
-  if (!outcome) {  // what was kept for views may be a hole now
+  return outcome;
+}
+
+AllocateOutcome SharedPool::stitch_for(std::uint64_t bytes, Upstream &upstream) noexcept {
+  AllocateOutcome outcome{AllocateOutcome::Kind::kNoHostMemory, {}, 0};
+  if (stitch::DeviceMemory *memory = upstream.memory()) outcome = stitch_from_stock(bytes, upstream, *memory);
+  if (outcome.kind == AllocateOutcome::Kind::kNoRoom) {  // what was kept for views may be a hole now
     const Guard guard(mutex_);
     outcome = pool_.allocate(bytes);
   }
@@ -145,24 +149,6 @@ bool SharedPool::add_granule(std::uint64_t handle, std::uint64_t bytes, stitch::
   least_missed_ = kNoneMissed;
   (void)stitcher_->finish(0, plan);
   return true;
-}
-
-bool SharedPool::add_mapped_granule(std::uint64_t handle, std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept {
-  bool added = false;
-  Address home = 0;
-  {
-    const Guard guard(mutex_);
-    stitch::Plan plan;
-    added = stitcher_->add(handle, bytes);
-    if (added && stitcher_->plan_home(plan)) {
-      plan.homings.front().mapped = plan.homings.front().usable = true;
-      (void)stitcher_->finish(0, plan);
-      return true;
-    }
-    home = stitcher_->layout().home;
-  }
-  (void)memory.unmap(home, bytes);  // the host has no memory to list that place
-  return added;
 }
 
 std::uint64_t SharedPool::release_granules(std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept {

@@ -88,6 +88,8 @@ class Account {
   // Whether a limit was ordered for this process or one of its groups, as it was at the last look: then what is held
   // may be more than may be used. The look touches shared memory.
   bool is_ordered() const { return ordered_.load(std::memory_order_relaxed); }
+  // Whether more is held than was ordered since.
+  bool is_over_order() const { return is_ordered() && excess() != 0; }
   void look_for_orders();
   // What is guaranteed to this process, or to its tree, at least.
   std::uint64_t guaranteed() const;

@@ -21,8 +21,8 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
       pending(ledger, mapped_memory),
       stream_pools(ledger, journal),
       default_pools(devices, ledger, stream_pools),
-      pools(devices, ledger, journal, contexts, fences, context_pools, exports, room, faults.any(),
-            options.synchronous_free, options.backing),
+      pools({devices, ledger, journal, contexts, fences, context_pools}, exports, room,
+            {faults.any(), options.synchronous_free, options.backing}),
       async_pools(devices, contexts, ledger, journal, stream_pools, fences, options.deterministic),
       imports(fences, limits.state_folder()),
       room(ledger, journal, fences, pending, stream_pools, pools, async_pools, options.wait_ns),
@@ -67,7 +67,7 @@ void Assembly::describe() {
     }
     device.mode = async_mode && !policy::AsyncPools::supported_on(known->handle) ? "pool" : "";
     if (pool_mode && (!async_mode || !device.mode.empty())) {
-      device.backing = policy::name_of(pools.backing_on(known->handle, device.backing_reason));
+      device.backing = policy::name_of(pools.granules.backing_on(known->handle, device.backing_reason));
     }
   }
   name_groups(facts);

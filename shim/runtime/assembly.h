@@ -30,7 +30,7 @@ struct Options {
   bool async = false;             // blocks come from the driver's pools (mode async), where a device has them
   bool deterministic = false;     // mode async: those pools never reuse by an order that the driver found
   bool large_direct = false;      // ipc=direct
-  policy::Backing backing = policy::Backing::slab;
+  policy::BackingKind backing = policy::BackingKind::slab;
   std::uint64_t wait_ns = 0;  // how long an allocation may wait for other members of its group
   std::vector<policy::FaultRule> faults{};
 };

@@ -44,7 +44,7 @@ bool in_async_pools(const config::Settings &settings) {
 // A driver that cannot say when a freed block may be used again is served block by block; one that has no memory pools,
 // or a device that has none, by ours.
 bool in_pools(const config::Settings &settings) {
-  return settings.mode != config::Mode::kDirect && policy::BlockPools::possible();
+  return settings.mode != config::Mode::kDirect && policy::FenceTracker::can_tell();
 }
 
 events::JournalOptions journal_options(const config::Settings &settings, config::SettingsContext own) {
@@ -91,7 +91,7 @@ void at_exit() {
   if (assembly != nullptr && assembly->birthplace.is_here() && (interrupted == nullptr || !interrupted())) {
     assembly->describe();
     assembly->shared_blocks.stop();
-    assembly->pools.stop_giving();
+    assembly->pools.gifts.stop_giving();
     assembly->journal.end(coverage.load(std::memory_order_relaxed));
   }
 }
@@ -164,9 +164,9 @@ struct Builder {
                   " serves");
     }
     options.synchronous_free = settings.free == config::Free::kSynchronous;
-    options.backing = settings.backing == config::Backing::kVmm    ? policy::Backing::vmm
-                      : settings.backing == config::Backing::kAuto ? policy::Backing::best
-                                                                   : policy::Backing::slab;
+    options.backing = settings.backing == config::Backing::kVmm    ? policy::BackingKind::vmm
+                      : settings.backing == config::Backing::kAuto ? policy::BackingKind::best
+                                                                   : policy::BackingKind::slab;
     for (const config::Fault &fault : settings.fail) {
       const auto after = std::chrono::duration_cast<std::chrono::nanoseconds>(fault.after).count();
       options.faults.push_back({fault.above_bytes, fault.library, static_cast<std::uint64_t>(after), fault.nth,
@@ -221,7 +221,7 @@ void end_own_threads() noexcept {
   const CancellationOff uncancelled;
   Assembly *assembly = built.load(std::memory_order_acquire);
   if (assembly != nullptr && assembly->birthplace.is_here()) {  // a forked child has none
-    assembly->pools.end_giving();
+    assembly->pools.gifts.end_giving();
     assembly->shared_blocks.end_thread();
   }
 }

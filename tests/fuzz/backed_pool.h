@@ -76,16 +76,16 @@ class BackedPool final : private Upstream {
     for (; clean_ != 0 && !quarantine_.empty(); --clean_) reclaim_oldest();
     return quarantine_.size() != before;
   }
-  std::optional<Slab> grow(std::uint64_t minimum_bytes) noexcept override {
+  std::vector<Slab> grow(const GrowthWish &wish) noexcept override {
     const Plenty plenty(host_memory::kPlenty);
-    if (minimum_bytes > budget_) (void)pool_.give_back(*this);
-    if (minimum_bytes > budget_) return std::nullopt;
-    const std::uint64_t bytes = std::min({budget_, minimum_bytes + minimum_bytes % 7 * kMiB, kMaximumBytes});
+    if (wish.bytes > budget_) (void)pool_.give_back(*this);
+    if (wish.bytes > budget_) return {};
+    const std::uint64_t bytes = std::min({budget_, wish.bytes + wish.bytes % 7 * kMiB, kMaximumBytes});
     budget_ -= bytes;
     ++slabs_;
     const Slab slab{place_for(bytes), bytes, ~slabs_};
     if (const std::string wrong = model_.seen_add_slab(slab, AddSlabOutcome::kAdded); !wrong.empty()) note(wrong);
-    return slab;
+    return {slab};
   }
   void shrink(const Slab &slab) noexcept override {
     const Plenty plenty(host_memory::kPlenty);
@@ -101,7 +101,7 @@ class BackedPool final : private Upstream {
     return true;
   }
 
-  // After the last slab, or after the next one that overlaps. Some slabs are adjacent; all start on a granule, as a
+  // After the last slab, or after the next one that overlaps. Some slabs are adjacent; all start on a unit, as a
   // pool requires of an upstream that gives no more than was asked.
   Address place_for(std::uint64_t bytes) {
     const std::uint64_t gap = slabs_ % 3 * 512;

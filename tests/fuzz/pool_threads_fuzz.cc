@@ -77,12 +77,12 @@ class Device final : public Upstream {
 
   bool collect() noexcept override { return reclaim_all_but(16); }
   bool wait() noexcept override { return reclaim_all_but(0); }
-  std::optional<Slab> grow(std::uint64_t minimum_bytes) noexcept override {
+  std::vector<Slab> grow(const GrowthWish &wish) noexcept override {
     verdict_.expect(growing_.fetch_add(1) == 0, "two threads grow at once");
-    if (minimum_bytes % 3 == 0) (void)pool_.give_back(*this);
-    const std::optional<Slab> slab = cut(minimum_bytes + minimum_bytes % 5 * 300'000);
+    if (wish.bytes % 3 == 0) (void)pool_.give_back(*this);
+    const std::optional<Slab> slab = cut(wish.bytes + wish.bytes % 5 * 300'000);
     growing_.fetch_sub(1);
-    return slab;
+    return slab ? std::vector<Slab>{*slab} : std::vector<Slab>();
   }
   void shrink(const Slab &slab) noexcept override {
     memory.expect_unowned(slab, verdict_);

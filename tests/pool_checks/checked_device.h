@@ -177,14 +177,22 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
   // --- Upstream ---
 
   stitch::DeviceMemory *memory() noexcept override { return this; }
-  std::uint64_t room() noexcept override { return provides_ ? free_pages() * kPage : 0; }
+  [[nodiscard]] std::uint64_t room() noexcept { return provides_ ? free_pages() * kPage : 0; }
   bool collect() noexcept override { return false; }
-  std::optional<Slab> grow(std::uint64_t bytes) noexcept override {
-    const std::optional<std::uint64_t> handle = provides_ ? create(bytes) : std::nullopt;
-    return handle ? std::optional(Slab{0, bytes, *handle}) : std::nullopt;
-  }
-  std::optional<Slab> grow_by_part(std::uint64_t bytes, std::uint64_t most_bytes) noexcept override {
-    return grow(room() >= bytes ? std::min(bytes, most_bytes) : bytes);
+  std::vector<Slab> grow(const GrowthWish &wish) noexcept override {
+    const host_memory::Limit plenty{host_memory::kPlenty};
+    std::vector<Slab> granules;
+    if (!provides_ || room() < wish.bytes) return granules;
+    for (std::uint64_t left = wish.bytes; left != 0; left -= granules.back().bytes) {
+      const std::uint64_t bytes = std::min(left, wish.piece_bytes);
+      const std::optional<std::uint64_t> handle = create(bytes);
+      if (!handle) {
+        for (const Slab &each : granules) release(each.id, each.bytes);
+        return {};
+      }
+      granules.push_back({0, bytes, *handle});
+    }
+    return granules;
   }
   void shrink(const Slab &slab) noexcept override { release(slab.id, slab.bytes); }
   bool wait() noexcept override { return false; }

@@ -11,42 +11,20 @@ unsigned ContextPools::first_of(CUcontext handle) {
 }
 
 ContextPool &ContextPools::acquire(Context &context) {
-  auto freed = std::make_unique<pool::Address[]>(ContextPool::kMostFreed);
+  auto kept_frees = std::make_unique<pool::Address[]>(KeptFrees::kMost);
   for (unsigned way = 0; way < kWays; ++way) {
     const unsigned index = (first_of(context.handle) + way) % kPools;
     const std::uint64_t bit = std::uint64_t{1} << index;
-    if ((claimed_.fetch_or(bit) & bit) != 0) {
-      continue;
+    if ((claimed_.fetch_or(bit) & bit) == 0) {
+      pools_[index].begin_life(*this, context, std::move(kept_frees));
+      return pools_[index];
     }
-    ContextPool &pool = pools_[index];
-    const pool::Guard guard(pool.blocks.mutex());
-    pool.table_ = this;
-    pool.context = &context;
-    pool.in_flight.store(0);
-    pool.shared.store(0);
-    pool.closed.store(false);
-    pool.freed_ = std::move(freed);
-    pool.set_due(1, 1, UINT64_MAX, UINT64_MAX);  // the first free asks the quarantine
-    pool.device_.store(context.device);
-    return pool;
   }
   return *new ContextPool(context);
 }
 
 void ContextPools::recycle(ContextPool &pool) noexcept {
-  std::unique_ptr<pool::Address[]> freed;
-  {
-    const pool::Guard guard(pool.blocks.mutex());
-    pool.handle_.store(nullptr, std::memory_order_relaxed);
-    pool.device_.store(-1, std::memory_order_relaxed);
-    pool.count_.store(0, std::memory_order_relaxed);
-    pool.unrecorded_ = 0;
-    pool.bytes_ = 0;
-    pool.freed_.swap(freed);
-  }
-  pool.blocks.reset();
-  pool.context = nullptr;
-  { const pool::Guard guard(pool.blocks.mutex()); }
+  pool.end_life();
   claimed_.fetch_and(~(std::uint64_t{1} << (&pool - pools_)));
 }
 

@@ -46,18 +46,19 @@ class ContextPools {
   void each_of(int device, const Visit &visit) {
     for (std::uint64_t left = claimed_.load(); left != 0; left &= left - 1) {
       ContextPool &pool = pools_[std::countr_zero(left)];
-      if (pool.device_.load() == device) {
+      if (pool.device() == device) {
         visit(pool);
       }
     }
   }
 
+  // The end of a pool's life.
+  void recycle(ContextPool &pool) noexcept;
+
  private:
-  friend class ContextPool;
   static constexpr unsigned kPools = 64;  // a bit each of claimed_
   static constexpr unsigned kWays = 4;    // places that a handle may have
   static unsigned first_of(CUcontext handle);
-  void recycle(ContextPool &pool) noexcept;
 
   ContextPool pools_[kPools];
   std::atomic<std::uint64_t> claimed_{0};

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/own_thread.h"
 #include "base/wait.h"
-#include "policy/block_pool/block_pools.h"
+#include "policy/block_pool/gifts.h"
 
 namespace ration::policy {
 namespace {
@@ -80,9 +80,7 @@ void Giver::listen(const ledger::Membership &group, std::uint32_t seen) noexcept
     if (wished) {
       give();
     } else {
-      pools_.keep_to_thresholds();
-      pools_.heed_orders("idle");
-      pools_.publish_all_exactly();
+      gifts_.look_after();
     }
     giving_.fetch_sub(1);
     wake_waiters();
@@ -90,9 +88,9 @@ void Giver::listen(const ledger::Membership &group, std::uint32_t seen) noexcept
 }
 
 void Giver::give() noexcept {
-  pools_.heed_orders("set");
+  gifts_.heed_orders("set");
   for (int device = 0; device < ledger::kMaxDevices; ++device) {
-    pools_.give_to_others("wish", device);
+    gifts_.give_to_others("wish", device);
   }
 }
 

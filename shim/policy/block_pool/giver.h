@@ -1,5 +1,5 @@
 // Gives others what they wish for of what the pools hold and no block needs, while the program makes no call in which
-// that could be seen (BlockPools::give_to_others): it sleeps, computes, or allocates in hits alone.
+// that could be seen (Gifts::give_to_others): it sleeps, computes, or allocates in hits alone.
 // Layer: policy/block_pool. Threads: any start and stop; its own, one for each group that the process is in, sleep in
 // the kernel until a member wishes. Owns: those threads; a forked child has none.
 #pragma once
@@ -11,13 +11,13 @@
 
 namespace ration::policy {
 
-class BlockPools;
+class Gifts;
 
 class Giver {
  public:
   static constexpr std::uint64_t kLastGiftNs = 200'000'000;
 
-  Giver(BlockPools &pools, ledger::Ledger &ledger) : pools_(pools), ledger_(ledger) {}
+  Giver(Gifts &gifts, ledger::Ledger &ledger) : gifts_(gifts), ledger_(ledger) {}
   ~Giver() { end(); }
   Giver(const Giver &) = delete;
   Giver &operator=(const Giver &) = delete;
@@ -45,7 +45,7 @@ class Giver {
   void listen(const ledger::Membership &group, std::uint32_t seen) noexcept;
   void give() noexcept;
 
-  BlockPools &pools_;
+  Gifts &gifts_;
   ledger::Ledger &ledger_;
   std::atomic<bool> started_{false};
   std::atomic<bool> stopped_{false};

@@ -1,22 +1,56 @@
-// The driver's side of pools of granules: physical memory, which is charged, and its places in reserved addresses.
-// Layer: policy/block_pool. Threads: an object lives on the stack of one call; the static functions: any.
+// The driver's calls for the plans of a pool that stitches: physical memory, which is charged and in the log, and its
+// places in reserved addresses.
+// Layer: policy/block_pool. Threads: lives on the stack of one call; GranuleLog: any.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <unordered_map>
 
-#include "policy/block_pool/block_pools.h"
+#include "base/lock.h"
+#include "policy/block_pool/device_pool.h"
+#include "policy/block_pool/granule_support.h"
+#include "policy/block_pool/publication.h"
+#include "policy/block_pool/unreturned.h"
 #include "pool/stitch/device_memory.h"
-#include "pool/stitch/stitcher.h"
 
 namespace ration::policy {
 
+// The numbers of granules in the log, and the log and sums of each.
+class GranuleLog {
+ public:
+  GranuleLog(events::Journal &journal, DevicePools &pools) : journal_(journal), pools_(pools) {}
+
+  // Throws bad_alloc, with nothing changed.
+  void note(const Context &context, std::uint64_t handle, std::uint64_t bytes, const char *why,
+            std::uint64_t duration_ns);
+  void note_end(const char *api, const Context &context, std::uint64_t handle, std::uint64_t bytes) noexcept;
+
+ private:
+  events::Journal &journal_;
+  DevicePools &pools_;
+  RankedMutex mutex_{Rank::kGranules};
+  std::unordered_map<std::uint64_t, std::uint64_t> numbers_ GUARDED_BY(mutex_);  // by handle
+};
+
+// What granules of all devices work with.
+struct GranuleParts {
+  ledger::Ledger &ledger;
+  GranuleSupport &support;
+  GranuleLog &log;
+  Unreturned &unreturned;
+  Publication &publication;
+};
+
 class GranuleMemory final : public pool::stitch::DeviceMemory {
  public:
-  GranuleMemory(BlockPools &pools, const char *api, const ContextRef &context)
-      : pools_(pools), api_(api), context_(context), change_(pools.ledger_.account(context->device).changes()) {
-    pools.unreturned_.retry();
+  GranuleMemory(const GranuleParts &parts, const char *api, const ContextRef &context)
+      : parts_(parts),
+        api_(api),
+        context_(context),
+        account_(parts.ledger.account(context->device)),
+        change_(account_.changes()) {
+    parts.unreturned.retry();
   }
   // Gives back what the end of the last plan left reserved.
   ~GranuleMemory() override { release_rest(); }
@@ -34,23 +68,11 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
   // Handles.
   std::uint64_t released() const { return released_; }
 
-  // What a device's driver says of granules; asks, and takes nothing.
-  struct Support {
-    std::uint64_t page_bytes = 0;  // 0: it has none
-    GranuleKind kind{};
-    std::string reason;  // in words, either way
-  };
-  static Support support_on(CUdevice device);
-  // Reserves addresses for a pool of at most `bytes`; nullopt: the driver has none.
-  static std::optional<pool::stitch::Layout> reserve(std::uint64_t page_bytes, std::uint64_t bytes, std::uint64_t slab);
-  static void give_up(const pool::stitch::Layout &layout) noexcept;
-  static CUresult create_handle(CUdevice device, std::uint64_t bytes, GranuleKind kind,
-                                CUmemGenericAllocationHandle &handle);
-
  private:
-  BlockPools &pools_;
+  const GranuleParts &parts_;
   const char *const api_;
   const ContextRef &context_;
+  ledger::Account &account_;
   const ledger::Change change_;  // what was released is charged until release_rest()
   std::uint64_t reserved_ = 0;   // that no handle has
   std::uint64_t released_ = 0;

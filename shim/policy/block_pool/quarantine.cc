@@ -114,17 +114,17 @@ bool Quarantine::take_back(ContextPool &pool, pool::Address address, std::uint64
 // The analysis does not follow a lock into a callback; both run under ours, and the inner one under the fast path's
 // too. Room for all that a fast path can hold comes before its lock: obtaining it may be a system call.
 void Quarantine::gather() {
-  static_assert(ContextPool::kMostFreed <= Batch::kMostBlocks);
+  static_assert(KeptFrees::kMost <= Batch::kMostBlocks);
   bool any = false;
   pools_.each_of(device_, [&](ContextPool &pool) RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
-    if (pool.keeps_freed() && has_spare_batch()) {
-      pool.hand_over(device_, [&](ContextPool &, const pool::Address *addresses, std::size_t count, std::uint64_t bytes)
-                                  RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
-                                    for (std::size_t i = 0; i < count && make_room(); ++i) {
-                                      enter(pool, addresses[i]);
-                                    }
-                                    note_added({count, bytes, 0});
-                                  });
+    if (pool.kept.keeps_any() && has_spare_batch()) {
+      pool.hand_over_kept(device_, [&](const pool::Address *addresses, std::size_t count, std::uint64_t bytes)
+                                       RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
+                                         for (std::size_t i = 0; i < count && make_room(); ++i) {
+                                           enter(pool, addresses[i]);
+                                         }
+                                         note_added({count, bytes, 0});
+                                       });
       any = true;
     }
   });
@@ -160,8 +160,8 @@ void Quarantine::publish_due() {
     bytes = UINT64_MAX;
   }
   pools_.each_of(device_, [&](ContextPool &pool) RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
-    pool.set_due(std::min<std::uint64_t>(blocks - std::min(blocks, open_size_.blocks), ContextPool::kMostFreed),
-                 bytes - std::min(bytes, open_size_.bytes), large_bytes(), most_unwaited_bytes());
+    pool.kept.set_due(std::min<std::uint64_t>(blocks - std::min(blocks, open_size_.blocks), KeptFrees::kMost),
+                      bytes - std::min(bytes, open_size_.bytes), large_bytes(), most_unwaited_bytes());
   });
 }
 
@@ -262,10 +262,10 @@ DeferredSize Quarantine::forget_in(Items &batches, const ContextPool &pool) {
 
 // What gather() had no host memory for.
 void Quarantine::reclaim_kept(ContextPool &pool) noexcept {
-  pool.hand_over(device_, [](ContextPool &owner, const pool::Address *addresses, std::size_t count, std::uint64_t) {
-    owner.blocks.assert_locked();
+  pool.hand_over_kept(device_, [&](const pool::Address *addresses, std::size_t count, std::uint64_t) {
+    pool.blocks.assert_locked();
     for (std::size_t i = 0; i < count; ++i) {
-      (void)owner.blocks.reclaim_locked(addresses[i]);
+      (void)pool.blocks.reclaim_locked(addresses[i]);
     }
   });
 }

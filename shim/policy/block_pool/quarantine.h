@@ -88,7 +88,7 @@ class Quarantine final : public DeferredQueue<QuarantineBatch> {
   // Whether a free has no fence yet, most likely. No lock.
   bool has_unsealed() {
     bool kept = DeferredQueue::has_unsealed();
-    pools_.each_of(device_, [&](const ContextPool &pool) { kept |= pool.keeps_freed(); });
+    pools_.each_of(device_, [&](const ContextPool &pool) { kept |= pool.kept.keeps_any(); });
     return kept;
   }
 

@@ -59,7 +59,7 @@ void SlabDirectory::wait_for_ends(std::uint64_t address, std::uint64_t bytes) {
   }
 }
 
-ContextRef SlabDirectory::find(std::uint64_t address) {
+ContextRef SlabDirectory::owner_of(std::uint64_t address) {
   Waiter waiter;
   while (count_.load(std::memory_order_relaxed) != 0) {
     {

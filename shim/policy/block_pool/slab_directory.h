@@ -25,7 +25,7 @@ class SlabDirectory {
 
   // The context of the slab around `address`, or nullptr: none, or this thread is inside the call that ends it. Waits
   // while another thread is in such a call: the driver may refuse to end the context.
-  ContextRef find(std::uint64_t address);
+  ContextRef owner_of(std::uint64_t address);
 
   // The device of the slab around `address`, or -1. Never waits.
   int device_at(std::uint64_t address);

@@ -6,14 +6,14 @@
 #include <cstdint>
 #include <list>
 
-#include "policy/block_pool/block_pools.h"
+#include "policy/block_pool/backing.h"
 
 namespace ration::policy {
 
 class SlabReleaser : public pool::NoUpstream {
  public:
-  SlabReleaser(BlockPools &pools, const char *api, const ContextRef &context)
-      : pools_(pools), api_(api), context_(context) {}
+  SlabReleaser(Backing &backing, const char *api, const ContextRef &context)
+      : backing_(backing), api_(api), context_(context) {}
   ~SlabReleaser() override {
     for (const pool::Slab &slab : refused_) {
       (void)existing_pool(*context_)->blocks.add_slab(slab);
@@ -22,7 +22,7 @@ class SlabReleaser : public pool::NoUpstream {
 
   void shrink(const pool::Slab &slab) noexcept override try {
     refused_.push_back(slab);
-    if (pools_.return_slab(api_, context_, slab)) {
+    if (backing_.give_back(api_, context_, slab)) {
       refused_.pop_back();
       ++slabs;
       bytes += slab.bytes;
@@ -30,13 +30,13 @@ class SlabReleaser : public pool::NoUpstream {
   } catch (...) {  // no memory to remember a refusal: the slab stays charged, and goes with its context
   }
 
-  bool refused() const { return !refused_.empty(); }
-
   std::uint64_t slabs = 0;
   std::uint64_t bytes = 0;
 
  protected:
-  BlockPools &pools_;
+  bool refused() const { return !refused_.empty(); }
+
+  Backing &backing_;
   const char *const api_;
   const ContextRef &context_;
 

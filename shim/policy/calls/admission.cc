@@ -128,7 +128,7 @@ void Admission::record_oom(const char *api, std::uint64_t requested, std::uint64
     event.used = without_rounding(event.used, journal_.tally().devices[device]);
   }
   if (event.reason == events::Reason::group || event.reason == events::Reason::device) {
-    pools_.publish(device);  // its own row is among those of the holders
+    pools_.publication.publish(device);  // its own row is among those of the holders
   }
   if (event.reason == events::Reason::group) {
     explain_group(account, event);
@@ -138,7 +138,7 @@ void Admission::record_oom(const char *api, std::uint64_t requested, std::uint64
     }
   }
   journal_.record(event);
-  pools_.publish(device);
+  pools_.publication.publish(device);
 }
 
 bool Admission::refuses_on_purpose(const Request &request, const Contexts::Current &where) {
@@ -183,7 +183,7 @@ CUresult Admission::deny_reserve(const Request &request, const Contexts::Current
       return forbidden;
     }
   }
-  const std::uint64_t held_free = pools_.free_bytes(where.device) + async_.free_bytes(where.device);
+  const std::uint64_t held_free = pools_.returning.free_bytes(where.device) + async_.free_bytes(where.device);
   const bool held = held_free > 0 && request.upper_bound <= ledger_.account(where.device).available() + held_free;
   const bool unlimited =
       outcome == ledger::ReserveOutcome::over_limit && ledger_.account(where.device).limit() == UINT64_MAX;
@@ -209,7 +209,7 @@ bool Admission::reserve(const Request &request, const Contexts::Current &where, 
                         ledger::ReserveOutcome &outcome, std::optional<ledger::Transit> *surplus) {
   ledger::Account &account = ledger_.account(where.device);
   if (devices_.heed(where.device)) {
-    pools_.heed_orders("set");
+    pools_.gifts.heed_orders("set");
   }
   auto effort = ledger::Effort::kReclaimFromDead;
   std::uint64_t begun_ns = request.begun_ns;

@@ -83,7 +83,7 @@ bool AsyncMemory::is_for_driver(const Ask &ask) {
     return false;
   }
   return loses_a_block(device, ask.bytes, ask.bound) || strands_a_step(ask, available) ||
-         wastes_a_block(ask, available) || pools_.strands_others(device, ask.bytes);
+         wastes_a_block(ask, available) || pools_.devices.on(device).bounds.strands_others(ask.bytes);
 }
 
 bool AsyncMemory::could_serve_later(const Ask &ask) {
@@ -265,8 +265,9 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
   const bool again = large && latest_[device].exchange(bytes) == bytes;
   const Ask ask{request, where, pool, bytes, bound, large ? async_.idle_bytes(device) : 0, large, again, &reservations};
   CUresult result = CUDA_SUCCESS;
-  const bool first = pools_.is_of_few(device, bytes) && async_.idle_bytes(device) + async_.used_bytes(device) == 0;
-  if (!pools_.is_beyond_order(device, bytes) && take_in_turn(ask, address, result)) {
+  const bool first =
+      pools_.devices.on(device).bounds.is_of_few(bytes) && async_.idle_bytes(device) + async_.used_bytes(device) == 0;
+  if (!pools_.gifts.is_beyond_order(device, bytes) && take_in_turn(ask, address, result)) {
     if (first && result == CUDA_SUCCESS) {
       single_chunk_[device].store(async_.idle_bytes(device) + async_.used_bytes(device), std::memory_order_relaxed);
     }
@@ -330,15 +331,18 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
                                const StreamPools::PoolRef &pool) {
   const int device = where.device;
   const std::uint64_t bytes = std::max<std::uint64_t>(1, request.upper_bound);
-  if (!pools_.is_of_few(device, bytes) || async_.free_bytes(device) + async_.ordered_bytes(device) == 0 ||
-      !has_no_block(*pool, where.context)) {
+  if (!pools_.devices.on(device).bounds.is_of_few(bytes) ||
+      async_.free_bytes(device) + async_.ordered_bytes(device) == 0 || !has_no_block(*pool, where.context)) {
     return;
   }
   const std::uint64_t held = async_.idle_bytes(device);
   const bool single = single_chunk_[device].load(std::memory_order_relaxed) == held;
   const FreePieces free{single ? 1U : 2U, held, single ? held / bytes : 0};
   const bool exact = loses_a_block(device, bytes, stream_pools_.upper_bound(*pool, bytes));
-  const auto left = [&] { return std::min(pools_.rest_of_limit(device), pools_.free_beyond_headroom(device)); };
+  const auto left = [&] {
+    return std::min(pools_.devices.on(device).bounds.rest_of_limit(),
+                    pools_.devices.on(device).bounds.free_beyond_headroom());
+  };
   const auto merged_with = [&](std::uint64_t kept_elsewhere) {
     const std::uint64_t rest = left() + kept_elsewhere;
     const std::uint64_t merged = merged_bytes(free, rest, bytes);
@@ -386,7 +390,7 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
   if (!async_.begin_preallocation(where.device)) {
     return;
   }
-  pools_.start_giving(where.device);
+  pools_.gifts.start_giving();
   ledger::Account &account = ledger_.account(where.device);
   ledger::Transit transit(account.transits());
   transit.hold();
@@ -394,7 +398,7 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
   std::uint64_t bytes = plan.fair ? std::min(plan.bytes, account.fair_part(true)) : plan.bytes;
   if (!plan.exact) {
     const std::uint64_t free_now = really_free().value_or(UINT64_MAX);
-    const std::uint64_t headroom = pools_.headroom_of(plan, where.device, free_now);
+    const std::uint64_t headroom = pools_.devices.on(where.device).bounds.headroom(free_now);
     bytes = std::min({bytes, account.available(), free_now - std::min(free_now, headroom)});
     const std::uint64_t bound = stream_pools_.upper_bound(*pool, bytes);
     if (bound > std::min(account.available(), free_now)) {  // one step of the pool less fits
@@ -418,7 +422,7 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
 }
 
 CUresult AsyncMemory::defer(CUdeviceptr address, const Block &block) {
-  const CUresult state = pools_.state_of_caller();
+  const CUresult state = async_.contexts().state_of_caller();
   if (state != CUDA_SUCCESS) {
     return state;
   }
@@ -457,7 +461,7 @@ CUresult AsyncMemory::finish_free(const char *api, const Block &block) {
 
 CUresult AsyncMemory::refuse_deferred() {
   journal_.count_failed_free();
-  const CUresult state = pools_.state_of_caller();
+  const CUresult state = async_.contexts().state_of_caller();
   return state != CUDA_SUCCESS ? state : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -10,7 +10,7 @@ CUresult Books::enter(AddressBook &book, const Request &request, const Block &bl
   AddressBook::Inserted inserted{};
   try {
     if (&book == &blocks) {
-      pools_.wait_for_ends(key, block.size);
+      pools_.slabs.wait_for_ends(key, block.size);
       if (journal_.logging()) {
         ending_.wait_for(key, block.size);
       }

@@ -38,7 +38,7 @@ class Books {
   // After its record, where the block is one that figures of its device count.
   void publish(const Block &block) noexcept {
     if (block.charged) {
-      pools_.publish_exactly(block.device);
+      pools_.publication.publish_exactly(block.device);
     }
   }
   // The driver refused to end a block that was begun.

@@ -257,7 +257,7 @@ CUresult ContextLife::change_peer(CUcontext peer, bool enabled, DriverCall call)
         async_.peer_changed(where.device, other->device, enabled);
       }
       if (enabled) {
-        pools_.peer_may_access(other->device, where.device);
+        pools_.granules.peer_may_access(other->device, where.device);
         imports_.peer_may_access(other->device, where.device);
       }
     }

@@ -9,7 +9,8 @@ namespace ration::policy {
 
 CUresult DeviceMemory::allocate_slow(const Request &request, Act act, CUdeviceptr *address) {
   const bool pooled = request.pooled && is_for_pools(request.upper_bound);
-  if (pooled && pools_.records_hits() && pools_.allocate_hit(request, books_.via_of(request), address)) {
+  if (pooled && pools_.fast_path.records_hits() &&
+      pools_.fast_path.allocate_hit(request, books_.via_of(request), address)) {
     return CUDA_SUCCESS;
   }
   return allocate_slow(request, pooled, act, address);
@@ -32,14 +33,15 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
       return async_.allocate(request, where, pool, act, address);
     }
   }
-  if (!options_.pool || !pooled || where.error != CUDA_SUCCESS || !BlockPools::possible()) {
+  if (!options_.pool || !pooled || where.error != CUDA_SUCCESS || !FenceTracker::can_tell()) {
     return allocate_direct(request, where, act, address);
   }
   std::optional<events::Reason> denied;
   request.in_holes_only = true;
   CUresult result = pools_.allocate(request, where, books_.via_of(request), address, denied);
   request.in_holes_only = false;
-  if (denied && !pools_.has_granules(*where.context) && pools_.strands_others(where.device, request.upper_bound)) {
+  if (denied && !has_granules(*where.context) &&
+      pools_.devices.on(where.device).bounds.strands_others(request.upper_bound)) {
     if (admission_.has_room(request, where, Room::Patience::briefly)) {
       return admission_.obtain_in_units(books_.blocks, request, where, act, undo_free, address);
     }
@@ -56,16 +58,14 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
   const ledger::Account &account = ledger_.account(where.device);
   // And what fits beside granules, which are whole pages, once those that hold nothing went back.
   const bool no_slab_ever =
-      pool::Pool::slab_bytes_for(request.upper_bound) > account.limit() || pools_.has_granules(*where.context);
+      pool::Pool::slab_bytes_for(request.upper_bound) > account.limit() || has_granules(*where.context);
   if ((*denied == events::Reason::limit || *denied == events::Reason::group) &&
       (request.upper_bound <= account.available() ||
        (no_slab_ever && room_.make_room({request.api, where.device, request.upper_bound, nullptr, 0, request.begun_ns},
                                         Room::Patience::briefly)))) {
     return admission_.obtain_in_units(books_.blocks, request, where, act, undo_free, address);
   }
-  const CUresult refused = admission_.deny(request, where, *denied);
-  pools_.release_unused(request.api, where.context);
-  return refused;
+  return admission_.deny(request, where, *denied);
 }
 
 CUresult DeviceMemory::allocate_direct(Request request, const Contexts::Current &where, Act act, CUdeviceptr *address) {
@@ -81,12 +81,12 @@ CUresult DeviceMemory::allocate_managed(Request request, Act act, CUdeviceptr *a
 }
 
 CUresult DeviceMemory::free_missed(const char *api, CUdeviceptr address, DriverCall call) {
-  return pools_.free_hit(api, address) ? CUDA_SUCCESS : free_slow(api, address, call);
+  return pools_.fast_path.free_hit(api, address) ? CUDA_SUCCESS : free_slow(api, address, call);
 }
 
 CUresult DeviceMemory::free_slow(const char *api, CUdeviceptr address, DriverCall call) {
   const CancellationOff uncancelled;
-  if (const ContextRef owner = address != 0 ? pools_.owner_of(address) : nullptr) {
+  if (const ContextRef owner = address != 0 ? pools_.slabs.owner_of(address) : nullptr) {
     return pools_.free(api, address, owner);
   }
   if (async_.is_deferred(address)) {

@@ -37,13 +37,13 @@ class DeviceMemory {
   }
   // Its two parts: the second is for a request that the first did not serve, and for every one with a log.
   bool allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept {
-    return is_for_pools(bytes) && pools_.allocate_hit(bytes, address);
+    return is_for_pools(bytes) && pools_.fast_path.allocate_hit(bytes, address);
   }
   CUresult allocate_slow(const Request &request, Act act, CUdeviceptr *address);
   CUresult allocate_managed(Request request, Act act, CUdeviceptr *address);
   // A block that is none of ours is the driver's to answer.
   CUresult free(const char *api, CUdeviceptr address, DriverCall call) {
-    return pools_.free_hit(address) ? CUDA_SUCCESS : free_missed(api, address, call);
+    return pools_.fast_path.free_hit(address) ? CUDA_SUCCESS : free_missed(api, address, call);
   }
 
  private:

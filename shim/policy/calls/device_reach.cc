@@ -29,7 +29,7 @@ bool DeviceReach::is_of_family(const char *name, int version) {
 // Only of blocks whose frees wait for a fence: those of pools, those of mode async, which the driver knows, and those
 // of other processes in granules, which a copy must be given access to.
 int DeviceReach::device_at(CUdeviceptr address) {
-  int device = pools_.device_at(address);
+  int device = pools_.slabs.device_at(address);
   if (device < 0) {
     const ContextRef opener = imports_.opener_in_granules(address);
     device = opener != nullptr ? opener->device : -1;
@@ -83,7 +83,7 @@ void DeviceReach::each_context(const Work &work, const Visit &visit) {
 
 void DeviceReach::seal_frees() noexcept {
   if (has_unsealed_frees()) {
-    pools_.seal_frees();
+    pools_.devices.seal_frees();
     async_.seal_frees();
   }
   fences_.take_unsealed_note();
@@ -104,7 +104,7 @@ DeviceReach::Noted::Noted(DeviceReach &reach, const Work &work, const Used &used
     reach.each_context(work, [&](const ContextRef &context) {
       enter(context);
       used_.each_abroad(*context, [&](int device) {
-        reach.pools_.peer_may_access(device, context->device);
+        reach.pools_.granules.peer_may_access(device, context->device);
         reach.imports_.peer_may_access(device, context->device);
       });
     });

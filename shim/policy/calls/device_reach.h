@@ -95,7 +95,7 @@ class DeviceReach {
   void note_unknown() noexcept { contexts_.note_anywhere(); }
 
  private:
-  bool has_unsealed_frees() noexcept { return pools_.has_unsealed_frees() || async_.has_unsealed_frees(); }
+  bool has_unsealed_frees() noexcept { return pools_.devices.has_unsealed_frees() || async_.has_unsealed_frees(); }
   bool is_abroad(const Work &work, const Used &used) noexcept;
   template <class Visit>
   void each_context(const Work &work, const Visit &visit);

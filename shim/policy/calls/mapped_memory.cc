@@ -18,7 +18,7 @@ void MappedMemory::end_piece(const char *api, const PhysicalMemory::PieceRef &pi
   event.charged = piece->charged;
   journal_.record(event);
   if (piece->charged) {
-    pools_.publish_exactly(piece->device);
+    pools_.publication.publish_exactly(piece->device);
     ledger_.account(piece->device).release(piece->bytes);
   }
 }
@@ -63,7 +63,7 @@ CUresult MappedMemory::create(Request request, const CUmemLocation &location, Ac
                       request.kind,     events::Source::driver, books_.via_of(request), 0};
   event.charged = request.charged;
   journal_.record(event);
-  pools_.publish_exactly(device);
+  pools_.publication.publish_exactly(device);
   *handle = obtained.address;
   return CUDA_SUCCESS;
 }
@@ -98,7 +98,7 @@ CUresult MappedMemory::with_hold(const char *api, const PhysicalMemory::PieceRef
 // A block of a pool, or another process's, is memory that cuMemAlloc gave: no handle's, whatever it is made of.
 CUresult MappedMemory::retain(const char *api, CUdeviceptr address, CUmemGenericAllocationHandle *handle,
                               DriverCall call) {
-  if (pools_.owner_of(address) != nullptr || imports_.covers(address)) {
+  if (pools_.slabs.owner_of(address) != nullptr || imports_.covers(address)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   const PhysicalMemory::PieceRef piece = physical_.hold_at(address);
@@ -112,7 +112,7 @@ CUresult MappedMemory::map(const char *api, CUdeviceptr address, std::uint64_t b
 }
 
 CUresult MappedMemory::unmap(const char *api, CUdeviceptr address, std::uint64_t bytes, DriverCall call) {
-  if (pools_.owner_of(address) != nullptr || imports_.covers(address)) {
+  if (pools_.slabs.owner_of(address) != nullptr || imports_.covers(address)) {
     return CUDA_ERROR_INVALID_VALUE;  // as above
   }
   const std::vector<PhysicalMemory::Mapping> mappings = physical_.begin_unmap(address, bytes);
@@ -129,7 +129,7 @@ CUresult MappedMemory::unmap(const char *api, CUdeviceptr address, std::uint64_t
 }
 
 CUresult MappedMemory::set_access(CUdeviceptr address, DriverCall call) {
-  return pools_.owner_of(address) != nullptr || imports_.covers(address) ? CUDA_ERROR_INVALID_VALUE : call();
+  return pools_.slabs.owner_of(address) != nullptr || imports_.covers(address) ? CUDA_ERROR_INVALID_VALUE : call();
 }
 
 // Each piece that is to be mapped is held before the driver is asked: a release on another thread may come between.
@@ -153,7 +153,7 @@ CUresult MappedMemory::map_arrays(const CUarrayMapInfo *entries, std::size_t cou
   if (!lost.empty()) {
     const ContextRef context = contexts_.of_stream(stream);
     pending_.add(context != nullptr ? context : books_.no_context, std::move(lost), stream);
-    pools_.publish_exactly(context != nullptr ? context->device : 0);
+    pools_.publication.publish_exactly(context != nullptr ? context->device : 0);
   }
   return result;
 }

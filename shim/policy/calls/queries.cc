@@ -33,7 +33,7 @@ void Queries::present_memory(std::size_t *free_bytes, std::size_t *total_bytes) 
 
 std::optional<std::uint64_t> Queries::shown_limit(const Device &device) const {
   if (devices_.heed(device.ordinal)) {
-    pools_.heed_orders("set");
+    pools_.gifts.heed_orders("set");
   }
   ledger_.account(device.ordinal).reclaim_from_dead();  // which state no limit any more
   const std::uint64_t own =
@@ -49,13 +49,13 @@ std::uint64_t Queries::free_on(const char *api, const Device &device, std::uint6
   pending_.poll(device.ordinal);
   stream_pools_.reconcile_all(api, device.ordinal);
   room_.release_orphans(api, device.ordinal);
-  pools_.give_to_others(api, device.ordinal);
+  pools_.gifts.give_to_others(api, device.ordinal);
   overhead_.correct(device.ordinal);
   const ledger::Account::Obtainable all = ledger_.account(device.ordinal).obtainable();
   const std::uint64_t obtainable =
       std::min(really_free + std::min(all.of_others, UINT64_MAX - really_free), all.within_limits);
   const std::uint64_t total = device.total.load(std::memory_order_relaxed);
-  const std::uint64_t held = pools_.free_bytes(device.ordinal) + async_pools_.free_bytes(device.ordinal);
+  const std::uint64_t held = pools_.returning.free_bytes(device.ordinal) + async_pools_.free_bytes(device.ordinal);
   return std::min(held - std::min(held, ledger_.account(device.ordinal).excess()) + obtainable,
                   shown.value_or(total == 0 ? device.limit.load(std::memory_order_relaxed) : total));
 }
@@ -74,7 +74,7 @@ Presented Queries::present_device(std::string_view uuid, bool alone, MemoryFigur
   const std::optional<std::uint64_t> shown = shown_limit(*meant);
   memory.show(shown, free_on("nvmlDeviceGetMemoryInfo", *meant, memory.free, shown));
   const std::uint64_t charged = ledger_.account(meant->ordinal).charged();
-  memory.idle = pools_.free_bytes(meant->ordinal) + async_pools_.free_bytes(meant->ordinal);
+  memory.idle = pools_.returning.free_bytes(meant->ordinal) + async_pools_.free_bytes(meant->ordinal);
   memory.own = shown ? std::optional(charged - std::min(charged, memory.idle)) : std::nullopt;
   return Presented::yes;
 }
@@ -101,9 +101,9 @@ CUresult Queries::address_range(CUdeviceptr address, CUdeviceptr *base, std::siz
     return in_context(CUDA_ERROR_NOT_FOUND);
   }
   IpcImporter::Range range{};
-  if (const ContextRef owner = pools_.owner_of(address)) {
+  if (const ContextRef owner = pools_.slabs.owner_of(address)) {
     handled = true;
-    const std::optional<pool::Block> block = pools_.block_at(address, owner);
+    const std::optional<pool::Block> block = policy::block_at(address, *owner);
     if (!block) {
       return in_context(CUDA_ERROR_NOT_FOUND);
     }
@@ -135,8 +135,8 @@ CUresult Queries::address_range(CUdeviceptr address, CUdeviceptr *base, std::siz
 }
 
 bool Queries::is_dead(CUdeviceptr address) {
-  if (const ContextRef owner = pools_.owner_of(address)) {
-    return !pools_.block_at(address, owner);
+  if (const ContextRef owner = pools_.slabs.owner_of(address)) {
+    return !policy::block_at(address, *owner);
   }
   return async_.is_deferred(address) || (imports_.covers(address) && !imports_.block_at(address));
 }
@@ -187,7 +187,7 @@ void Queries::correct_attribute(CUpointer_attribute attribute, CUdeviceptr addre
       return;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
       if (const ContextRef owner = owner_in_granules(address)) {
-        put(data, pools_.can_share_granules(owner->device));
+        put(data, pools_.granules.can_share(owner->device));
       }
       return;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
@@ -219,23 +219,23 @@ bool Queries::write_context(CUdeviceptr address, void *data) {
 }
 
 ContextRef Queries::owner_in_granules(CUdeviceptr address) {
-  ContextRef owner = pools_.owner_of(address);
-  return owner != nullptr && BlockPools::has_granules(*owner) && pools_.block_at(address, owner) ? owner : nullptr;
+  ContextRef owner = pools_.slabs.owner_of(address);
+  return owner != nullptr && has_granules(*owner) && policy::block_at(address, *owner) ? owner : nullptr;
 }
 
 std::uint64_t Queries::buffer_id(CUdeviceptr address) {
-  const ContextRef owner = pools_.owner_of(address);
+  const ContextRef owner = pools_.slabs.owner_of(address);
   if (owner == nullptr && !imports_.covers(address)) {
     return 0;
   }
   const std::uint64_t fresh = kOwnIds | ids_given_.fetch_add(1, std::memory_order_relaxed);
-  return owner != nullptr ? pools_.blocks_of(owner).name(address, fresh) : imports_.name(address, fresh);
+  return owner != nullptr ? existing_pool(*owner)->blocks.name(address, fresh) : imports_.name(address, fresh);
 }
 
 CUresult Queries::set_attribute(CUpointer_attribute attribute, CUdeviceptr address, const void *value,
                                 DriverCall call) {
   if (attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || value == nullptr ||
-      (pools_.owner_of(address) == nullptr && !imports_.covers(address) && !async_.is_deferred(address))) {
+      (pools_.slabs.owner_of(address) == nullptr && !imports_.covers(address) && !async_.is_deferred(address))) {
     return call();
   }
   if (is_dead(address)) {

@@ -173,7 +173,7 @@ void RoomMaker::release_orphans(const char *api, int device) noexcept try {
 
 bool RoomMaker::give_back(const Need &need, Patience patience) noexcept {
   const bool trimmed = stream_pools_.trim(need.api, need.device);
-  const bool gave = pools_.give_back_slabs(need, patience) || trimmed;
+  const bool gave = pools_.returning.give_back(need, patience) || trimmed;
   const auto really = [] {
     const RelaxedCapture relaxed;
     return really_free().value_or(UINT64_MAX);
@@ -202,13 +202,14 @@ bool RoomMaker::give_away(const char *api, int device, std::uint64_t bytes) noex
     stream_pools_.trim_by(api, device, missing);
   }
   if (missing() != 0) {
-    pools_.give_back_slabs({api, device, missing()}, Patience::none);
+    pools_.returning.give_back({api, device, missing()}, Patience::none);
   }
   return account.charged() < before;
 }
 
 std::uint64_t RoomMaker::own_reach(const Need &need) noexcept {
-  return pools_.returnable(need.device, need.asking) + pending_.bytes(need.device) + stream_pools_.idle(need.device);
+  return pools_.returning.returnable(need.device, need.asking) + pending_.bytes(need.device) +
+         stream_pools_.idle(need.device);
 }
 
 std::uint64_t RoomMaker::lacking(const ledger::Account &account, const Need &need, std::uint64_t own) {
@@ -330,7 +331,7 @@ bool RoomMaker::ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()>
 
 std::uint64_t RoomMaker::within_reach(int device) noexcept {
   const std::uint64_t left = std::min(ledger_.account(device).available(), really_free().value_or(UINT64_MAX));
-  const std::uint64_t bytes = pools_.returnable(device) + pending_.bytes(device) + stream_pools_.idle(device);
+  const std::uint64_t bytes = pools_.returning.returnable(device) + pending_.bytes(device) + stream_pools_.idle(device);
   return left + std::min(bytes, UINT64_MAX - left);
 }
 
@@ -360,8 +361,8 @@ bool RoomMaker::make_own_room(const Need &need, Patience patience) noexcept try 
     return true;
   }
   // Nothing is disturbed or waited for where that cannot suffice.
-  pools_.clean(device);
-  const std::uint64_t held = pools_.returnable(device, need.asking);
+  pools_.returning.clean(device);
+  const std::uint64_t held = pools_.returning.returnable(device, need.asking);
   const std::uint64_t pending = pending_.bytes(device);
   const std::uint64_t idle = stream_pools_.idle(device);
   if (need.bytes > account.limit() || account.available() + held + pending + idle < need.bytes) {

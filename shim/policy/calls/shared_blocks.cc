@@ -14,7 +14,7 @@ void SharedBlocks::say_once(const std::string &line) {
 }
 
 CUresult SharedBlocks::share(const char *api, CUipcMemHandle *handle, CUdeviceptr address, DriverCall call) {
-  const ContextRef owner = pools_.owner_of(address);
+  const ContextRef owner = pools_.slabs.owner_of(address);
   if (owner == nullptr && async_.block_at(address)) {
     const CUresult result = call();
     if (result != CUDA_SUCCESS) {
@@ -32,9 +32,9 @@ CUresult SharedBlocks::share(const char *api, CUipcMemHandle *handle, CUdevicept
     return where.error;
   }
   std::string refused;
-  const CUresult result = pools_.share(address, owner, handle, refused);
+  const CUresult result = pools_.sharing.share(address, owner, handle, refused);
   if (!refused.empty()) {
-    const std::optional<pool::Block> block = pools_.block_at(address, owner);
+    const std::optional<pool::Block> block = policy::block_at(address, *owner);
     admission_.record_oom(api, block ? block->requested : 0, 0, owner->device, events::Reason::pool_holds, owner.get(),
                           true);
     say_once("memory cannot be shared with other processes: " + refused);

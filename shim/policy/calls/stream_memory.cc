@@ -114,7 +114,7 @@ CUresult StreamMemory::allocate_from(const StreamPools::PoolRef &pool, Request r
   const std::optional<CUresult> to_cap = allocate_to_cap(*pool, request, act, obtained);
   const CUresult result = to_cap ? *to_cap : admission_.admit(request, where, counted, undo, obtained, &surplus);
   if (result == CUDA_SUCCESS) {
-    pools_.start_giving(pool->device);
+    pools_.gifts.start_giving();
   }
   // The pool holds its memory, and no context takes that along.
   return result == CUDA_SUCCESS
@@ -123,7 +123,7 @@ CUresult StreamMemory::allocate_from(const StreamPools::PoolRef &pool, Request r
 }
 
 CUresult StreamMemory::free(const char *api, CUdeviceptr address, CUstream stream, DriverCall call) {
-  if (const ContextRef owner = pools_.owner_of(address)) {
+  if (const ContextRef owner = pools_.slabs.owner_of(address)) {
     return pools_.free_in_stream(api, address, stream, owner);
   }
   if (async_.is_deferred(address)) {

@@ -52,14 +52,14 @@ CUresult SyncAndCapture::synchronise(CUcontext handle, DriverCall call) {
   std::uint64_t began = 0;
   if (defers_) {
     async_.before_synchronise();
-    began = pools_.before_synchronise();
+    began = pools_.devices.before_synchronise();
   }
   const CUresult result = call();
   if (result == CUDA_SUCCESS && context != nullptr) {
     stream_pools_.reconcile_all("cuCtxSynchronize", context->device);  // the driver's pools shrink here
     if (defers_) {
       FenceTracker::passed(*context, began);
-      pools_.after_synchronise(context->device);
+      pools_.gifts.after_synchronise(context->device);
     }
   }
   if (defers_) {

@@ -105,6 +105,19 @@ Contexts::Current Contexts::current() {
   return {noted, noted->device, CUDA_SUCCESS};
 }
 
+CUresult Contexts::state_of_caller() {
+  CUcontext current = nullptr;
+  const CUresult asked = real.cuCtxGetCurrent(&current);
+  if (asked != CUDA_SUCCESS || (current != nullptr && find(current) != nullptr)) {
+    return asked;
+  }
+  CUdevice device = 0;
+  const CUresult answer = real.cuCtxGetDevice(&device);  // only the thread's state can be wrong
+  const bool of_thread = answer == CUDA_ERROR_INVALID_CONTEXT || answer == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
+                         answer == CUDA_ERROR_NOT_INITIALIZED || answer == CUDA_ERROR_DEINITIALIZED;
+  return of_thread ? answer : CUDA_SUCCESS;
+}
+
 ContextRef Contexts::find(CUcontext handle) {
   Guard guard(mutex_);
   auto found = contexts_.find(handle);

@@ -198,6 +198,8 @@ class Contexts {
     CUresult error = CUDA_SUCCESS;
   };
   Current current();
+  // What the driver would answer to a free on this thread: its refusal without a context or after its own end.
+  CUresult state_of_caller();
 
   ContextRef find(CUcontext handle);
   // The context that the stream belongs to; a default stream is the current context's.

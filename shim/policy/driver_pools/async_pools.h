@@ -106,6 +106,8 @@ class AsyncPools {
   // Its stream ended with it.
   void forget(const ContextRef &context) noexcept;
 
+  Contexts &contexts() { return contexts_; }
+
  private:
   struct DevicePool {
     DevicePool(FenceTracker &fences, int device) : frees(fences, device) {}

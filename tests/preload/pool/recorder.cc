@@ -9,19 +9,19 @@ using preload::pool::Seen;
 // Members by their mangled names; `this` is the first argument of each. A name that changes does not link.
 #pragma weak preload_record
 bool real_allocate_hit(void *, std::uint64_t,
-                       unsigned long long *) asm("__real__ZN6ration6policy10BlockPools12allocate_hitEmPy");
+                       unsigned long long *) asm("__real__ZN6ration6policy8FastPath12allocate_hitEmPy");
 bool allocate_hit(void *, std::uint64_t,
-                  unsigned long long *) asm("__wrap__ZN6ration6policy10BlockPools12allocate_hitEmPy");
-bool real_free_hit(void *, std::uint64_t) asm("__real__ZN6ration6policy10BlockPools8free_hitEm");
-bool free_hit(void *, std::uint64_t) asm("__wrap__ZN6ration6policy10BlockPools8free_hitEm");
+                  unsigned long long *) asm("__wrap__ZN6ration6policy8FastPath12allocate_hitEmPy");
+bool real_free_hit(void *, std::uint64_t) asm("__real__ZN6ration6policy8FastPath8free_hitEm");
+bool free_hit(void *, std::uint64_t) asm("__wrap__ZN6ration6policy8FastPath8free_hitEm");
 void real_collect_due(void *) asm("__real__ZN6ration6policy10Quarantine11collect_dueEv");
 void collect_due(void *) asm("__wrap__ZN6ration6policy10Quarantine11collect_dueEv");
 void real_collect_large(void *) asm("__real__ZN6ration6policy10Quarantine13collect_largeEv");
 void collect_large(void *) asm("__wrap__ZN6ration6policy10Quarantine13collect_largeEv");
-void real_wait_after_hit(void *, void *,
-                         std::uint64_t) asm("__real__ZN6ration6policy10BlockPools14wait_after_hitEP8CUctx_stm");
-void wait_after_hit(void *, void *,
-                    std::uint64_t) asm("__wrap__ZN6ration6policy10BlockPools14wait_after_hitEP8CUctx_stm");
+void real_wait_after_free(void *, const char *, const void *, std::uint64_t) asm(
+    "__real__ZN6ration6policy10DevicePool15wait_after_freeEPKcRKSt10shared_ptrINS0_7ContextEEm");
+void wait_after_free(void *, const char *, const void *, std::uint64_t) asm(
+    "__wrap__ZN6ration6policy10DevicePool15wait_after_freeEPKcRKSt10shared_ptrINS0_7ContextEEm");
 void real_publish(void *, const void *) asm("__real__ZN6ration6ledger7Account7publishERKNS0_9PublishedE");
 void publish(void *, const void *) asm("__wrap__ZN6ration6ledger7Account7publishERKNS0_9PublishedE");
 // The threads that give are not started: they look once a second, would find the pages that the test has sealed gone,
@@ -59,9 +59,9 @@ void collect_large(void *quarantine) {
   real_collect_large(quarantine);
 }
 
-void wait_after_hit(void *pools, void *context, std::uint64_t bytes) {
+void wait_after_free(void *device, const char *api, const void *owner, std::uint64_t bytes) {
   record(Seen::due);
-  real_wait_after_hit(pools, context, bytes);
+  real_wait_after_free(device, api, owner, bytes);
 }
 
 void publish(void *account, const void *figures) {

@@ -26,14 +26,14 @@ class Script final : public Upstream {
     ++collected;
     return on_collect && on_collect();
   }
-  std::optional<Slab> grow(std::uint64_t minimum_bytes) noexcept override {
+  std::vector<Slab> grow(const GrowthWish &wish) noexcept override {
     ++asked;
     if (++growing > 1) ++grown_together;
     if (before_grow) before_grow();
-    const std::optional<Slab> slab = take(minimum_bytes);
+    const std::optional<Slab> slab = take(wish.bytes);
     if (!slab && on_refusal) on_refusal();
     --growing;
-    return slab;
+    return slab ? std::vector<Slab>{*slab} : std::vector<Slab>();
   }
   void shrink(const Slab &slab) noexcept override {
     if (on_shrink) on_shrink();
@@ -186,7 +186,7 @@ TEST_CASE("a merge replaces the wholly free slabs by one, and leaves the others"
   SharedPool pool;
   const AllocateOutcome kept = pool.allocate(3 * kMiB, script);
   for (const std::uint64_t bytes : {5 * kMiB, 7 * kMiB}) {
-    REQUIRE(pool.add_slab(*script.grow(bytes)) == AddSlabOutcome::kAdded);
+    REQUIRE(pool.add_slab(script.grow({bytes}).front()) == AddSlabOutcome::kAdded);
   }
   REQUIRE(pool.statistics().slabs == 3);
   CHECK(pool.merge(script));
@@ -202,7 +202,7 @@ TEST_CASE("a merge that gets no slab leaves the pool to grow") {
   Script script(64 * kMiB);
   SharedPool pool;
   CHECK_FALSE(pool.merge(script));
-  REQUIRE(pool.add_slab(*script.grow(5 * kMiB)) == AddSlabOutcome::kAdded);
+  REQUIRE(pool.add_slab(script.grow({5 * kMiB}).front()) == AddSlabOutcome::kAdded);
   script.before_grow = [&] { script.least_slab_bytes = 100 * kMiB; };
   CHECK(pool.merge(script));
   CHECK(pool.statistics().slabs == 0);
@@ -215,7 +215,7 @@ TEST_CASE("no other thread places a block in a slab that is being merged") {
   Script script(64 * kMiB);
   SharedPool pool;
   for (int slab = 0; slab < 2; ++slab) {
-    REQUIRE(pool.add_slab(*script.grow(8 * kMiB)) == AddSlabOutcome::kAdded);
+    REQUIRE(pool.add_slab(script.grow({8 * kMiB}).front()) == AddSlabOutcome::kAdded);
   }
   Gate shrinking;
   std::atomic<bool> served = false;

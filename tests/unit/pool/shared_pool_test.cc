@@ -21,14 +21,14 @@ class Supply final : public Upstream {
  public:
   explicit Supply(std::uint64_t budget) : budget_(budget) {}
 
-  std::optional<Slab> grow(std::uint64_t minimum_bytes) noexcept override {
+  std::vector<Slab> grow(const GrowthWish &wish) noexcept override {
     const std::lock_guard guard(mutex_);
-    if (minimum_bytes > budget_) return std::nullopt;
-    budget_ -= minimum_bytes;
-    const Slab slab{next_, given_too_small ? kUnitBytes - 1 : minimum_bytes, ++grown};
-    next_ += minimum_bytes + kMiB;
-    slabs[slab.id] = minimum_bytes;
-    return slab;
+    if (wish.bytes > budget_) return {};
+    budget_ -= wish.bytes;
+    const Slab slab{next_, given_too_small ? kUnitBytes - 1 : wish.bytes, ++grown};
+    next_ += wish.bytes + kMiB;
+    slabs[slab.id] = wish.bytes;
+    return {slab};
   }
   void shrink(const Slab &slab) noexcept override {
     const std::lock_guard guard(mutex_);

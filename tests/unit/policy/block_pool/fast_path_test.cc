@@ -1,11 +1,14 @@
 // The fast path of a context's pool: when it is open, which frees it keeps, and how the quarantine gathers them.
+#include "policy/block_pool/fast_path.h"
 #include "catch.h"
-#include "policy/block_pool/quarantine.h"
 #include "unit/policy/quarantine_fixture.h"
 
 using namespace ration;
 using namespace ration::test;
 using policy::ContextPool;
+using policy::Freed;
+using policy::KeptFrees;
+namespace hit = policy::hit;
 using policy::Quarantine;
 
 namespace {
@@ -38,17 +41,17 @@ struct FastPool {
   std::uint64_t take(std::uint64_t bytes = 512) {
     std::uint64_t address = 0;
     prepare(*pool);
-    return pool->allocate_hit(context->handle, bytes, fixture.journal, address) ? address : 0;
+    return hit::allocate(*pool, context->handle, bytes, fixture.journal, address) ? address : 0;
   }
-  ContextPool::Freed::Kind free(std::uint64_t address) {
-    return pool->free_hit(context->handle, address, fixture.journal, UINT64_MAX).kind;
+  Freed::Kind free(std::uint64_t address) {
+    return hit::free(*pool, context->handle, address, fixture.journal, UINT64_MAX).kind;
   }
   // Frees until the quarantine seals, called as BlockPools does; the number of frees.
   int frees_until_due(std::uint64_t bytes = 512) {
     for (int frees = 1; frees <= 10'000; ++frees) {
-      const ContextPool::Freed::Kind freed = free(take(bytes));
-      REQUIRE(freed != ContextPool::Freed::no);
-      if (freed == ContextPool::Freed::due) {
+      const Freed::Kind freed = free(take(bytes));
+      REQUIRE(freed != Freed::no);
+      if (freed == Freed::due) {
         const auto seals = fixture.driver.calls("cuCtxRecordEvent");
         fixture.quarantine.collect_due();
         if (fixture.driver.calls("cuCtxRecordEvent") != seals) {
@@ -75,15 +78,15 @@ TEST_CASE("a fast path serves the handle that it is open for, until it is closed
   CHECK(block != 0);
   CHECK(fast.pool->blocks.find(block));
   std::uint64_t none = 0;
-  CHECK_FALSE(fast.pool->allocate_hit(fixture.context->handle, 512, fixture.journal, none));
+  CHECK_FALSE(hit::allocate(*fast.pool, fixture.context->handle, 512, fixture.journal, none));
   fast.pool->close_to_hits();
   CHECK(fixture.context_pools.find(handle) == nullptr);
   CHECK(fast.take() == 0);
-  CHECK(fast.free(block) == ContextPool::Freed::no);
+  CHECK(fast.free(block) == Freed::no);
   fast.pool->open_to_hits(handle, [] { return std::uint64_t{0}; });
   CHECK(fast.take() == 0);
   fast.open();
-  CHECK(fast.free(block) == ContextPool::Freed::due);  // the quarantine has not said yet when
+  CHECK(fast.free(block) == Freed::due);  // the quarantine has not said yet when
   CHECK(fast.pool->blocks.statistics().retired_blocks == 1);
   CHECK(fixture.journal.tally().devices[0].allocs == 1);
   CHECK(fixture.journal.tally().devices[0].frees == 1);
@@ -95,7 +98,7 @@ TEST_CASE("a free that is to be recorded is in flight, and in no quarantine, unt
   FastPool fast(fixture);
   prepare(*fast.pool);
   events::Alloc taken{};
-  REQUIRE(fast.pool->allocate_unrecorded(fast.context->handle, 512, taken));
+  REQUIRE(hit::allocate_unrecorded(*fast.pool, fast.context->handle, 512, taken));
   CHECK(taken.size == 512);
   CHECK(taken.slab == 2);
   CHECK(taken.context == fast.context->number);
@@ -103,16 +106,17 @@ TEST_CASE("a free that is to be recorded is in flight, and in no quarantine, unt
   CHECK(fast.pool->in_flight == 1);
   fast.pool->land();
   events::Free freed{taken.address, 0, -1, 0, "cuMemFree_v2"};
-  REQUIRE(fast.pool->retire_unrecorded(fast.context->handle, UINT64_MAX, freed));
+  REQUIRE(hit::retire_unrecorded(*fast.pool, fast.context->handle, UINT64_MAX, freed));
   CHECK(freed.size == 512);
   CHECK(freed.device == fast.context->device);
   CHECK(freed.context == fast.context->number);
-  CHECK_FALSE(fast.pool->retire_unrecorded(fast.context->handle, UINT64_MAX, freed));  // the second of two racing frees
+  CHECK_FALSE(
+      hit::retire_unrecorded(*fast.pool, fast.context->handle, UINT64_MAX, freed));  // the second of two racing frees
   CHECK(fast.pool->in_flight == 1);
   CHECK(fixture.quarantine.blocks() == 0);
   fixture.quarantine.collect_large();
   CHECK(fast.pool->blocks.statistics().retired_blocks == 1);
-  CHECK(fast.pool->keep_freed(freed).kind != ContextPool::Freed::no);
+  CHECK(hit::keep(*fast.pool, freed).kind != Freed::no);
   fast.pool->land();
   CHECK(fast.pool->in_flight == 0);
   CHECK(fixture.quarantine.blocks() == 1);
@@ -123,28 +127,28 @@ TEST_CASE("no more frees are to be recorded than can be kept") {
   QuarantineFixture fixture;
   FastPool fast(fixture);
   std::vector<events::Free> frees;
-  for (std::uint32_t i = 0; i < ContextPool::kMostFreed; ++i) {
+  for (std::uint32_t i = 0; i < KeptFrees::kMost; ++i) {
     frees.push_back({fast.take(), 0, -1, 0, "cuMemFree_v2"});
-    REQUIRE(fast.pool->retire_unrecorded(fast.context->handle, UINT64_MAX, frees.back()));
+    REQUIRE(hit::retire_unrecorded(*fast.pool, fast.context->handle, UINT64_MAX, frees.back()));
   }
   events::Free more{fast.take(), 0, -1, 0, "cuMemFree_v2"};
-  CHECK_FALSE(fast.pool->retire_unrecorded(fast.context->handle, UINT64_MAX, more));
+  CHECK_FALSE(hit::retire_unrecorded(*fast.pool, fast.context->handle, UINT64_MAX, more));
   for (const events::Free &each : frees) {
-    CHECK(fast.pool->keep_freed(each).kind != ContextPool::Freed::no);
+    CHECK(hit::keep(*fast.pool, each).kind != Freed::no);
     fast.pool->land();
   }
-  CHECK(fixture.quarantine.blocks() == ContextPool::kMostFreed);
+  CHECK(fixture.quarantine.blocks() == KeptFrees::kMost);
 }
 
 TEST_CASE("the fast path does not free a block whose size must be published") {
   QuarantineFixture fixture;
   FastPool fast(fixture);
   const std::uint64_t block = fast.take(4096);
-  CHECK(fast.pool->free_hit(fast.context->handle, block, fixture.journal, 4095).kind == ContextPool::Freed::no);
+  CHECK(hit::free(*fast.pool, fast.context->handle, block, fixture.journal, 4095).kind == Freed::no);
   CHECK(fast.pool->blocks.find(block));
   CHECK(fixture.journal.tally().devices[0].frees == 0);
   CHECK(fixture.quarantine.blocks() == 0);
-  CHECK(fast.pool->free_hit(fast.context->handle, block, fixture.journal, 4096).kind != ContextPool::Freed::no);
+  CHECK(hit::free(*fast.pool, fast.context->handle, block, fixture.journal, 4096).kind != Freed::no);
   CHECK(fixture.quarantine.blocks() == 1);
 }
 
@@ -153,11 +157,11 @@ TEST_CASE("a stale handle finds a recycled pool closed, also when another contex
   std::optional<FastPool> gone(std::in_place, fixture);
   const CUcontext handle = gone->context->handle;
   ContextPool *const pool = gone->pool;
-  REQUIRE(gone->free(gone->take()) != ContextPool::Freed::no);
+  REQUIRE(gone->free(gone->take()) != Freed::no);
   gone.reset();
   std::uint64_t none = 0;
-  CHECK_FALSE(pool->allocate_hit(handle, 512, fixture.journal, none));
-  CHECK(pool->free_hit(handle, 0x900000200, fixture.journal, UINT64_MAX).kind == ContextPool::Freed::no);
+  CHECK_FALSE(hit::allocate(*pool, handle, 512, fixture.journal, none));
+  CHECK(hit::free(*pool, handle, 0x900000200, fixture.journal, UINT64_MAX).kind == Freed::no);
   CHECK(fixture.quarantine.blocks() == 0);
   policy::Context next;
   next.handle = handle;  // so that it gets the same place
@@ -168,9 +172,9 @@ TEST_CASE("a stale handle finds a recycled pool closed, also when another contex
   REQUIRE(pool->blocks.add_slab({0x900000000, kMiB, 3}) == pool::AddSlabOutcome::kAdded);
   prepare(*pool);
   pool->open_to_hits(fixture.context->handle, [] { return ContextPool::kAnyUse; });
-  CHECK_FALSE(pool->allocate_hit(handle, 512, fixture.journal, none));
-  CHECK(pool->allocate_hit(fixture.context->handle, 512, fixture.journal, none));
-  CHECK(pool->free_hit(handle, none, fixture.journal, UINT64_MAX).kind == ContextPool::Freed::no);
+  CHECK_FALSE(hit::allocate(*pool, handle, 512, fixture.journal, none));
+  CHECK(hit::allocate(*pool, fixture.context->handle, 512, fixture.journal, none));
+  CHECK(hit::free(*pool, handle, none, fixture.journal, UINT64_MAX).kind == Freed::no);
   pool->release();
 }
 
@@ -193,11 +197,11 @@ TEST_CASE("the fast path leaves alone what starts no live block of its pool or h
   QuarantineFixture fixture;
   FastPool fast(fixture);
   const std::uint64_t block = fast.take(1024);
-  CHECK(fast.free(0) == ContextPool::Freed::no);
-  CHECK(fast.free(block + 512) == ContextPool::Freed::no);
-  CHECK(fast.free(fixture.take()) == ContextPool::Freed::no);
-  CHECK(fast.free(block) != ContextPool::Freed::no);
-  CHECK(fast.free(block) == ContextPool::Freed::no);
+  CHECK(fast.free(0) == Freed::no);
+  CHECK(fast.free(block + 512) == Freed::no);
+  CHECK(fast.free(fixture.take()) == Freed::no);
+  CHECK(fast.free(block) != Freed::no);
+  CHECK(fast.free(block) == Freed::no);
   CHECK(fast.take(17 * kMiB) == 0);
   CHECK(fixture.journal.tally().devices[0].allocs == 1);
   CHECK(fixture.journal.tally().devices[0].frees == 1);
@@ -288,27 +292,27 @@ TEST_CASE("a pool that ends takes along the frees that its fast path keeps, and 
 TEST_CASE("a fast path that is full, because the host has no memory to gather its frees, keeps all of them") {
   QuarantineFixture fixture;
   FastPool fast(fixture);
-  REQUIRE(fast.pool->blocks.reserve(2 * ContextPool::kMostFreed));
+  REQUIRE(fast.pool->blocks.reserve(2 * KeptFrees::kMost));
   std::uint64_t block = 0;
   allocations_left = 0;
-  for (int frees = 0; frees < static_cast<int>(ContextPool::kMostFreed); ++frees) {
+  for (int frees = 0; frees < static_cast<int>(KeptFrees::kMost); ++frees) {
     block = fast.take();
-    if (fast.free(block) == ContextPool::Freed::due) {
+    if (fast.free(block) == Freed::due) {
       (void)fixture.quarantine.blocks();  // gathers
     }
   }
   block = fast.take();
-  const ContextPool::Freed::Kind freed = fast.free(block);
+  const Freed::Kind freed = fast.free(block);
   std::uint64_t bytes = 0;
   Quarantine::PendingRecord pending;
   bool due = false;
   const Quarantine::Retired retired = fixture.quarantine.retire(*fast.pool, block, bytes, pending, due);
   allocations_left = -1;
-  CHECK(freed == ContextPool::Freed::no);
+  CHECK(freed == Freed::no);
   CHECK(retired == Quarantine::Retired::no_host_memory);
   CHECK(fast.pool->blocks.find(block));
-  CHECK(fixture.quarantine.blocks() == ContextPool::kMostFreed);
-  CHECK(fixture.collect().blocks == ContextPool::kMostFreed);
+  CHECK(fixture.quarantine.blocks() == KeptFrees::kMost);
+  CHECK(fixture.collect().blocks == KeptFrees::kMost);
 }
 
 TEST_CASE("a pool that shares a block serves no frees as hits, only allocations") {
@@ -316,8 +320,8 @@ TEST_CASE("a pool that shares a block serves no frees as hits, only allocations"
   FastPool fast(fixture);
   const std::uint64_t address = fast.take();
   fast.pool->shared.fetch_add(1);
-  CHECK(fast.free(address) == ContextPool::Freed::no);
+  CHECK(fast.free(address) == Freed::no);
   CHECK(fast.take() != 0);
   fast.pool->shared.fetch_sub(1);
-  CHECK(fast.free(address) != ContextPool::Freed::no);
+  CHECK(fast.free(address) != Freed::no);
 }

@@ -40,18 +40,18 @@ const ContextRef kOtherContext = std::make_shared<Context>();
 
 TEST_CASE("an address belongs to the slab around it, from its first byte to its last") {
   SlabDirectory slabs;
-  CHECK(slabs.find(0x1000) == nullptr);
+  CHECK(slabs.owner_of(0x1000) == nullptr);
   slabs.insert(0x3000, 0x1000, kOtherContext);
   slabs.insert(0x1000, 0x1000, kOne);
-  CHECK(slabs.find(0xfff) == nullptr);
-  CHECK(slabs.find(0x1000) == kOne);
-  CHECK(slabs.find(0x1fff) == kOne);
-  CHECK(slabs.find(0x2000) == nullptr);
-  CHECK(slabs.find(0x3000) == kOtherContext);
-  CHECK(slabs.find(0x4000) == nullptr);
+  CHECK(slabs.owner_of(0xfff) == nullptr);
+  CHECK(slabs.owner_of(0x1000) == kOne);
+  CHECK(slabs.owner_of(0x1fff) == kOne);
+  CHECK(slabs.owner_of(0x2000) == nullptr);
+  CHECK(slabs.owner_of(0x3000) == kOtherContext);
+  CHECK(slabs.owner_of(0x4000) == nullptr);
   slabs.insert(0x2000, 0x1000, kOne);  // between the two, touching both
-  CHECK(slabs.find(0x2000) == kOne);
-  CHECK(slabs.find(0x3000) == kOtherContext);
+  CHECK(slabs.owner_of(0x2000) == kOne);
+  CHECK(slabs.owner_of(0x3000) == kOtherContext);
 }
 
 TEST_CASE("only a whole slab is erased, by its own address") {
@@ -60,9 +60,9 @@ TEST_CASE("only a whole slab is erased, by its own address") {
   slabs.erase(0x1200, *kOne);
   slabs.erase(0x2000, *kOne);
   slabs.erase(0x1000, *kOtherContext);  // the range belongs to another context by now
-  CHECK(slabs.find(0x1800) == kOne);
+  CHECK(slabs.owner_of(0x1800) == kOne);
   slabs.erase(0x1000, *kOne);
-  CHECK(slabs.find(0x1800) == nullptr);
+  CHECK(slabs.owner_of(0x1800) == nullptr);
 }
 
 TEST_CASE("a range that the driver gives twice belongs to its latest owner") {
@@ -71,11 +71,11 @@ TEST_CASE("a range that the driver gives twice belongs to its latest owner") {
     slabs.insert(at, 0x1000, kOne);
   }
   slabs.insert(0x1800, 0x2000, kOtherContext);
-  CHECK(slabs.find(0x1000) == nullptr);
-  CHECK(slabs.find(0x1800) == kOtherContext);
-  CHECK(slabs.find(0x37ff) == kOtherContext);
-  CHECK(slabs.find(0x3800) == nullptr);
-  CHECK(slabs.find(0x4000) == kOne);
+  CHECK(slabs.owner_of(0x1000) == nullptr);
+  CHECK(slabs.owner_of(0x1800) == kOtherContext);
+  CHECK(slabs.owner_of(0x37ff) == kOtherContext);
+  CHECK(slabs.owner_of(0x3800) == nullptr);
+  CHECK(slabs.owner_of(0x4000) == kOne);
 }
 
 TEST_CASE("a look-up of an address waits while another thread may be ending its slab") {
@@ -83,12 +83,12 @@ TEST_CASE("a look-up of an address waits while another thread may be ending its 
   slabs.insert(0x1000, 0x1000, kOne);
   slabs.insert(0x2000, 0x1000, kOtherContext);
   slabs.begin_end(kOne);
-  CHECK(slabs.find(0x1000) == nullptr);  // to the thread that ends it, it is gone
-  CHECK(slabs.find(0x2000) == kOtherContext);
-  std::thread([&] { CHECK(slabs.find(0x2000) == kOtherContext); }).join();
-  waits_for([&] { CHECK(slabs.find(0x1000) == kOne); }, [&] { slabs.cancel_end(kOne); });
+  CHECK(slabs.owner_of(0x1000) == nullptr);  // to the thread that ends it, it is gone
+  CHECK(slabs.owner_of(0x2000) == kOtherContext);
+  std::thread([&] { CHECK(slabs.owner_of(0x2000) == kOtherContext); }).join();
+  waits_for([&] { CHECK(slabs.owner_of(0x1000) == kOne); }, [&] { slabs.cancel_end(kOne); });
   slabs.begin_end(0x1000);
-  waits_for([&] { CHECK(slabs.find(0x1000) == nullptr); }, [&] { slabs.erase(0x1000, *kOne); });
+  waits_for([&] { CHECK(slabs.owner_of(0x1000) == nullptr); }, [&] { slabs.erase(0x1000, *kOne); });
 }
 
 TEST_CASE("one slab's end is begun and cancelled without the others") {
@@ -96,12 +96,12 @@ TEST_CASE("one slab's end is begun and cancelled without the others") {
   slabs.insert(0x1000, 0x1000, kOne);
   slabs.insert(0x2000, 0x1000, kOne);
   slabs.begin_end(0x1000);
-  std::thread([&] { CHECK(slabs.find(0x2000) == kOne); }).join();
-  CHECK(slabs.find(0x1000) == nullptr);
+  std::thread([&] { CHECK(slabs.owner_of(0x2000) == kOne); }).join();
+  CHECK(slabs.owner_of(0x1000) == nullptr);
   slabs.cancel_end(0x1000);
-  CHECK(slabs.find(0x1000) == kOne);
+  CHECK(slabs.owner_of(0x1000) == kOne);
   slabs.begin_end(0x1800);  // no slab's own address
-  CHECK(slabs.find(0x1800) == kOne);
+  CHECK(slabs.owner_of(0x1800) == kOne);
 }
 
 TEST_CASE("a slab whose end another thread has begun is left to that thread") {
@@ -112,7 +112,7 @@ TEST_CASE("a slab whose end another thread has begun is left to that thread") {
     slabs.begin_end(kOne);
     slabs.cancel_end(kOne);
   }).join();
-  CHECK(slabs.find(0x1000) == nullptr);
+  CHECK(slabs.owner_of(0x1000) == nullptr);
 }
 
 TEST_CASE("a range is waited for and entered once no slab there is about to end") {
@@ -125,5 +125,5 @@ TEST_CASE("a range is waited for and entered once no slab there is about to end"
   waits_for([&] { slabs.wait_for_ends(0x0800, 0x1000); }, [&] { slabs.erase(0x1000, *kOne); });
   slabs.begin_end(kOtherContext);
   waits_for([&] { slabs.insert(0x4800, 0x1000, kOne); }, [&] { slabs.erase(0x4000, *kOtherContext); });
-  CHECK(slabs.find(0x4800) == kOne);
+  CHECK(slabs.owner_of(0x4800) == kOne);
 }

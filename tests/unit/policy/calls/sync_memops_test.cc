@@ -42,7 +42,7 @@ struct Marking {
     neighbour = program.take(4096);
   }
   void use_granules() {
-    pool::SharedPool &blocks = program.parts.pools.blocks_of(program.parts.contexts.current().context);
+    pool::SharedPool &blocks = policy::existing_pool(*program.parts.contexts.current().context)->blocks;
     REQUIRE(blocks.stitch_from({2 * kMiB, 0x900000000, 64 * kMiB, 0xa00000000, 64 * kMiB, 77}));
   }
   CUresult set(CUdeviceptr address, unsigned value, CUresult of_driver = CUDA_SUCCESS) {

@@ -86,22 +86,6 @@ TEST_CASE_METHOD(Fixture, "a request that the device cannot serve takes no part 
   check();
 }
 
-TEST_CASE_METHOD(Fixture, "a granule that is mapped already is the first place for blocks") {
-  REQUIRE(pool.stitch_from(device.layout()));
-  const std::optional<std::uint64_t> handle = device.create(kPage);
-  REQUIRE(device.map(CheckedDevice::kHome, *handle, kPage));
-  REQUIRE(device.allow(CheckedDevice::kHome, kPage));
-  REQUIRE(pool.add_mapped_granule(*handle, kPage, device));
-  const std::uint64_t calls = device.calls();
-  const Block first = allocate(kPage / 2);
-  CHECK(first.address < CheckedDevice::kHome + kPage);
-  CHECK(device.calls() == calls);
-  free(first);
-  check();
-  CHECK(pool.release_granules(kPage, device) == kPage);
-  check();
-}
-
 TEST_CASE_METHOD(Fixture, "a view is taken again after its granules served other blocks") {
   open(kPages);
   become_random();

@@ -1,0 +1,124 @@
+// What the pools of one device share: how much they hold, what was freed and is not clean yet, who preallocates.
+// Layer: policy/block_pool. Threads: any; no lock is held across a driver call. Owns: the device's quarantine.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "events/journal.h"
+#include "ledger/ledger.h"
+#include "policy/block_pool/context_pools.h"
+#include "policy/block_pool/pool_bounds.h"
+#include "policy/block_pool/preallocation_turn.h"
+#include "policy/block_pool/quarantine.h"
+#include "policy/contexts/contexts.h"
+#include "policy/contexts/fence_tracker.h"
+#include "policy/devices/devices.h"
+
+namespace ration::policy {
+
+// What all pools of the process work with.
+struct PoolParts {
+  Devices &devices;
+  ledger::Ledger &ledger;
+  events::Journal &journal;
+  Contexts &contexts;
+  FenceTracker &fences;
+  ContextPools &context_pools;
+};
+
+enum class TakeOutcome { taken, over_limit, over_group_limit, device_full, failed };
+
+class DevicePool {
+ public:
+  DevicePool(const PoolParts &parts, int ordinal);
+
+  const int device;
+  ledger::Account &account;
+  const PoolBounds bounds;
+  Quarantine quarantine;
+  PreallocationTurn turn;
+  ReentrantGate::Owner making{nullptr};  // one thread at a time makes a context's pool
+
+  // The contexts that have a pool here. Throws bad_alloc, as do the three sums, which take each pool's lock.
+  std::vector<ContextRef> contexts() const;
+  // In holes.
+  std::uint64_t clean_bytes() const;
+  // Held, and in no live block.
+  std::uint64_t unused_bytes() const;
+  // Whether `bytes` would fit under the limit if other contexts' pools held nothing free.
+  bool holds_elsewhere(const Context *caller, std::uint64_t bytes) const;
+  // In live blocks, in every mode.
+  std::uint64_t used() const {
+    return parts_.journal.tally().devices[device].live_bytes.load(std::memory_order_relaxed);
+  }
+
+  // Reserves `bytes`, then asks the driver for them by `call`. `error`: of `failed`.
+  TakeOutcome obtain(std::uint64_t bytes, ledger::Effort effort, ledger::Transit &transit, CUresult &error,
+                     FunctionRef<CUresult()> call);
+  // The pools hold so much more, or less.
+  void note_taken(std::uint64_t bytes);
+  void note_gone(std::uint64_t bytes) noexcept;
+  std::uint64_t held_bytes() const { return held_bytes_.load(std::memory_order_relaxed); }
+  // Whether the driver had no memory lately.
+  bool is_full() const { return full_.load(std::memory_order_relaxed); }
+
+  // After a free: waits as the driver's would where what is clean could not serve such a block again, or where half of
+  // the limit, or more than the quarantine's cap, is freed and not clean.
+  void wait_after_free(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept;
+  // Waits until nothing is in quarantine, at most so long: the device's work may itself wait for this call to return.
+  void drain_briefly(const char *api, std::uint64_t most_ns);
+  void record_wait(const char *api, const char *how, const Quarantine::Cleaned &cleaned, std::uint64_t start_ns) const;
+
+ private:
+  void note_size();
+  bool can_grow(std::uint64_t block_bytes) const;
+  bool has_much_freed();
+
+  const PoolParts parts_;
+  std::atomic<std::uint64_t> held_bytes_{0};
+  std::atomic<bool> full_{false};
+};
+
+// Those of all devices.
+class DevicePools {
+ public:
+  explicit DevicePools(const PoolParts &parts) : parts_(parts) {}
+  ~DevicePools();
+  DevicePools(const DevicePools &) = delete;
+  DevicePools &operator=(const DevicePools &) = delete;
+
+  // Throws bad_alloc.
+  DevicePool &on(int device);
+  // nullptr: nothing was asked of the device yet.
+  DevicePool *known(int device) { return devices_[device].load(std::memory_order_acquire); }
+  template <class Visit>
+  void each(const Visit &visit) {
+    for (int device = 0, end = end_.load(std::memory_order_relaxed); device < end; ++device) {
+      if (DevicePool *pool = known(device)) {
+        visit(*pool);
+      }
+    }
+  }
+
+  // Before work is submitted: whether a free has no fence yet, most likely; and its fence, unless so many were taken
+  // lately that they cost too much.
+  bool has_unsealed_frees() noexcept;
+  void seal_frees() noexcept;
+  // Before a synchronise of the program's: the number of the fence that has passed if the driver answers success.
+  std::uint64_t before_synchronise() noexcept;
+
+  // Of a slab, granule or range in the log.
+  std::uint64_t next_number() { return last_number_.fetch_add(1, std::memory_order_relaxed) + 1; }
+
+ private:
+  const PoolParts parts_;
+  std::atomic<DevicePool *> devices_[ledger::kMaxDevices] = {};
+  std::atomic<int> end_{0};  // after the last device that is known
+  std::atomic<std::uint64_t> last_number_{0};
+};
+
+}  // namespace ration::policy

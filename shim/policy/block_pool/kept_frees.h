@@ -1,0 +1,105 @@
+// Blocks that the fast path freed and keeps for the quarantine, which gathers them when it is asked.
+// Layer: policy/block_pool. Threads: under the lock of the pool, but for what says hint.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "pool/unit.h"
+
+namespace ration::policy {
+
+// What became of a free on the fast path.
+struct Freed {  // fits two registers
+  enum Kind : std::uint8_t {
+    no,     // nothing happened; take the slow path
+    freed,  // retired, and kept here for the quarantine
+    due,    // and it is time for the quarantine of `device` to gather what is kept
+    large,  // and to seal it, too
+  };
+  Kind kind = no;
+  bool first = false;  // of those kept here
+  std::int32_t device = 0;
+  std::uint64_t unserved_bytes = 0;  // the block's size where no hole is as large, or much is freed and not clean
+};
+
+class KeptFrees {
+ public:
+  static constexpr std::uint32_t kMost = 1024;
+
+  // Hints. Whether a free that this thread knows of may be kept here.
+  bool keeps_any() const { return count_.load(std::memory_order_relaxed) != 0; }
+  // Of blocks of this size few fit under the limit, so that it matters where each lies (PoolBounds::is_of_few).
+  bool is_of_few(std::uint64_t bytes) const { return bytes >= few_bytes_.load(std::memory_order_relaxed); }
+
+  // Whether one more has room, beside those that are to be kept once they are in the log.
+  bool has_room() const { return count_.load(std::memory_order_relaxed) + unrecorded_ != kMost; }
+  void expect_one() { ++unrecorded_; }
+  // One that was expected, where `expected`. `retired_bytes`: of the pool; `has_hole`: as large a one.
+  Freed keep(pool::Address address, std::uint64_t bytes, bool expected, std::uint64_t retired_bytes, bool has_hole) {
+    unrecorded_ -= expected ? 1 : 0;
+    const std::uint32_t count = count_.load(std::memory_order_relaxed);
+    Freed freed{Freed::freed, count == 0};
+    addresses_[count] = address;
+    count_.store(count + 1, std::memory_order_relaxed);
+    bytes_ += bytes;
+    if (!has_hole || retired_bytes > most_retired_bytes_.load(std::memory_order_relaxed)) [[unlikely]] {
+      freed.unserved_bytes = bytes;
+    }
+    if (bytes >= large_bytes_.load(std::memory_order_relaxed)) [[unlikely]] {
+      freed.kind = Freed::large;
+    } else if (count + 1 >= due_blocks_.load(std::memory_order_relaxed) ||
+               bytes_ >= due_bytes_.load(std::memory_order_relaxed)) {
+      freed.kind = Freed::due;
+    }
+    return freed;
+  }
+  // Calls take(addresses, count, bytes) with what is kept; the caller has it from then on.
+  template <class Take>
+  void hand_over(const Take &take) {
+    if (const std::uint32_t count = count_.load(std::memory_order_relaxed); count != 0) {
+      take(addresses_.get(), count, bytes_);
+      count_.store(0, std::memory_order_relaxed);
+      bytes_ = 0;
+    }
+  }
+
+  // When a free is due.
+  void set_due(std::uint64_t blocks_left, std::uint64_t bytes_left, std::uint64_t large_bytes,
+               std::uint64_t most_unwaited_bytes) {
+    due_blocks_.store(blocks_left, std::memory_order_relaxed);
+    due_bytes_.store(bytes_left, std::memory_order_relaxed);
+    large_bytes_.store(large_bytes, std::memory_order_relaxed);
+    few_bytes_.store(large_bytes / 2, std::memory_order_relaxed);
+    constexpr std::uint64_t kHalf = 32;  // of the limit, in large blocks
+    const std::uint64_t half = large_bytes < UINT64_MAX / kHalf ? large_bytes * kHalf : UINT64_MAX;
+    most_retired_bytes_.store(std::min(half, most_unwaited_bytes), std::memory_order_relaxed);
+  }
+
+  // For the next context, with room for kMost, or for none: empty; the first free asks the quarantine. Answers the room
+  // that was there.
+  std::unique_ptr<pool::Address[]> reset(std::unique_ptr<pool::Address[]> addresses) {
+    count_.store(0, std::memory_order_relaxed);
+    unrecorded_ = 0;
+    bytes_ = 0;
+    set_due(1, 1, UINT64_MAX, UINT64_MAX);
+    addresses_.swap(addresses);
+    return addresses;
+  }
+
+ private:
+  std::atomic<std::uint32_t> count_{0};
+  std::uint32_t unrecorded_ = 0;  // retired, to be kept once they are in the log
+  std::uint64_t bytes_ = 0;       // of those kept
+  std::unique_ptr<pool::Address[]> addresses_;
+  std::atomic<std::uint64_t> due_blocks_{1};  // hints of the quarantine's
+  std::atomic<std::uint64_t> due_bytes_{1};
+  std::atomic<std::uint64_t> large_bytes_{UINT64_MAX};
+  std::atomic<std::uint64_t> few_bytes_{UINT64_MAX / 2};
+  std::atomic<std::uint64_t> most_retired_bytes_{UINT64_MAX};
+};
+
+}  // namespace ration::policy

@@ -1,0 +1,51 @@
+// What the pools of one device may take, and what they leave alone; mode async asks, too.
+// Layer: policy/block_pool. Threads: any; the answers are those of a moment.
+#pragma once
+
+#include <cstdint>
+
+#include "ledger/ledger.h"
+#include "policy/contexts/contexts.h"
+#include "policy/devices/devices.h"
+
+namespace ration::policy {
+
+class PoolBounds {
+ public:
+  PoolBounds(Devices &devices, ledger::Ledger &ledger, Contexts &contexts, int device)
+      : plan(devices.preallocation_on(device)),
+        devices_(devices),
+        account_(ledger.account(device)),
+        contexts_(contexts),
+        device_(device) {}
+
+  const Preallocation plan;
+
+  // The limit, or the device's size.
+  std::uint64_t most_bytes() const;
+  // Quarantined bytes below which a pool that may grow does not ask the driver what is clean.
+  std::uint64_t slack_bytes() const;
+  // Whether so few blocks of that size fit under the limit that it matters where each lies.
+  bool is_of_few(std::uint64_t bytes) const { return bytes >= most_bytes() / 128; }
+  // Whether a block of that size is better the driver's own than a reason for a slab, or a chunk of a driver's pool, to
+  // be taken: neither goes back to other processes while a small block is in it.
+  bool strands_others(std::uint64_t bytes) const { return bytes >= kLeastAlone && account_.neighbours() != 0; }
+  // Whether anything is left of a limit; touches no shared memory.
+  bool has_rest() const;
+  // The unreserved rest of the limit, if this process is its only user. 0 in a group, or without a limit.
+  std::uint64_t rest_of_limit() const;
+  // What a preallocation leaves alone of so much free memory. Throws bad_alloc.
+  std::uint64_t headroom(std::uint64_t free_bytes) const;
+  // What the device has free beyond that; asks the driver.
+  std::uint64_t free_beyond_headroom() const;
+
+ private:
+  static constexpr std::uint64_t kLeastAlone = 1U << 20U;
+
+  Devices &devices_;
+  ledger::Account &account_;
+  Contexts &contexts_;
+  const int device_;
+};
+
+}  // namespace ration::policy

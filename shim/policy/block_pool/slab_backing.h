@@ -1,0 +1,40 @@
+// Pools of slabs, each an allocation of the driver's. A slab goes back as a whole, when no block is in it and the
+// device is idle.
+// Layer: policy/block_pool. Threads: any; no lock is held across a driver call.
+#pragma once
+
+#include "policy/block_pool/backing.h"
+#include "policy/block_pool/publication.h"
+#include "policy/block_pool/slab_directory.h"
+
+namespace ration::policy {
+
+class SlabBacking final : public Backing {
+ public:
+  SlabBacking(const PoolParts &parts, DevicePools &pools, SlabDirectory &slabs, Publication &publication)
+      : parts_(parts), pools_(pools), slabs_(slabs), publication_(publication) {}
+
+  Taken take(const PoolCall &call, const Wanted &wanted) override;
+  bool give_back(const char *api, const ContextRef &context, const pool::Slab &slab) noexcept override;
+  // All of them, unless the pool that asks gets a hole for its block so.
+  Returned give_back_free(const Room::Need &need, const ContextRef &context, bool idle) noexcept override;
+  std::uint64_t returnable(ContextPool &pool, bool asking) override;
+  // In one slab; where the driver has no such one, of nine tenths of that, again and again.
+  void preallocate(const PoolCall &call, std::uint64_t bytes, std::uint64_t least) override;
+  CUresult locate(const ContextRef &owner, const pool::Block &block, ledger::ExportedBlock &in,
+                  std::string &refused) override;
+  void end(const char *api, const ContextRef &context, ContextPool &pool) noexcept override;
+  std::unique_ptr<pool::stitch::DeviceMemory> memory(const char *, const ContextRef &) override { return nullptr; }
+  bool gives_parts() const override { return false; }
+
+  // Records that a slab is gone, and releases it.
+  void forget(const char *api, const Context &context, const pool::Slab &slab) noexcept;
+
+ private:
+  const PoolParts parts_;
+  DevicePools &pools_;
+  SlabDirectory &slabs_;
+  Publication &publication_;
+};
+
+}  // namespace ration::policy
