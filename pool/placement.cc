@@ -3,8 +3,8 @@
 //
 // Large blocks are placed from the low end of the pool, small and short-lived ones from the high end:
 // - A single large block gets the tightest hole: large sizes repeat, and a tight hole will fit the next one again.
-// - A large block of a run of one size (the tensors of a request or a layer) gets one of the lowest holes, so that the
-//   run stays together.
+// - A large block of a run of one size (the tensors of a request or a layer) gets the lowest hole, so that the run
+//   stays together.
 // - A block of a long run follows its predecessor. Otherwise it gets that of the lowest holes which such blocks fill
 //   with the smallest remainder, because each piece of the run strands one. The largest hole is avoided.
 // - A small block gets the high end of the highest hole that fits, so that such blocks do not fragment the large holes.
@@ -20,7 +20,6 @@ constexpr std::uint64_t kLargeUnits = SizeBins::kSmallestUnits;
 // In a long run, blocks from 2 MiB on count as large: so many would fragment the high end.
 constexpr std::uint64_t kRunUnits = (std::uint64_t{2} << 20) / kUnitBytes;
 constexpr std::uint32_t kHighest = 4;
-constexpr std::uint32_t kLowest = 2;
 constexpr std::uint32_t kTiled = 16;
 constexpr std::uint64_t kScarceRunUnits = (std::uint64_t{128} << 10) / kUnitBytes;
 constexpr std::uint32_t kAmongScarce = 64;
@@ -47,7 +46,7 @@ Pool::Placement Pool::choose_hole(std::uint64_t units) noexcept {
 // While memory is scarce, or the slab grows.
 Pool::Placement Pool::choose_specially(std::uint64_t units) noexcept {
   using Side = HoleIndex::Side;
-  if (!scarce_) return {index_.find(units, Side::kLow, kLowest), true};
+  if (!scarce_) return {index_.find(units, Side::kLow), true};
   const bool repeated = runs_.is_repeated(units);
   if (repeated && units >= kRunUnits) return choose_in_run(units);
   if (repeated && units >= kScarceRunUnits) {
@@ -93,13 +92,13 @@ Pool::Placement Pool::choose_in_run(std::uint64_t units) noexcept {
     return {continue_run(before, units), true};
   }
   if (!is_large) return {index_.find(units, Side::kHigh), false};
-  return before == 0 ? choose_tight(units) : Placement{index_.find(units, Side::kLow, kLowest), true};
+  return before == 0 ? choose_tight(units) : Placement{index_.find(units, Side::kLow), true};
 }
 
 Pool::Placement Pool::choose_tight(std::uint64_t units) noexcept {
   if (const std::uint32_t binned = bins_.find(units); binned != 0) return {binned, true};
   // The bins examine only a few holes; the index has them all.
-  return {index_.find(units, HoleIndex::Side::kLow, kLowest), true};
+  return {index_.find(units, HoleIndex::Side::kLow), true};
 }
 
 std::uint32_t Pool::continue_run(std::uint32_t before, std::uint64_t units) noexcept {

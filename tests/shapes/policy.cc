@@ -92,7 +92,8 @@ class Split : public Policy {
 enum class Runs {
   kUnseen,
   kLow,    // large ones go to the tightest of the two lowest
-  kTiled,  // as kLow; long runs, from 2 MiB on, after the last block, then to the low hole with the smallest remainder
+  kTiled,  // large ones go to the lowest; long runs, from 2 MiB on, after the last block, then to the low hole with the
+           // smallest remainder
 };
 
 // As Split at 8 MiB, with two observations. Blocks of one size, allocated in a row, are freed together, so they are
@@ -155,7 +156,7 @@ class Lifetimes final : public Policy {
 
   static constexpr std::uint64_t kLarge = 8 * kMiB;
   static constexpr std::uint64_t kLargeInRun = 2 * kMiB;
-  static constexpr unsigned kRunLook = 2;
+  static constexpr unsigned kRunLook = kRuns == Runs::kTiled ? 1 : 2;
   static constexpr unsigned kTileLook = 16;
   static constexpr unsigned kLongRun = 16;
   static constexpr std::uint64_t kTolerance = 64;
