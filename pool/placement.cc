@@ -21,8 +21,6 @@ constexpr std::uint64_t kLargeUnits = SizeBins::kSmallestUnits;
 constexpr std::uint64_t kRunUnits = (std::uint64_t{2} << 20) / kUnitBytes;
 constexpr std::uint32_t kHighest = 4;
 constexpr std::uint32_t kTiled = 16;
-constexpr std::uint64_t kScarceRunUnits = (std::uint64_t{128} << 10) / kUnitBytes;
-constexpr std::uint32_t kAmongScarce = 64;
 
 }  // namespace
 
@@ -36,24 +34,10 @@ Pool::Placement Pool::cached_placement(std::uint64_t units) const noexcept {
 // The rare case first: sizes may be random, and a branch on them costs more than it saves.
 Pool::Placement Pool::choose_hole(std::uint64_t units) noexcept {
   using Side = HoleIndex::Side;
-  if (is_special_) [[unlikely]]
-    return choose_specially(units);
+  if (growing_) [[unlikely]]
+    return {index_.find(units, Side::kLow), true};
   if (runs_.is_repeated(units) && units >= kRunUnits) return choose_in_run(units);
   if (units < kLargeUnits) return {index_.find(units, Side::kHigh), false};
-  return choose_large(units);
-}
-
-// While memory is scarce, or the slab grows.
-Pool::Placement Pool::choose_specially(std::uint64_t units) noexcept {
-  using Side = HoleIndex::Side;
-  if (!scarce_) return {index_.find(units, Side::kLow), true};
-  const bool repeated = runs_.is_repeated(units);
-  if (repeated && units >= kRunUnits) return choose_in_run(units);
-  if (repeated && units >= kScarceRunUnits) {
-    runs_.extend();
-    if (const std::uint32_t hole = continue_small_run(units); hole != 0) return {hole, true};
-  }
-  if (units < kLargeUnits) return {index_.find(units, Side::kHigh, kAmongScarce), false};
   return choose_large(units);
 }
 
@@ -61,24 +45,6 @@ Pool::Placement Pool::choose_specially(std::uint64_t units) noexcept {
 Pool::Placement Pool::choose_large(std::uint64_t units) noexcept {
   if (lifetimes_.is_short_lived(units)) return {index_.find(units, HoleIndex::Side::kHigh, kHighest), false};
   return choose_tight(units);
-}
-
-bool Pool::wants_page(std::uint64_t bytes) const noexcept {
-  const std::uint64_t units = pool::units_of(bytes);
-  return units < kRunUnits && units >= kScarceRunUnits && runs_.is_repeated(units) && continue_small_run(units) == 0;
-}
-
-// The hole behind the last block, or at the start of the fresh page; or 0.
-std::uint32_t Pool::continue_small_run(std::uint64_t units) const noexcept {
-  if (const std::uint32_t before = place_of(runs_.last_address(), false).node; before != 0) {
-    const std::uint32_t next = nodes_.at(before).next;
-    if (nodes_.at(next).is_hole() && size_of(nodes_, next) >= units) return next;
-  }
-  const Region *region = fresh_page_ == 0 ? nullptr : region_at(fresh_page_);
-  if (region == nullptr) return 0;
-  const std::uint32_t node = node_around(*region, fresh_page_ >> kUnitShift);
-  const bool fits = nodes_.at(node).is_hole() && size_of(nodes_, node) >= units;
-  return fits ? node : 0;
 }
 
 Pool::Placement Pool::choose_in_run(std::uint64_t units) noexcept {

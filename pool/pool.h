@@ -142,19 +142,7 @@ class Pool {
   bool hole_around(Address address, Hole &hole) const noexcept;
   // While a slab grows at its high end, blocks are placed from the low end of the lowest holes, so that what is free
   // lies at that end.
-  void set_growing(bool growing) noexcept {
-    growing_ = growing;
-    is_special_ = scarce_ || growing_;
-  }
-  // While memory is scarce a small block gets the tightest of many holes instead of the highest one.
-  void set_scarce(bool scarce) noexcept {
-    scarce_ = scarce;
-    is_special_ = scarce_ || growing_;
-  }
-  // Whether the next block of a long run of this size has no place behind its predecessor, nor in the fresh page: most
-  // likely such blocks go together, and then a page of their own is wholly free again.
-  [[nodiscard]] bool wants_page(std::uint64_t bytes) const noexcept;
-  void set_fresh_page(Address address) noexcept { fresh_page_ = address; }
+  void set_growing(bool growing) noexcept { growing_ = growing; }
   // Writes at most `count` slabs that start at or above `from`, in address order; returns how many.
   std::size_t slabs(Address from, Slab *slabs, std::size_t count) const noexcept;
   // The size of a slab that holds a request of `bytes`, if the slab starts on a unit.
@@ -201,8 +189,6 @@ class Pool {
   [[nodiscard]] Placement cached_placement(std::uint64_t units) const noexcept;
   [[nodiscard]] Placement choose_hole(std::uint64_t units) noexcept;
   [[nodiscard, gnu::noinline]] Placement choose_in_run(std::uint64_t units) noexcept;
-  [[nodiscard, gnu::cold, gnu::noinline]] Placement choose_specially(std::uint64_t units) noexcept;
-  [[nodiscard, gnu::noinline]] std::uint32_t continue_small_run(std::uint64_t units) const noexcept;
   [[nodiscard]] Placement choose_large(std::uint64_t units) noexcept;
   [[nodiscard]] Placement choose_tight(std::uint64_t units) noexcept;
   // The hole for the next block of a long run, whose last block is `before`.
@@ -265,10 +251,7 @@ class Pool {
   std::uint64_t retired_units_ = 0;
   std::uint64_t withheld_units_ = 0;
   std::uint64_t withheld_count_ = 0;
-  bool scarce_ = false;
   bool growing_ = false;
-  bool is_special_ = false;  // either
-  Address fresh_page_ = 0;
   std::uint64_t live_count_ = 0;
   std::uint64_t retired_count_ = 0;
   std::uint64_t holes_ = 0;

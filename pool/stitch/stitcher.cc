@@ -45,11 +45,6 @@ void Stitcher::begin_anew() noexcept {
   set_scarce(false);
 }
 
-bool Stitcher::takes_small(std::uint64_t bytes) noexcept {
-  if (scarce_ && is_empty()) begin_anew();
-  return scarce_ && granules_.stock_pages() != 0 && pool_.wants_page(bytes);
-}
-
 bool Stitcher::is_stitched() noexcept {
   if (is_empty()) {
     begin_anew();
@@ -64,7 +59,6 @@ bool Stitcher::is_stitched() noexcept {
 void Stitcher::set_scarce(bool scarce) noexcept {
   if (scarce_ == scarce) return;
   scarce_ = scarce;
-  pool_.set_scarce(scarce);
   if (!scarce) {
     break_up(UINT64_MAX);
     (void)reopen_parts();

@@ -44,14 +44,13 @@ class Stitcher {
 
   // --- requests ---
 
-  // Notes a request of a page or more; whether it is to be stitched rather than placed in a hole. Needs not be asked of
-  // requests below watched_bytes(), which only its calls change.
+  // Notes a request of a page or more; whether it is to be stitched rather than placed in a hole.
+  // REQUIRES: bytes >= watched_bytes().
   bool takes(std::uint64_t bytes) noexcept {
-    if (bytes < page()) return takes_small(bytes);
     sizes_.note(bytes);
     return (scarce_ || sizes_.are_random() || sizes_.are_irregular()) && is_stitched();
   }
-  [[nodiscard]] std::uint64_t watched_bytes() const noexcept { return scarce_ ? page() / kRunsBelowPage : page(); }
+  [[nodiscard]] std::uint64_t watched_bytes() const noexcept { return page(); }
   // Makes `plan` for a block of `bytes`; false: what is free does not suffice, missing_bytes() says how much more
   // would.
   bool plan(std::uint64_t bytes, Plan &plan) noexcept;
@@ -155,10 +154,7 @@ class Stitcher {
     bool opens = false;  // the tail is in a page that holds nothing yet
   };
 
-  static constexpr std::uint64_t kRunsBelowPage = 16;  // blocks of this part of a page may come in runs, too
-
   [[nodiscard]] std::uint64_t page() const { return layout_.page_bytes; }
-  bool takes_small(std::uint64_t bytes) noexcept;
   // By the sizes that were noted: whether the next requests of a page or more are to be stitched.
   bool is_stitched() noexcept;
   void begin_anew() noexcept;

@@ -158,7 +158,6 @@ std::optional<Block> Stitcher::finish(std::uint64_t bytes, Plan &plan) noexcept 
   }
   finish_splits(plan);
   finish_homings(plan);
-  pool_.set_fresh_page(plan.view == 0 && plan.homings.size() == 1 ? plan.homings.front().address : 0);
   return plan.view == 0 ? std::nullopt : finish_view(bytes, plan);
 }
 
