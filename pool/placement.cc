@@ -35,10 +35,14 @@ Pool::Placement Pool::cached_placement(std::uint64_t units) const noexcept {
 Pool::Placement Pool::choose_hole(std::uint64_t units) noexcept {
   using Side = HoleIndex::Side;
   if (growing_) [[unlikely]]
-    return {index_.find(units, Side::kLow), true};
+    return choose_lowest(units);
   if (runs_.is_repeated(units) && units >= kRunUnits) return choose_in_run(units);
   if (units < kLargeUnits) return {index_.find(units, Side::kHigh), false};
   return choose_large(units);
+}
+
+Pool::Placement Pool::choose_lowest(std::uint64_t units) noexcept {
+  return {index_.find(units, HoleIndex::Side::kLow), true};
 }
 
 // A single large block.

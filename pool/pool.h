@@ -188,6 +188,7 @@ class Pool {
   };
   [[nodiscard]] Placement cached_placement(std::uint64_t units) const noexcept;
   [[nodiscard]] Placement choose_hole(std::uint64_t units) noexcept;
+  [[nodiscard, gnu::cold, gnu::noinline]] Placement choose_lowest(std::uint64_t units) noexcept;
   [[nodiscard, gnu::noinline]] Placement choose_in_run(std::uint64_t units) noexcept;
   [[nodiscard]] Placement choose_large(std::uint64_t units) noexcept;
   [[nodiscard]] Placement choose_tight(std::uint64_t units) noexcept;
