@@ -89,6 +89,13 @@ constexpr Stray kStrays[] = {
     {0xff01, 0xff5e, "full-width characters"},
 };
 
+// Ends of lines and the like, as printable() writes them.
+struct Control {
+  std::string_view written, name;
+};
+constexpr Control kControls[] = {
+    {"\\x0d", "a carriage return (\\x0d)"}, {"\\x0a", "a line feed (\\x0a)"}, {"\\x09", "a tab (\\x09)"}};
+
 std::string hexadecimal(char32_t code) {
   constexpr char kHex[] = "0123456789ABCDEF";
   std::string text = "U+";
@@ -140,6 +147,7 @@ std::string quoted(std::string_view value) {
 
 std::string likely_cause(std::string_view line) {
   std::string causes;
+  const auto begin_cause = [&] { causes += causes.empty() ? "; likely cause: " : ", "; };
   std::string_view named;  // by the last of them
   for (const Stray &stray : kStrays) {
     for (std::size_t at = 0; at < line.size() && stray.name != named;) {
@@ -151,12 +159,18 @@ std::string likely_cause(std::string_view line) {
         continue;
       }
       named = stray.name;
-      causes += causes.empty() ? "; likely cause: " : ", ";
+      begin_cause();
       causes += named;
       causes += " (";
       causes += stray.is_visible ? std::string(character) : hexadecimal(code);
       causes += ')';
       causes += stray.rest;
+    }
+  }
+  for (const Control &control : kControls) {
+    if (line.find(control.written) != std::string_view::npos) {
+      begin_cause();
+      causes += control.name;
     }
   }
   return causes;

@@ -57,8 +57,10 @@ Findings check_process(const Checkup &checkup);
 
 // Whether the file has the driver's allocation functions among its strings, as a library that interposes them has.
 bool names_driver_functions(const std::string &path);
-// The entries of LD_PRELOAD, or of /etc/ld.so.preload.
-std::vector<std::string> entries_of_preload(std::string_view text);
+// Between what the dynamic loader separates the entries of the variable, and of the file (ld.so(8)).
+inline constexpr std::string_view kBetweenEntries = " :";
+inline constexpr std::string_view kBetweenEntriesOfFile = " :\t\n";
+std::vector<std::string> entries_of_preload(std::string_view text, std::string_view between = kBetweenEntries);
 // By its name, or by what the file says of itself.
 bool is_our_library(const std::string &path);
 // That a program loads here where that is not the installed one; nothing: none but that.

@@ -9,7 +9,6 @@
 #include <cstring>
 #include <fstream>
 
-#include "base/file_name.h"
 #include "cli/doctor/checkup.h"
 #include "cli/doctor/loading_probe.h"
 #include "cli/run/c_library.h"
@@ -33,7 +32,7 @@ bool ends_where_it_says(const std::string &path) {
 }
 
 // True where nothing is wrong with it.
-bool check_part(const std::string &path, Findings &found) {
+bool check_part(const std::string &path, std::string_view name, Findings &found) {
   if (access(path.c_str(), R_OK) != 0) {
     const int reason = errno;
     const Check check = reason == EACCES ? Check::library_unreadable : Check::library_missing;
@@ -48,7 +47,7 @@ bool check_part(const std::string &path, Findings &found) {
     found.push_back({Check::library_architecture, path + " was built for another machine or word size", {}});
   } else if (!elf.is_elf || !ends_where_it_says(path)) {
     found.push_back({Check::library_cut_short, path + " is no whole ELF file", {}});
-  } else if (elf.soname != file_name(path)) {
+  } else if (elf.soname != name) {
     found.push_back({Check::library_other,
                      path + " is another library" + (elf.soname.empty() ? "" : ", " + config::printable(elf.soname)),
                      {}});
@@ -61,9 +60,9 @@ bool check_part(const std::string &path, Findings &found) {
 // True where nothing is wrong with it.
 bool check_library(const Library &library, const EnvironmentBlock &environment, Findings &found) {
   bool is_whole = true;
-  for (const std::string &path : {library.preload, library.core}) {
-    is_whole = check_part(path, found) && is_whole;
-  }
+  // By whatever name a program loads it.
+  is_whole = check_part(library.preload, "libration.so", found) && is_whole;
+  is_whole = check_part(library.core, "libration-core.so", found) && is_whole;
   if (is_whole) {
     if (const std::string lacks = lacking_version(read_elf("/proc/self/exe"), {library.preload, library.core});
         !lacks.empty()) {

@@ -77,7 +77,7 @@ std::vector<Preload> preloads_of(const Program &program, const EnvironmentBlock 
   }
   std::ostringstream of_system;
   of_system << std::ifstream(kSystemPreload, std::ios::binary).rdbuf();
-  for (std::string &entry : entries_of_preload(of_system.str())) {
+  for (std::string &entry : entries_of_preload(of_system.str(), kBetweenEntriesOfFile)) {
     preloads.push_back({std::move(entry), kSystemPreload, {}, {}});
   }
   std::error_code error;  // the loader takes $ORIGIN from the path, and the kernel tells it one without links

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -30,10 +31,10 @@ std::string text_of(const std::string &path) {
 
 }  // namespace
 
-std::vector<std::string> entries_of_preload(std::string_view text) {
+std::vector<std::string> entries_of_preload(std::string_view text, std::string_view between) {
   std::vector<std::string> entries;
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find_first_of(" :\t\n"), text.size());
+    const std::size_t end = std::min(text.find_first_of(between), text.size());
     if (end > 0) {
       entries.emplace_back(text.substr(0, end));
     }
@@ -73,6 +74,18 @@ std::string reason_of(const Preload &preload) {
   // The loader says of a path only that it cannot be opened.
   const bool is_open = preload.entry.find('/') == std::string::npos || access(preload.entry.c_str(), R_OK) == 0;
   return is_open ? config::printable(preload.error) : std::strerror(errno);
+}
+
+// Written to name the library, though it may not: with quotation marks around it, its folder, a link to it.
+bool is_meant_as_ours(const std::string &entry) {
+  constexpr std::string_view kStem = "libration";
+  const auto names_it = [&](const std::string &path) {
+    const std::size_t at = path.find(kStem);
+    return at != std::string::npos && (at == 0 || std::isalnum(static_cast<unsigned char>(path[at - 1])) == 0);
+  };
+  std::error_code error;
+  return names_it(entry) || names_it(std::filesystem::read_symlink(entry, error).string()) ||
+         std::filesystem::exists(std::filesystem::path(entry) / kOurs, error);
 }
 
 bool is_of_each_program(const std::string &entry) {
@@ -128,9 +141,11 @@ Findings check_preloads(const Checkup &checkup) {
                        "name the program: ration doctor -- COMMAND"});
     } else if (each == own) {
       check_own_entry(*own, checkup, found);
-    } else if (own == preloads.end() && is_our_library(each->entry)) {
+    } else if (own == preloads.end() && (is_our_library(each->entry) || is_meant_as_ours(each->entry))) {
       is_named = true;
-      found.push_back({Check::preload_gone, each->where + " names " + shown + ": " + reason_of(*each), {}});
+      found.push_back({Check::preload_gone,
+                       each->where + " names " + shown + ": " + reason_of(*each) + config::likely_cause(shown),
+                       {}});
     } else if (may_interpose(*each)) {
       const bool is_first = own != preloads.end() && each < own;
       const std::string too = own != preloads.end() ? ", too" : "";
@@ -144,13 +159,24 @@ Findings check_preloads(const Checkup &checkup) {
                                          {}});
     }
   }
-  if (!is_named && checkup.run.command.empty() && checkup.settings.limit_asked()) {
-    const bool by_variable = is_asked_by_variable(checkup.settings);
-    found.push_back({by_variable ? Check::preload_absent : Check::preload_by_run,
-                     by_variable
-                         ? "a limit is set, but LD_PRELOAD does not have libration.so: a program that is started here "
-                           "as it is has no limit"
-                         : "a file sets a limit, which holds for what ration run starts, and no other program",
+  if (is_named || !checkup.settings.limit_asked()) {
+    return found;
+  }
+  if (checkup.walk) {
+    if (!checkup.walk->loss && !checkup.walk->is_elsewhere) {
+      found.push_back({Check::preload_by_run,
+                       "LD_PRELOAD does not have libration.so: this is what ration run would make of the command, "
+                       "which has no limit without it",
+                       "start it with ration run"});
+    }
+  } else if (is_asked_by_variable(checkup.settings)) {
+    found.push_back({Check::preload_absent,
+                     "a limit is set, but LD_PRELOAD does not have libration.so: a program that is started here as it "
+                     "is has no limit",
+                     {}});
+  } else {
+    found.push_back({Check::preload_by_run,
+                     "a file sets a limit, which holds for what ration run starts, and no other program",
                      {}});
   }
   return found;

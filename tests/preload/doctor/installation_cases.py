@@ -144,12 +144,17 @@ def absent(_):
     doctor(RATION_LIMIT="1GiB").expect("preload_absent", "LD_PRELOAD does not have libration.so")
     expect("with it", doctor(RATION_LIMIT="1GiB", LD_PRELOAD=LIBRARY).of("preload_absent"), [])
     expect("for a command", doctor("--", "ls", RATION_LIMIT="1GiB").of("preload_absent"), [])
+    expect("for its own library", doctor("--", "env", f"LD_PRELOAD={LIBRARY}", "ls", RATION_LIMIT="1GiB").of("preload_by_run"), [])
 
 
 def by_run(folder):
     file = pathlib.Path(folder) / "file.json"
     file.write_text('{"limit": "1GiB"}')
     doctor(RATION_CONFIG=file).expect("preload_by_run", "a file sets a limit")
+    for settings in ({"RATION_CONFIG": file}, {"RATION_LIMIT": "1GiB"}):
+        doctor("--", PROBE, **settings).expect("preload_by_run", "what ration run would make of the command", remedy="start it with ration run")
+    for command in (["env", "-i", PROBE], ["ration", "run", "--", PROBE]):
+        expect(f"{command}", doctor("--", *command, RATION_LIMIT="1GiB", PATH=f"{RATION.parent}:/usr/bin:/bin").of("preload_by_run"), [])
 
 
 def noexec(folder):
@@ -197,6 +202,13 @@ def elsewhere(folder):
     shutil.copy(BUILD / "lib/libration-core.so", lone)
     os.truncate(lone / "libration-core.so", 20000)
     doctor("--", "env", f"LD_PRELOAD={lone}/libration.so", PROBE).expect("library_cut_short", f"{lone}/libration-core.so is no whole ELF file")
+    shutil.copy(BUILD / "lib/libration-core.so", lone)
+    (lone / "libration.so").rename(lone / "libration.so.1")
+    (lone / "renamed.so").symlink_to("libration.so.1")
+    for name in ("libration.so.1", "renamed.so"):
+        for arguments in ((), ("--", PROBE)):
+            answer = doctor(*arguments, LD_PRELOAD=lone / name, RATION_LIMIT="2GiB")
+            expect(f"{name} works: {answer.text}", answer.status, 0)
     shutil.copy(INTERPOSER, lone / "libration.so")
     doctor("--", PROBE, LD_PRELOAD=lone / "libration.so").expect("preload_gone", f"{lone}/libration.so is another library")
 
@@ -208,6 +220,15 @@ def not_loaded(folder):
         doctor(*arguments, LD_PRELOAD=f"{folder}/libration.so").expect("preload_gone", f"{folder}/libration.so: file too short")
         doctor(*arguments, LD_PRELOAD="libration.so").expect("preload_gone", "libration.so: cannot open shared object file")
     doctor("--", "env", f"LD_PRELOAD={folder}/libration.so", PROBE).expect("preload_gone", "file too short")
+    link, other = pathlib.Path(folder) / "link.so", pathlib.Path(folder) / "libcalibration.so"
+    link.symlink_to("gone/libration.so")
+    library = str(LIBRARY)
+    for entry, cause in ((library + "\n", "a line feed"), ("\t" + library, "a tab"), (library + "\r", "a carriage return"),
+                         (f"“{library}”", "typographic quotation marks"), (library + "\u00a0", "a non-breaking blank"), (f'"{library}"', ""),
+                         (f"{library};/x.so", ""), (str(LIBRARY.parent), ""), (str(BUILD / "lib/libration-core.so"), "another library"), (str(link), "")):
+        for arguments in ((), ("--", PROBE)):
+            doctor(*arguments, LD_PRELOAD=entry, RATION_LIMIT="2GiB").expect("preload_gone", "LD_PRELOAD names", cause)
+    expect("another library's", doctor("--", PROBE, LD_PRELOAD=other).of("preload_gone"), [])
 
 
 def interposer(folder):

@@ -35,6 +35,7 @@ TEST_CASE("the likely cause is named once for each kind of character") {
   CHECK(likely_cause("—limit") == "; likely cause: an em dash (—) for two minuses");
   CHECK(likely_cause("−1") == "; likely cause: a minus sign (−) that is no plain one");
   CHECK(likely_cause("８GiB") == "; likely cause: full-width characters (８)");
+  CHECK(likely_cause(printable("8GiB\r")) == "; likely cause: a carriage return (\\x0d)");
   CHECK(likely_cause("“8\u00a0GiB”") ==
         "; likely cause: typographic quotation marks (“), a non-breaking blank (U+00A0)");
 }
