@@ -8,19 +8,10 @@ namespace ration::cli::doctor {
 
 namespace {
 
-EnvironmentBlock block_of(const std::vector<std::string> &entries) {
-  std::vector<const char *> pointers;
-  for (const std::string &entry : entries) {
-    pointers.push_back(entry.c_str());
-  }
-  pointers.push_back(nullptr);
-  return EnvironmentBlock(pointers.data());
-}
-
 // As it read them at its first CUDA call, but for files that have changed since.
 config::Settings settings_of_process(const ProcessFacts &process, std::vector<config::Problem> &problems) {
   config::SettingsContext from = config::own_context();
-  const EnvironmentBlock environment = block_of(process.environment);
+  const EnvironmentBlock environment(process.environment);
   const std::vector<const char *> entries = environment.pointers();
   from.environment = entries.data();
   from.at_start.clear();
@@ -65,7 +56,7 @@ Checkup begin_checkup(RunRequest run, std::optional<int> pid) {
     checkup.preloads = preloads_of(preloading_program(checkup.walk), checkup.environment);
   }
   if (checkup.process && checkup.process->is_readable) {
-    checkup.environment = block_of(checkup.process->environment);
+    checkup.environment = EnvironmentBlock(checkup.process->environment);
     checkup.probed = is_our_own(*checkup.process) ? checkup.environment : own;
     checkup.settings = settings_of_process(*checkup.process, checkup.problems);
   } else {

@@ -50,7 +50,7 @@ constexpr std::string_view kShellWords[] = {"if",   "for",    "while", "until", 
 class Walk {
  public:
   Walk(const EnvironmentBlock &own, const Library &library)
-      : own_(own), library_(library), walk_{{}, own, own, {}, {}, {}, false, false} {}
+      : own_(own), library_(library), walk_{{}, own, own, {}, {}, {}, false, false}, given_(own) {}
 
   CommandWalk follow(CommandWords words) && {
     while (!words.empty() && walk_.stages.size() < kMostStages && walk_.unchecked.empty() && !walk_.is_elsewhere) {
@@ -196,13 +196,17 @@ class Walk {
     if (!call.starts) {
       return {};
     }
-    if (is_plain_server(call.socket)) {
-      if (call.types) {
-        return leave(kServed, kPutIntoGiven, call.command);
-      }
-      renew(kServed);
+    const auto server = server_at(call.socket);
+    if (server) {
+      hand_over(*server);
     }
     set_all(call.environment);
+    if (server) {
+      check_settings_of_server(call.types ? kPutIntoGiven : put_behind());
+    }
+    if (server && call.types && walk_.loss) {
+      return leave(kServed, kPutIntoGiven, call.command);
+    }
     return call.command.size() == 1 ? of_shell_line(call.command.front(), {}) : call.command;
   }
 
@@ -210,17 +214,44 @@ class Walk {
     if (has_option(launcher, words, "-X")) {
       return leave(kServed, kPutIntoGiven, rest);
     }
-    if (!has_option(launcher, words, "-m") && is_in_plain_screen(walk_.environment)) {
-      renew(kServed);
+    if (const auto server = server_of_screen(walk_.environment); server && !has_option(launcher, words, "-m")) {
+      hand_over(*server);
+      check_settings_of_server(put_behind());
     }
     return rest;
+  }
+
+  // What is behind it has the environment of the server.
+  void hand_over(const ProcessFacts &server) {
+    given_ = walk_.environment;
+    if (is_without_library(server)) {
+      renew(kServed);
+    }
+    if (server.is_readable) {
+      walk_.environment = EnvironmentBlock(server.environment);
+    }
+  }
+
+  // Settings that were given to the client, and that the server starts nothing with.
+  void check_settings_of_server(const std::string &remedy) {
+    std::string lost;
+    for (const config::Option &option : config::options()) {
+      const std::string value = given_.value(option.variable);
+      if (option.state != config::State::kInternal && !value.empty() &&
+          value != walk_.environment.value(option.variable)) {
+        lost += (lost.empty() ? "" : ", ") + std::string(option.variable) + "=" + config::shown(value);
+      }
+    }
+    if (!lost.empty()) {
+      lose("hands its command to a server that was started with other settings, and starts it without " + lost, remedy);
+    }
   }
 
   // env(1); `words`: behind its name.
   CommandWords behind_env(CommandWords words) {
     std::size_t at = 0;
     for (; at < words.size() && words[at].size() > 0 && words[at][0] == '-' && words[at] != "--"; ++at) {
-      const std::string word = words[at];
+      std::string word = words[at];
       const auto value = [&](std::string_view letter, std::string_view name) -> std::optional<std::string> {
         if (word == letter || word == name) {
           return at + 1 < words.size() ? words[++at] : "";
@@ -230,10 +261,18 @@ class Walk {
         }
         return word.starts_with(letter) && word[1] != '-' ? std::optional(word.substr(2)) : std::nullopt;
       };
-      if (word == "-" || word == "-i" || word == "--ignore-environment") {
+      const std::size_t letter = word.find_first_not_of("0iv", 1);  // after those that take no value
+      const std::string_view before = std::string_view(word).substr(0, letter);
+      const bool clears = word == "-" || word == "--ignore-environment" ||
+                          (!word.starts_with("--") && before.find('i') != std::string_view::npos);
+      if (clears) {
         lose(kEmptied, put_behind());
         clear_environment({});
-      } else if (const auto name = value("-u", "--unset")) {
+      }
+      if (!word.starts_with("--") && letter != std::string::npos) {
+        word.erase(1, letter - 1);
+      }
+      if (const auto name = value("-u", "--unset")) {
         unset(*name);
       } else if (const auto line = value("-S", "--split-string")) {
         CommandWords split = simple_command(*line).value_or(CommandWords{});
@@ -285,9 +324,8 @@ class Walk {
   }
 
   CommandWords behind_sandbox(const CommandWords &words) {
-    const auto run = std::find(words.begin(), words.end(), "run");
-    if (run != words.end() && file_name(*(run - 1)) == "ration") {
-      return {run - 1, words.end()};
+    if (const auto run = run_among(words); run != words.end()) {
+      return {run, words.end()};
     }
     if (std::find(words.begin(), words.end(), "--clearenv") != words.end()) {
       lose(kEmptied, "leave --clearenv out, or put ration run behind it");
@@ -296,16 +334,23 @@ class Walk {
     return {};
   }
 
+  // Where `ration run` begins; end(): nowhere.
+  static CommandWords::const_iterator run_among(const CommandWords &words) {
+    const auto names_run = [](const std::string &name, const std::string &verb) {
+      return file_name(name) == "ration" && verb == "run";
+    };
+    return std::adjacent_find(words.begin(), words.end(), names_run);
+  }
+
   // Nothing behind it can be looked at from here.
   CommandWords leave(const char *reason, const char *remedy, const CommandWords &words) {
     walk_.is_elsewhere = true;
-    for (std::size_t at = 0; at < words.size(); ++at) {
-      const bool begins = file_name(words[at]) == "ration" && at + 1 < words.size() && words[at + 1] == "run";
-      if (begins || words[at].find("ration run ") != std::string::npos) {
-        walk_.loss.reset();
-        walk_.unchecked = name_;
-        return {};
-      }
+    if (run_among(words) != words.end() || std::any_of(words.begin(), words.end(), [](const std::string &word) {
+          return word.find("ration run ") != std::string::npos;
+        })) {
+      walk_.loss.reset();
+      walk_.unchecked = name_;
+      return {};
     }
     lose(reason, remedy);
     return {};
@@ -334,6 +379,11 @@ class Walk {
     if (!words || words->empty() ||
         std::find(std::begin(kShellWords), std::end(kShellWords), words->front()) != std::end(kShellWords)) {
       const std::string loss = loss_in_line(line, walk_.environment, library_);
+      for (const CommandWords &each : commands_in(line)) {
+        if (const auto run = run_among(each); run != each.end()) {
+          (void)behind_run({run + 2, each.end()});  // the settings that it gives
+        }
+      }
       walk_.unchecked = name_ + (loss.empty() ? "" : ", whose command line " + loss + ",");
       return {};
     }
@@ -369,7 +419,8 @@ class Walk {
   const EnvironmentBlock &own_;
   const Library &library_;
   CommandWalk walk_;
-  std::string name_;  // of the command whose words are looked at
+  EnvironmentBlock given_;  // to the client of a server
+  std::string name_;        // of the command whose words are looked at
 };
 
 }  // namespace

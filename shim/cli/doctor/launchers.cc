@@ -11,7 +11,9 @@ using Words = std::vector<std::string>;
 
 constexpr std::string_view kOfLogin = " --command --shell --group --supp-group --whitelist-environment --user ";
 
-constexpr std::string_view kOfContainers = " run exec create start compose container ";
+constexpr std::string_view kOfContainers =
+    " run exec create start restart compose container/run container/exec container/create container/start "
+    "container/restart service/create service/update stack/deploy stack/up pod/start pod/restart play/kube kube/play ";
 
 constexpr Launcher kLaunchers[] = {
     {"nice", Passing::kAll, "n", " --adjustment "},
@@ -64,21 +66,32 @@ constexpr Launcher kLaunchers[] = {
     {"at", Passing::kServer, "", ""},
     {"batch", Passing::kServer, "", ""},
     {"crontab", Passing::kServer, "", ""},
-    {"systemctl", Passing::kServer, "HMpnost", "", 0,
+    {"systemctl", Passing::kServer, "HMpnost",
+     " --host --machine --type --state --property --lines --output --signal --job-mode --root ", 0,
      " start restart try-restart reload-or-restart enable reenable isolate "},
     {"service", Passing::kServer, "", ""},
-    {"supervisorctl", Passing::kServer, "", "", 0, " start restart "},
+    {"supervisorctl", Passing::kServer, "csupr", " --configuration --serverurl --username --password --history-file ",
+     0, " start restart "},
     {"pm2", Passing::kServer, "", "", 0, " start restart reload "},
-    {"zellij", Passing::kServer, "", "", 0, " run r action ac edit e "},
+    {"zellij", Passing::kServer, "clns", " --config --config-dir --data-dir --layout --max-panes --session ", 0,
+     " run r action ac edit e "},
     {"emacsclient", Passing::kServer, "", ""},
     {"flatpak-spawn", Passing::kServer, "", ""},
     {"tmux", Passing::kTmux, "", ""},
     {"byobu", Passing::kTmux, "", ""},
-    {"screen", Passing::kScreen, "cehpsStTO", ""},
+    {"screen", Passing::kScreen, "cehpsStTO", "", 0, "", "dDrRx"},
     {"kubectl", Passing::kContained, "", ""},
-    {"docker", Passing::kContained, "", "", 0, kOfContainers},
-    {"podman", Passing::kContained, "", "", 0, kOfContainers},
-    {"nerdctl", Passing::kContained, "", "", 0, kOfContainers},
+    {"docker", Passing::kContained, "cHl", " --config --context --host --log-level --tlscacert --tlscert --tlskey ", 0,
+     kOfContainers},
+    {"podman", Passing::kContained, "c",
+     " --connection --url --identity --log-level --root --runroot --runtime --runtime-flag --storage-driver "
+     "--storage-opt --tmpdir --cgroup-manager --conmon --events-backend --module --network-config-dir --hooks-dir "
+     "--imagestore --volumepath --out --ssh ",
+     0, kOfContainers},
+    {"nerdctl", Passing::kContained, "aHn",
+     " --address --host --namespace --snapshotter --storage-driver --cni-path --cni-netconfpath --data-root "
+     "--cgroup-manager --hosts-dir ",
+     0, kOfContainers},
     {"docker-compose", Passing::kContained, "", ""},
     {"ctr", Passing::kContained, "", ""},
     {"crictl", Passing::kContained, "", ""},
@@ -125,12 +138,17 @@ bool lists(std::string_view listed, std::string_view word) {
 }
 
 // How many words the option at `at` takes, its own among them.
-std::size_t words_of_option(const Launcher &launcher, std::string_view word) {
+std::size_t words_of_option(const Launcher &launcher, const Words &words, std::size_t at) {
+  const std::string_view word = words[at];
   if (word.substr(0, 2) == "--") {
     return word.find('=') == std::string_view::npos && lists(launcher.valued_long, word) ? 2 : 1;
   }
   const std::size_t valued = word.find_first_of(launcher.valued, 1);
-  return valued != std::string_view::npos && valued + 1 == word.size() ? 2 : 1;
+  const bool is_followed = at + 1 < words.size() && !words[at + 1].starts_with('-');
+  const bool takes = valued == std::string_view::npos
+                         ? is_followed && launcher.valued_perhaps.find(word.back()) != std::string_view::npos
+                         : valued + 1 == word.size();
+  return takes ? 2 : 1;
 }
 
 bool is_option_word(const Launcher &launcher, const std::string &word) {
@@ -146,6 +164,20 @@ bool has_letter(const Launcher &launcher, std::string_view word, char letter) {
   const std::size_t at = word.find(letter, 1);
   const std::size_t valued = word.find_first_of(launcher.valued, 1);
   return at != std::string_view::npos && at <= valued;
+}
+
+// The value of a short option that takes one, in its own word (`-Lname`) or behind it.
+std::optional<std::string> short_value(const Launcher &launcher, const Words &words, std::size_t at, char letter) {
+  const std::string &word = words[at];
+  if (!has_letter(launcher, word, letter)) {
+    return std::nullopt;
+  }
+  const bool takes = launcher.valued.find(letter) != std::string_view::npos;
+  const std::size_t end = takes ? word.find(letter, 1) + 1 : word.size();
+  if (end < word.size()) {
+    return word.substr(end);
+  }
+  return word.back() == letter && at + 1 < words.size() ? std::optional(words[at + 1]) : std::nullopt;
 }
 
 Words without_builtin(Words words) {
@@ -175,9 +207,12 @@ bool starts_command(const Launcher &launcher, const Words &words) {
   if (launcher.verbs.empty()) {
     return true;
   }
-  const auto verb =
-      std::find_if(words.begin() + 1, words.end(), [](const std::string &word) { return word[0] != '-'; });
-  return verb != words.end() && lists(launcher.verbs, *verb);
+  const auto verb = words.begin() + static_cast<std::ptrdiff_t>(end_of_options(launcher, words));
+  if (verb == words.end()) {
+    return false;
+  }
+  const auto next = std::find_if(verb + 1, words.end(), [](const std::string &word) { return !word.starts_with('-'); });
+  return lists(launcher.verbs, *verb) || (next != words.end() && lists(launcher.verbs, *verb + "/" + *next));
 }
 
 std::size_t end_of_options(const Launcher &launcher, const Words &words) {
@@ -186,14 +221,14 @@ std::size_t end_of_options(const Launcher &launcher, const Words &words) {
     if (words[at] == "--") {
       return at + 1;
     }
-    at += words_of_option(launcher, words[at]);
+    at += words_of_option(launcher, words, at);
   }
   return std::min(at, words.size());
 }
 
 bool has_option(const Launcher &launcher, const Words &words, std::string_view option) {
   const std::size_t end = end_of_options(launcher, words);
-  for (std::size_t at = 1; at < end; at += words_of_option(launcher, words[at])) {
+  for (std::size_t at = 1; at < end; at += words_of_option(launcher, words, at)) {
     if (words[at] == option || (option.size() == 2 && has_letter(launcher, words[at], option[1]))) {
       return true;
     }
@@ -205,14 +240,14 @@ Words option_values(const Launcher &launcher, const Words &words, std::string_vi
                     std::string_view long_name) {
   Words values;
   const std::size_t end = end_of_options(launcher, words);
-  for (std::size_t at = 1; at < end; at += words_of_option(launcher, words[at])) {
+  for (std::size_t at = 1; at < end; at += words_of_option(launcher, words, at)) {
     const std::string_view word = words[at];
     if (word.starts_with(long_name) && word.substr(long_name.size()).starts_with('=')) {
       values.emplace_back(word.substr(long_name.size() + 1));
-    }
-    const bool is_last_of_cluster = has_letter(launcher, word, short_name[1]) && word.back() == short_name[1];
-    if ((word == long_name || is_last_of_cluster) && at + 1 < words.size()) {
+    } else if (word == long_name && at + 1 < words.size()) {
       values.push_back(words[at + 1]);
+    } else if (auto value = short_value(launcher, words, at, short_name[1])) {
+      values.push_back(std::move(*value));
     }
   }
   return values;
@@ -226,9 +261,11 @@ std::optional<std::string> option_value(const Launcher &launcher, const Words &w
         word[long_name.size()] == '=') {
       return std::string(word.substr(long_name.size() + 1));
     }
-    const bool is_last_of_cluster = has_letter(launcher, word, short_name[1]) && word.back() == short_name[1];
-    if ((word == long_name || is_last_of_cluster) && at + 1 < words.size()) {
+    if (word == long_name && at + 1 < words.size()) {
       return words[at + 1];
+    }
+    if (auto value = short_value(launcher, words, at, short_name[1])) {
+      return value;
     }
   }
   return std::nullopt;

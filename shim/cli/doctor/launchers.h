@@ -34,7 +34,10 @@ struct Launcher {
   std::string_view valued;       // its short options that take a value
   std::string_view valued_long;  // its long ones, with a blank before and behind each
   std::size_t arguments = 0;     // words of its own behind the options
-  std::string_view verbs = {};   // the words that make it start a command, as `valued_long`; empty: any line does
+  std::string_view verbs = {};   // the words that make it start a command, as `valued_long`; empty: any line does;
+                                 // "container/run": one behind another
+  // Its short options after which a word that is no option is their value.
+  std::string_view valued_perhaps = {};
 };
 
 // nullptr: none that is known.

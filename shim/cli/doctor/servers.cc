@@ -40,11 +40,6 @@ bool is_starting(std::string_view word) {
                                                   [&](std::string_view each) { return each.starts_with(word); }));
 }
 
-bool is_without_library(const ProcessFacts &server) {
-  const Words entries = entries_of_preload(server.variable("LD_PRELOAD"));
-  return server.mapped("libration.so") == nullptr && std::none_of(entries.begin(), entries.end(), is_our_library);
-}
-
 std::string socket_of_tmux(const Words &words, const EnvironmentBlock &environment) {
   const Words own(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(end_of_options(kTmux, words)));
   if (const auto path = option_value(kTmux, own, "-S", "--none")) {
@@ -58,41 +53,69 @@ std::string socket_of_tmux(const Words &words, const EnvironmentBlock &environme
   return (folder.empty() ? "/tmp" : folder) + "/tmux-" + std::to_string(getuid()) + "/" + name.value_or("default");
 }
 
-}  // namespace
-
-TmuxCall read_tmux(const Words &words, const EnvironmentBlock &environment) {
-  TmuxCall call;
-  call.socket = socket_of_tmux(words, environment);
-  Words rest(words.begin() + static_cast<std::ptrdiff_t>(end_of_options(kTmux, words)), words.end());
-  if (rest.empty()) {
-    return call;
-  }
-  rest.erase(std::find(rest.begin(), rest.end(), ";"), rest.end());  // other commands of tmux
-  call.types = !rest.empty() && is_among(std::begin(kTyping), std::end(kTyping), rest.front());
-  call.starts = call.types || (!rest.empty() && is_starting(rest.front()));
-  if (!call.starts) {
-    return call;
-  }
-  const std::size_t end = end_of_options(kTmuxCommand, rest);
-  for (std::size_t at = 1; at + 1 < end; ++at) {
-    if (rest[at] == "-e") {
-      call.environment.push_back(rest[at + 1]);
+// Of each of tmux's commands its words: a semicolon that is a word, or ends one, separates them.
+std::vector<Words> commands_of_tmux(const Words &words) {
+  std::vector<Words> commands(1);
+  for (std::size_t at = end_of_options(kTmux, words); at < words.size(); ++at) {
+    std::string word = words[at];
+    const bool ends = word.ends_with(';') && !word.ends_with("\\;");
+    word.resize(word.size() - (ends ? 1 : 0));
+    if (!word.empty() || !ends) {
+      commands.back().push_back(std::move(word));
+    }
+    if (ends) {
+      commands.emplace_back();
     }
   }
-  call.command.assign(rest.begin() + static_cast<std::ptrdiff_t>(end), rest.end());
-  return call;
+  std::erase_if(commands, [](const Words &each) { return each.empty(); });
+  return commands;
 }
 
-bool is_plain_server(const std::string &socket) {
+// `words`: one of tmux's commands.
+void read_command(const Words &words, TmuxCall &call) {
+  call.types = is_among(std::begin(kTyping), std::end(kTyping), words.front());
+  call.starts = call.types || is_starting(words.front());
+  if (call.starts) {
+    call.environment = option_values(kTmuxCommand, words, "-e", "--none");
+    const std::size_t end = end_of_options(kTmuxCommand, words);
+    call.command.assign(words.begin() + static_cast<std::ptrdiff_t>(end), words.end());
+  }
+}
+
+}  // namespace
+
+// Of several commands the first that names a program counts.
+TmuxCall read_tmux(const Words &words, const EnvironmentBlock &environment) {
+  TmuxCall first;
+  first.socket = socket_of_tmux(words, environment);
+  const std::vector<Words> commands = commands_of_tmux(words);
+  first.starts = commands.empty();
+  for (const Words &command : commands) {
+    TmuxCall call = first;
+    read_command(command, call);
+    if (call.starts && !call.command.empty()) {
+      return call;
+    }
+    first = call.starts && !first.starts ? call : first;
+  }
+  return first;
+}
+
+bool is_without_library(const ProcessFacts &server) {
+  const Words entries = entries_of_preload(server.variable("LD_PRELOAD"));
+  return server.mapped("libration.so") == nullptr && std::none_of(entries.begin(), entries.end(), is_our_library);
+}
+
+std::optional<ProcessFacts> server_at(const std::string &socket) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (socket.size() >= sizeof(address.sun_path)) {
-    return false;
+    return std::nullopt;
   }
   std::memcpy(address.sun_path, socket.data(), socket.size());
   const int file = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (file < 0) {
-    return false;
+    return std::nullopt;
   }
   ucred peer{};
   socklen_t size = sizeof(peer);
@@ -100,18 +123,18 @@ bool is_plain_server(const std::string &socket) {
   const bool runs = connect(file, reinterpret_cast<const sockaddr *>(&address), sizeof(address)) == 0 &&
                     getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
   close(file);
-  return runs && is_without_library(read_process(peer.pid));
+  return runs ? std::optional(read_process(peer.pid)) : std::nullopt;
 }
 
-bool is_in_plain_screen(const EnvironmentBlock &environment) {
+std::optional<ProcessFacts> server_of_screen(const EnvironmentBlock &environment) {
   const std::string session = environment.value("STY");  // PID.NAME
   int pid = 0;
   const auto [end, error] = std::from_chars(session.data(), session.data() + session.size(), pid);
   if (error != std::errc() || pid < 1) {
-    return false;
+    return std::nullopt;
   }
-  const ProcessFacts server = read_process(pid);
-  return server.is_there && is_without_library(server);
+  ProcessFacts server = read_process(pid);
+  return server.is_there ? std::optional(std::move(server)) : std::nullopt;
 }
 
 }  // namespace ration::cli::doctor

@@ -2,9 +2,11 @@
 // made and ended; nothing is sent.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/doctor/process_facts.h"
 #include "cli/run/environment_block.h"
 
 namespace ration::cli::doctor {
@@ -19,9 +21,11 @@ struct TmuxCall {
 };
 TmuxCall read_tmux(const std::vector<std::string> &words, const EnvironmentBlock &environment);
 
-// Whether the server runs at `socket`, and was started without the library.
-bool is_plain_server(const std::string &socket);
-// Whether screen(1) is called in a session of its own ($STY), whose server was started without the library.
-bool is_in_plain_screen(const EnvironmentBlock &environment);
+// The server that runs at `socket`.
+std::optional<ProcessFacts> server_at(const std::string &socket);
+// That of the session of screen(1) in which screen is called ($STY).
+std::optional<ProcessFacts> server_of_screen(const EnvironmentBlock &environment);
+// Whether it neither has the library nor was told to load it.
+bool is_without_library(const ProcessFacts &server);
 
 }  // namespace ration::cli::doctor

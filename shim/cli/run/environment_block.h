@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace ration::cli {
@@ -10,6 +11,7 @@ namespace ration::cli {
 class EnvironmentBlock {
  public:
   explicit EnvironmentBlock(const char *const *entries);
+  explicit EnvironmentBlock(std::vector<std::string> entries) : entries_(std::move(entries)) {}
 
   // Empty where `name` is not set; the first entry where it is set twice, as getenv(3) does.
   [[nodiscard]] std::string value(std::string_view name) const;

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from planting import (IS_ROOT, LIBRARIES, LIBRARY, MUSL, NOBODY, OLD, PLANTED, PROBE, RATION, STATIC, NotHere, as_nobody, copied_installation, doctor,
-                      environment, expect, in_namespaces, running, with_etc)
+                      environment, expect, expect_that, in_namespaces, running, with_etc)
 
 
 def in_folder(name, *words, make=lambda path: path.mkdir(mode=0o700)):
@@ -232,7 +232,8 @@ def to_a_server(folder):
         shutil.copy(PROBE, pathlib.Path(folder) / name)
     socket = f"{folder}/tmux-{os.getuid()}/default"
     lines = (["tmux"], ["tmux", "new", "-d", "ls"], ["tmux", "neww", "ls -l"], ["tmux", "splitw", "-t", "0", "ls"], ["tmux", "send-keys", "ls", "Enter"],
-             ["tmux", "-S", socket, "new", "ls"])
+             ["tmux", "-S", socket, "new", "ls"], ["tmux", "-S" + socket, "new", "ls"], ["tmux", "-Ldefault", "new", "-d", "ls"],
+             ["tmux", "attach", ";", "new-window", "ls"])
     without_server = {"PATH": path, "TMUX_TMPDIR": folder, "TMUX": None, "STY": None}
     for command in (*lines, ["screen", "-dmS", "x", "ls"]):
         expect(f"{command} without a server", doctor("--", *command, **without_server).of("command_clears_environment"), [])
@@ -240,6 +241,7 @@ def to_a_server(folder):
         for command in lines:
             doctor("--", *command, **without_server).expect("command_clears_environment", "tmux hands its command to a server", remedy="put ration run")
         kept = [["tmux", "ls"], ["tmux", "new", "-d", f"{RATION} run --limit 1GiB -- ls"], ["tmux", "-L", "other", "new", "ls"],
+                ["tmux", "new", "-d", f"cd / && {RATION} run --limit 1GiB -- ls"], ["tmux", "-Lother", "new", "ls"],
                 ["tmux", "new", "-e", f"LD_PRELOAD={LIBRARY}", "ls"], ["tmux", "send-keys", "ration run --limit 1GiB ls", "Enter"]]
         for command in kept:
             expect(f"{command} keeps it", doctor("--", *command, **without_server).status, 0)
@@ -252,8 +254,32 @@ def to_a_server(folder):
     pathlib.Path(socket).unlink()
     with running(sys.executable, "-c", LISTENER, socket, LD_PRELOAD=LIBRARIES):
         expect("under Ration", doctor("--", *lines[1], **without_server).of("command_clears_environment"), [])
+    settings_of_server(lines[1], socket, without_server)
     expect("an ended server", doctor("--", *lines[1], **without_server).of("command_clears_environment"), [])
     doctor("--", "at", "now", PATH=path).expect("command_clears_environment", "at hands its command to a server", remedy="put ration run")
+
+
+def settings_of_server(command, socket, without_server):
+    """A server that has the library starts programs with its own settings, not with those that its client has."""
+    other = {"RATION_LIMIT": "1GiB", "RATION_GROUP": "lab"}
+    shown = "tmux hands its command to a server that was started with other settings, and starts it without RATION_LIMIT=1GiB"
+    in_screen = {name: value for name, value in without_server.items() if name != "STY"}
+    pathlib.Path(socket).unlink()
+    for own in ({"RATION_LIMIT": "2GiB"}, {"RATION_DISABLE": "1"}, {}):
+        with running(sys.executable, "-c", LISTENER, socket, LD_PRELOAD=LIBRARIES, **own) as pid:
+            doctor("--", *command, **without_server, **other).expect("command_clears_environment", shown, "RATION_GROUP=lab", remedy="tmux ... ")
+            doctor("--", "screen", "ls", **in_screen, STY=f"{pid}.x", **other).expect("command_clears_environment", "screen hands", remedy="screen ... ")
+            for given in (["tmux", "new", "-d", f"{RATION} run --limit 1GiB -- ls"], ["tmux", "new", "-eRATION_LIMIT=1GiB", "-e", "RATION_DISABLE=", "ls"]):
+                expect(f"{given}, {own}", doctor("--", *given, **without_server, RATION_LIMIT="1GiB").of("command_clears_environment"), [])
+            settings, = doctor("--", *command, **without_server).of("settings")
+            expect_that(settings, all(f"{name}={value}" in settings["what"] for name, value in own.items() if name != "RATION_DISABLE"))
+        pathlib.Path(socket).unlink()
+    with running(sys.executable, "-c", LISTENER, socket, LD_PRELOAD="/nowhere/libration.so", RATION_LIMIT="1GiB"):
+        doctor("--", *command, **without_server, LD_PRELOAD=LIBRARY, RATION_LIMIT="1GiB").expect("preload_gone", "/nowhere/libration.so")
+    with_library = {"LD_PRELOAD": LIBRARIES, "RATION_LIMIT": "1GiB"}
+    pathlib.Path(socket).unlink()
+    with running(sys.executable, "-c", LISTENER, socket, **with_library):
+        expect("the same settings", doctor("--", *command, **without_server, **with_library).status, 0)
 
 
 def behind_launchers(folder):

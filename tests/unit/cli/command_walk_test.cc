@@ -45,10 +45,30 @@ TEST_CASE("some clear it only with an option, which must be theirs") {
   CHECK(lost_by({"env", "LD_PRELOAD=/x/other.so", "ls"}) == "env");
   CHECK(lost_by({"env", "-S", "-i ls"}) == "env");
   CHECK(lost_by({"env", "-S-i ls"}) == "env");
+  CHECK(lost_by({"env", "-iu", "HOME", "ls"}) == "env");
+  CHECK(program_of({"env", "-iu", "HOME", "ls"}) == Line{"ls"});
+  CHECK(lost_by({"env", "-vuLD_PRELOAD", "ls"}) == "env");
+  CHECK(lost_by({"env", "-uinvidia", "ls"}).empty());
   CHECK(lost_by({"env", "A=1", "grep", "-i", "x"}).empty());
   CHECK(lost_by({"env"}).empty());
   CHECK(lost_by({"docker", "run", "image"}) == "docker");
   CHECK(lost_by({"docker", "--log-level=debug", "exec", "c", "ls"}) == "docker");
+  for (const Line &options :
+       {Line{"--context", "x"}, Line{"-H", "tcp://h"}, Line{"-Htcp://h"}, Line{"-l", "debug"}, Line{"-c", "ctx"}}) {
+    Line line = options;
+    line.insert(line.begin(), "docker");
+    line.emplace_back("run");
+    CHECK(lost_by(line) == "docker");
+    line.back() = "ps";
+    CHECK(lost_by(line).empty());
+  }
+  CHECK(lost_by({"podman", "--log-level", "debug", "run", "image"}) == "podman");
+  for (const Line &verbs : {Line{"container", "run"}, Line{"service", "create"}, Line{"stack", "deploy"},
+                            Line{"pod", "start"}, Line{"play", "kube"}, Line{"kube", "play"}}) {
+    CHECK(lost_by({"docker", verbs[0], verbs[1], "x"}) == "docker");
+    CHECK(lost_by({"docker", verbs[0], "ls"}).empty());
+  }
+  CHECK(lost_by({"podman", "restart", "x"}) == "podman");
   CHECK(lost_by({"docker", "ps"}).empty());
   CHECK(lost_by({"runuser", "-l", "user"}) == "runuser");
   CHECK(lost_by({"setpriv", "--reset-env", "ls"}) == "setpriv");
@@ -69,6 +89,12 @@ TEST_CASE("ration run, or the library itself, makes it good") {
   CHECK(lost_by({"ssh", "host", "ration run --limit 1GiB ls"}).empty());
   CHECK(lost_by({"docker", "run", "image", "ration", "run", "ls"}).empty());
   CHECK(lost_by({"chroot", "/srv", "ration", "run", "ls"}).empty());
+  CHECK(lost_by({"systemd-run", "bash", "-c", "cd /x && ration run --limit 1GiB ./x"}).empty());
+  CHECK(lost_by({"sudo", "sh", "-c", "cd /x; exec nice ration run ./x"}).empty());
+  CHECK(lost_by({"env", "-i", "bash", "-c", "cd /x && ration run ./x"}).empty());
+  CHECK(lost_by({"su", "-", "x", "-c", "cd /x && ration run ./x"}).empty());
+  CHECK(lost_by({"sudo", "sh", "-c", "cd /x && echo ration runs"}) == "sudo");
+  CHECK(walk({"sudo", "sh", "-c", "cd /x && ration run --limit 2GiB ./x"}).environment.value("RATION_LIMIT") == "2GiB");
   CHECK(lost_by({"ration", "run", "sudo", "ls"}) == "sudo");
   CHECK(walk({"env", "-i", "/abs/ration", "run", "--limit", "1GiB", "--", "ls"}).environment.value("RATION_LIMIT") ==
         "1GiB");
@@ -97,7 +123,14 @@ TEST_CASE("what hands its command to a server loses the environment") {
   CHECK(lost_by({"batch"}) == "batch");
   CHECK(lost_by({"systemctl", "--user", "restart", "x"}) == "systemctl");
   CHECK(lost_by({"systemctl", "status", "x"}).empty());
+  CHECK(lost_by({"systemctl", "-H", "host", "start", "x"}) == "systemctl");
+  CHECK(lost_by({"systemctl", "--machine", "m", "start", "x"}) == "systemctl");
+  CHECK(lost_by({"supervisorctl", "-c", "/etc/s.conf", "start", "x"}) == "supervisorctl");
+  CHECK(lost_by({"supervisorctl", "-c", "start", "status"}).empty());
   CHECK(lost_by({"zellij", "run", "--", "./x"}) == "zellij");
+  CHECK(lost_by({"zellij", "-s", "work", "run", "--", "./x"}) == "zellij");
+  CHECK(lost_by({"screen", "-r", "work", "-X", "screen", "./x"}) == "screen");
+  CHECK(program_of({"screen", "-d", "-m", "./x"}) == Line{"./x"});
   CHECK(lost_by({"screen", "-S", "work", "-X", "screen", "./x"}) == "screen");
   CHECK(lost_by({"screen", "-X", "screen", "ration", "run", "./x"}).empty());
   CHECK(program_of({"screen", "-dmS", "work", "./x", "-n"}) == Line{"./x", "-n"});
@@ -120,6 +153,9 @@ TEST_CASE("tmux's command is looked through where no server runs") {
   CHECK(program_of(with({"new", "-d", "-s", "work", "./x", "-n"})) == Line{"./x", "-n"});
   CHECK(program_of(with({"new-session", "-ds", "work", "exec ./x -n"})) == Line{"./x", "-n"});
   CHECK(program_of(with({"new", "-d", "./x", ";", "split-window"})) == Line{"./x"});
+  CHECK(program_of(with({"attach", ";", "new-window", "./x"})) == Line{"./x"});
+  CHECK(program_of(with({"set", "-g", "x;", "neww", "./x;", "splitw"})) == Line{"./x"});
+  CHECK(program_of(with({"new", ";", "ls"})).front() == "tmux");
   CHECK(lost_by(with({"new", "-d", "sudo ls"})) == "sudo");
 }
 
