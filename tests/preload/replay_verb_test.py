@@ -127,6 +127,21 @@ def not_exact(folder):
     expect_that(done.stderr, "1 request was refused" in done.stderr and len(done.stderr.splitlines()) == 1)
 
 
+def nothing_served(folder):
+    """Neither does one in which nothing was served: its first contexts were refused."""
+    log = logged(folder, [PROGRAMS / "steps", "init", "query"])
+    meta, *others = log.read_text().splitlines()
+    oom = {"t": "oom", "dev": 0, "api": "cuDevicePrimaryCtxRetain", "req": 0, "reason": "device", "used": 0, "device_free": None, "seq": 1}
+    later = [json.dumps(record | {"seq": record["seq"] + 1}) for record in map(json.loads, others)]
+    log.write_text("\n".join([meta, json.dumps(oom), *later, ""]))
+    done = ration("replay", log, "--find-min")
+    expect("text", done.stdout.splitlines()[0], "no request for device memory was served")
+    expect_that(done.stderr, "device 0: 1 request was refused" in done.stderr and len(done.stderr.splitlines()) == 1)
+    expect("exact", json.loads(ration("replay", log, "--find-min", "--json").stdout)["exact"], False)
+    said = ration("check", log, "--no-failures", status=1).stdout
+    expect_that(said, "1 refusal of cuDevicePrimaryCtxRetain, reason device" in said and "0 bytes" not in said)
+
+
 def nothing_requested(folder):
     log = logged(folder, [PROGRAMS / "steps", "init", "context=0", "query"])
     expect("smallest", last_number(ration("replay", log, "--find-min")), MIB)
@@ -149,6 +164,7 @@ main({f"{name} needs what find-min finds": agrees(command) for name, command in 
         **{f"stream-ordered memory, {mode}": stream_ordered(mode) for mode in ("pool", "direct", "async")},
         "as pool_replay": as_pool_replay,
         "a log with refusals": not_exact,
+        "a log of refusals alone": nothing_served,
         "nothing requested": nothing_requested,
         "no log": refused(["missing"], "No such file"),
         "no argument": refused([], "LOG is required"),

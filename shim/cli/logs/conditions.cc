@@ -71,7 +71,7 @@ Reasons failures(const History &history) {
     for (const History::Refusal &each : history.devices()[i].refusals) {
       reasons.push_back(on_device(i) + counted(each.count, "refusal", "refusals") + " of " +
                         config::printable(each.api) + ", reason " + config::printable(each.reason) +
-                        "; the largest request: " + config::show_exact_bytes(each.largest));
+                        (each.largest == 0 ? "" : "; the largest request: " + config::show_exact_bytes(each.largest)));
     }
   }
   if (history.failed_allocs() != 0) {

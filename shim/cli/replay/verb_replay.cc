@@ -68,6 +68,7 @@ class LogReplay {
  private:
   DeviceAnswer answer_for(std::size_t ordinal) const;
   bool is_exact() const;
+  std::uint64_t refusals() const;
   const DeviceAnswer *worst() const;
 
   const ReplayRequest &request_;
@@ -111,10 +112,18 @@ void LogReplay::answer() {
 }
 
 bool LogReplay::is_exact() const {
-  return log_.dropped() == 0 && !was_cut_off_ &&
-         std::all_of(answers_.begin(), answers_.end(), [](const DeviceAnswer &each) {
-           return each.device->refusals == 0 && !each.device->is_stream_ordered;
-         });
+  return log_.dropped() == 0 && !was_cut_off_ && refusals() == 0 &&
+         std::none_of(answers_.begin(), answers_.end(),
+                      [](const DeviceAnswer &each) { return each.device->is_stream_ordered; });
+}
+
+// Of every device: of one on which nothing was served, too.
+std::uint64_t LogReplay::refusals() const {
+  std::uint64_t count = 0;
+  for (const DeviceLog::Device &each : log_.devices()) {
+    count += each.refusals;
+  }
+  return count;
 }
 
 void LogReplay::tell_flaws() const {
@@ -125,12 +134,14 @@ void LogReplay::tell_flaws() const {
   if (log_.dropped() != 0) {
     log_line(prefix + "not exact: " + counted(log_.dropped(), "record is", "records are") + " missing");
   }
-  for (const DeviceAnswer &each : answers_) {
-    const std::string device = "device " + std::to_string(each.ordinal) + ": ";
-    if (each.device->refusals != 0) {
-      log_line(prefix + device + counted(each.device->refusals, "request was", "requests were") +
+  for (std::size_t i = 0; i < log_.devices().size(); ++i) {
+    if (const std::uint64_t refused = log_.devices()[i].refusals; refused != 0) {
+      log_line(prefix + "device " + std::to_string(i) + ": " + counted(refused, "request was", "requests were") +
                " refused, so the log has only what the program did without; log a run without a limit");
     }
+  }
+  for (const DeviceAnswer &each : answers_) {
+    const std::string device = "device " + std::to_string(each.ordinal) + ": ";
     if (each.device->is_stream_ordered) {
       const std::string held = config::show_exact_bytes(each.device->peak_reserved);
       log_line(prefix + device +
@@ -187,7 +198,9 @@ std::vector<std::string> LogReplay::text() const {
     lines.push_back(line += "; peak used " + config::show_exact_bytes(each.device->peak_used()));
   }
   if (answers_.empty()) {
-    lines.emplace_back(nothing_requested(log_.has_ended()));
+    lines.emplace_back(refusals() == 0
+                           ? nothing_requested(log_.has_ended())
+                           : "no request for device memory was served" + as_far_as_it_goes(log_.has_ended()));
   }
   if (request_.find_min && fits()) {
     lines.push_back("min_limit=" + std::to_string(minimum()));
