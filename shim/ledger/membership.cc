@@ -363,6 +363,7 @@ std::vector<Holder> Membership::holders(int device, std::size_t most) const {
     return holders;
   }
   const auto index = static_cast<std::uint32_t>(device);
+  std::uint64_t covered = 0;  // by guarantees of trees
   for (std::uint32_t i = 0; i < file_.slots(); ++i) {
     const shared::Slot &slot = file_.slot(i);
     const std::uint64_t life = slot.life.load(std::memory_order_acquire);
@@ -374,12 +375,26 @@ std::vector<Holder> Membership::holders(int device, std::size_t most) const {
     const std::uint64_t guarantee = slot.cells[index].guarantee.load(std::memory_order_relaxed);
     if (held + guarantee > 0 && slot.life.load(std::memory_order_acquire) == life) {
       const std::size_t length = strnlen(slot.program, sizeof(slot.program));
+      covered += guarantee == 0 ? slot.cells[index].covered.load(std::memory_order_relaxed) : 0;
       holders.push_back({slot.pid.load(std::memory_order_relaxed), std::string(slot.program, length), held,
                          slot.cells[index].used.load(std::memory_order_relaxed), guarantee,
                          slot.tree.load(std::memory_order_relaxed) != 0});
     }
   }
-  std::sort(holders.begin(), holders.end(), [](const Holder &a, const Holder &b) { return a.claimed() > b.claimed(); });
+  // What members hold of a tree's guarantee is said of them. Which tree's it is they do not say: of the largest first.
+  const auto sort = [&holders] {
+    std::stable_sort(holders.begin(), holders.end(),
+                     [](const Holder &a, const Holder &b) { return a.claimed() > b.claimed(); });
+  };
+  sort();
+  for (Holder &each : holders) {
+    const std::uint64_t held = each.is_of_tree ? std::min(covered, each.guarantee) : 0;
+    each.guarantee -= held;
+    covered -= held;
+  }
+  holders.erase(std::remove_if(holders.begin(), holders.end(), [](const Holder &each) { return each.claimed() == 0; }),
+                holders.end());
+  sort();
   holders.resize(std::min(holders.size(), most));
   return holders;
 }

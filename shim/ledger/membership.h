@@ -39,7 +39,7 @@ struct Holder {
   std::string program;
   std::uint64_t reserved = 0;
   std::uint64_t used = 0;       // as it published it last
-  std::uint64_t guarantee = 0;  // whatever it holds of it
+  std::uint64_t guarantee = 0;  // whatever it holds of it; of a tree's: what the tree's members do not hold of it
   bool is_of_tree = false;      // the guarantee: it holds it for what it started, and nothing itself
 
   std::uint64_t claimed() const { return reserved > guarantee ? reserved : guarantee; }

@@ -137,9 +137,10 @@ std::string count_line(const Row &row) {
 std::string holders_line(const events::Summary::Device &device) {
   std::string line;
   for (const events::Holder &holder : device.holders) {
-    const std::string_view path(holder.program);
+    const std::string_view path(holder.program);  // or words: "ration run ./train"
     line += (line.empty() ? "  when it was refused first: " : ", ") +
-            config::printable(path.substr(path.rfind('/') + 1)) + " (pid " + std::to_string(holder.pid) + ") ";
+            config::printable(path.starts_with('/') ? path.substr(path.rfind('/') + 1) : path) + " (pid " +
+            std::to_string(holder.pid) + ") ";
     line += holder.guarantee > holder.reserved ? "was guaranteed " + config::show_bytes(holder.guarantee)
                                                : "held " + config::show_bytes(holder.reserved);
   }

@@ -197,6 +197,24 @@ TEST_CASE("a tree keeps its guarantee while one of its processes lives") {
   CHECK_FALSE(takes(*other, 1));
 }
 
+TEST_CASE("what a tree's process holds of the tree's guarantee is listed once, as the process's") {
+  const GroupFolder folder;
+  const auto run = joined(folder, {kTreeNumber, {}});
+  run->state_limit(0, 100);
+  REQUIRE(guarantees(*run, 60));
+  OfTree one(folder);
+  REQUIRE(one.account.reserve(20) == ReserveOutcome::granted);
+  std::vector<Holder> holders = run->holders(0, 5);
+  REQUIRE(holders.size() == 2);
+  CHECK(holders[0].is_of_tree);
+  CHECK(holders[0].guarantee == 40);
+  CHECK(holders[1].reserved == 20);
+  REQUIRE(one.account.reserve(50) == ReserveOutcome::granted);
+  holders = run->holders(0, 5);
+  REQUIRE(holders.size() == 1);
+  CHECK(holders[0].reserved == 70);
+}
+
 TEST_CASE("a process whose tree holds no guarantee has none") {
   const GroupFolder folder;
   const auto other = joined(folder);

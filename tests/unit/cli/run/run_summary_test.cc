@@ -64,6 +64,14 @@ TEST_CASE("the largest request that was refused is told, and how much was lackin
   CHECK(row.at("group_limit").is_null());
 }
 
+TEST_CASE("who held what was lacking is named: a program without its folder, a run by its words") {
+  events::Summary::Device refused = device(1 << 20, 1);
+  refused.denied[1] = 1;
+  refused.holders = {{7, "/opt/train", 1 << 20, 0, 0}, {8, "ration run ./train", 0, 0, 2 << 20}};
+  CHECK(summary_lines({process(42, {refused})}).at(2) ==
+        "  when it was refused first: train (pid 7) held 1MiB, ration run ./train (pid 8) was guaranteed 2MiB");
+}
+
 TEST_CASE("a process without allocations is not reported as one without CUDA calls") {
   CHECK(summary_lines({process(1, {})}) == Lines{"no device memory was requested"});
   CHECK(summary_lines({process(1, {device(0, 0)})}) == Lines{"no device memory was requested"});
