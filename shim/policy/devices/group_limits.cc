@@ -96,8 +96,13 @@ void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::st
       lines.push_back(on + " is a share of its memory, and the driver does not report its size: every " +
                       "allocation is refused until it does; ask for a limit in bytes");
     } else if (limit.has_value()) {
+      const std::uint64_t before = group->limit(place);
       group->state_limit(place, limit.value());
-      if (const std::uint64_t held = group->limit(place); held != limit.value()) {
+      const std::uint64_t held = group->limit(place);
+      if (held == limit.value() && before > held && before != ledger::kNoLimit) {
+        lines.push_back(on + ": " + std::to_string(held) + " bytes were requested, another member states " +
+                        std::to_string(before) + ", and the smallest limit applies");
+      } else if (held != limit.value()) {
         lines.push_back(on + ": " + std::to_string(limit.value()) + " bytes were requested, but " +
                         (group->has_ordered_limit(place)
                              ? "`ration set` has made it " + std::to_string(held)
