@@ -338,9 +338,12 @@ std::uint64_t RoomMaker::within_reach(int device) noexcept {
 void RoomMaker::record_wait(const Need &need, const char *how, std::uint64_t start_ns,
                             std::uint64_t available_before) noexcept {
   const std::uint64_t waited = now_ns() - start_ns;
-  const std::uint64_t available = ledger_.account(need.device).available();
+  const ledger::Account &account = ledger_.account(need.device);
+  const std::uint64_t available = account.available();
   if (waited >= kFenceNs) {
-    const std::uint64_t gained = available - std::min(available, available_before);
+    // A group's limit ends with the last member that states it.
+    const bool is_limited = std::min(account.limit(), account.group_limit()) < ledger::kMostHeld;
+    const std::uint64_t gained = is_limited ? available - std::min(available, available_before) : need.bytes;
     journal_.record(events::Wait{need.device, need.api, how, 0, gained, waited, CUDA_SUCCESS});
   }
 }

@@ -263,6 +263,17 @@ def wait_for_an_allocation(folder):
         ended_clean(machine)
         waits = [each["dur"] for each in of_type(read_log(machine.folder / "log"), "wait") if each["how"] == "members"]
         expect_that(f"once: {waits}", sum(each >= 60_000_000 for each in waits) == 1)
+    (ends := folder_of(folder, "ends")).mkdir()
+    with Machine(ends, **MODES["direct"], RATION_GROUP="g") as machine:
+        one, two = machine.member(RATION_GROUP_LIMIT="1GiB"), machine.member(RATION_WAIT="20s", RATION_LOG=machine.folder / "log")
+        one.do("alloc=800m")
+        two.send("alloc=500m")
+        until(lambda: [row for row in machine.ps()["processes"] if row["pid"] == two.pid and row["waiting"]], "it waits")
+        one.end()
+        expect("after the last limit", two.read(), "alloc=500m: 0")
+        ended_clean(machine)
+        came = [each["bytes"] for each in of_type(read_log(machine.folder / "log"), "wait") if each["how"] == "members"]
+        expect("what came, as far as it was asked for", came, [500 * MIB])
 
 
 def until(holds, what):
