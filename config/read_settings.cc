@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "config/flag_marks.h"
 #include "config/groups.h"
@@ -52,7 +53,7 @@ class SettingsReader {
     }
     resolve(*option_of_key("config"));
     FilesRead files = statements_of_files(from_, statements_, problems_);
-    settings_.limit_in_doubt = settings_.limit_in_doubt || files.in_doubt;
+    settings_.limit_in_doubt = settings_.limit_in_doubt || !files.doubtful.empty();
     settings_.files = std::move(files.paths);
     lock_what_locks_need(statements_);
     for (const Option &option : options()) {
@@ -70,6 +71,7 @@ class SettingsReader {
                        settings_, problems_);
     note_unknown_names();
     note_unbuilt();
+    add_doubtful(std::move(files));
     in_order_of_table(settings_.origins);
     problems.insert(problems.end(), problems_.begin(), problems_.end());
     return std::move(settings_);
@@ -80,6 +82,17 @@ class SettingsReader {
     std::stable_sort(origins.begin(), origins.end(), [](const Origin &a, const Origin &b) {
       return option_of_key(a.key) < option_of_key(b.key);  // the table is one array
     });
+  }
+
+  // Behind all precedence: what holds instead of them outranks nothing.
+  void add_doubtful(FilesRead files) {
+    for (Origin &each : settings_.origins) {
+      if (each.key == "config" && files.is_named_unused) {
+        each.instead = "none";
+      }
+    }
+    settings_.origins.insert(settings_.origins.end(), std::make_move_iterator(files.doubtful.begin()),
+                             std::make_move_iterator(files.doubtful.end()));
   }
 
   void resolve(const Option &option) {

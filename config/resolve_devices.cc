@@ -165,6 +165,30 @@ void report_reserves(const Settings &settings, const std::vector<DeviceIdentity>
   }
 }
 
+// What is shown of the variables and other sources whose limits hold on no device here, or not on all that they name.
+void mark_absent(Settings &settings, const LimitMap &limit, const Devices &devices) {
+  std::vector<DeviceError> errors;
+  find_absent(limit, devices, errors);
+  for (const DeviceError &error : errors) {
+    const bool holds = std::any_of(limit.begin(), limit.end(), [&](const LimitItem &item) {
+      return item.stated == error.stated &&
+             (item.name.empty() ||
+              std::any_of(devices.begin(), devices.end(), [&](const auto &each) { return item.fits(each); }));
+    });
+    for (ThirdPartyVariable &each : settings.third_party) {
+      if (each.written() == error.stated && each.disposition == Disposition::kHonoured) {
+        each.disposition = holds ? each.disposition : Disposition::kIgnored;
+        each.reason = (holds ? each.reason + "; " : "") + error.sentence;
+      }
+    }
+    for (Origin &each : settings.origins) {
+      if (!holds && each.written() == error.stated) {
+        each.instead = "none";
+      }
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<DeviceError> errors_in_devices(const LimitMap &limit, const std::vector<DeviceIdentity> &devices) {
@@ -192,6 +216,13 @@ void Settings::resolve_devices(const std::vector<DeviceIdentity> &devices, std::
     resolve(group.limit, kKeys[static_cast<std::size_t>(group.kind)], devices, group.in_doubt, problems);
   }
   report_reserves(*this, devices, problems);
+  if (!devices.empty()) {
+    mark_absent(*this, limit, devices);
+    mark_absent(*this, stray_group_limit, devices);
+    for (const Group &group : groups) {
+      mark_absent(*this, group.limit, devices);
+    }
+  }
 }
 
 }  // namespace ration::config

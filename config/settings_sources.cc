@@ -59,7 +59,7 @@ class FilesReader {
   FilesRead read() {
     const std::string drop_ins = drop_in_folder(from_);
     if (const Folder folder = list_json_files(drop_ins); !drop_ins.empty() && !folder.wrong.empty()) {
-      refuse(drop_ins, folder.wrong);
+      refuse(drop_ins, folder.wrong, drop_ins, Source::kDropIn);
     }
     for (const FilePlace &place : places_of_files(from_)) {
       const bool named = place.source == Source::kNamedFile;
@@ -67,16 +67,21 @@ class FilesReader {
         continue;
       }
       if (!read_file(place.path, place.source, place.trust) && named) {
-        refuse("RATION_CONFIG=" + place.path, "there is no such file");
+        refuse("RATION_CONFIG=" + place.path, "there is no such file", place.path, place.source);
       }
     }
     return std::move(result_);
   }
 
  private:
-  void refuse(const std::string &path, std::string sentence) {
-    result_.in_doubt = true;
-    problems_.push_back(problem_at("config", printable(path), std::move(sentence), kStrictestHolds, true));
+  void refuse(const std::string &written, std::string sentence, const std::string &path, Source source) {
+    doubt(path, source, true);
+    problems_.push_back(problem_at("config", printable(written), std::move(sentence), kStrictestHolds, true));
+  }
+
+  void doubt(const std::string &path, Source source, bool is_unused) {
+    result_.doubtful.push_back({"limit", {}, source, path, false, std::string(kLimitInstead)});
+    result_.is_named_unused = result_.is_named_unused || (is_unused && source == Source::kNamedFile);
   }
 
   // False: there is no such file.
@@ -87,11 +92,13 @@ class FilesReader {
     }
     result_.paths.push_back(path);
     if (!file.wrong.empty()) {
-      refuse(path, file.wrong);
+      refuse(path, file.wrong, path, source);
       return true;
     }
     FileReading reading = read_settings_text(file.text, path, source, &from_.program);
-    result_.in_doubt = result_.in_doubt || reading.in_doubt;
+    if (reading.in_doubt) {
+      doubt(path, source, reading.statements.empty());
+    }
     problems_.insert(problems_.end(), reading.problems.begin(), reading.problems.end());
     // Within a file a later statement is stronger.
     statements_.insert(statements_.end(), std::make_move_iterator(reading.statements.rbegin()),

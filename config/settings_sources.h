@@ -15,7 +15,9 @@ std::vector<Statement> statements_of_variables(const SettingsContext &context);
 
 struct FilesRead {
   std::vector<std::string> paths;  // strongest first, as their statements
-  bool in_doubt = false;           // a file that cannot be used may have held a limit
+  // Of each file that cannot be used, or not wholly: it may have held a limit, instead of which the strictest holds.
+  std::vector<Origin> doubtful;
+  bool is_named_unused = false;  // nothing of the file that RATION_CONFIG names is used
 };
 
 // Appends the statements of the files.

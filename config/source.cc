@@ -1,5 +1,7 @@
 #include "config/source.h"
 
+#include <algorithm>
+
 #include "config/options.h"
 #include "config/values/quotes.h"
 
@@ -17,7 +19,13 @@ bool is_file(Source source) {
 
 std::string Origin::written() const {
   if (source == Source::kThirdParty) {
-    return shown(place);
+    const std::size_t equals = std::min(place.find('='), place.size());
+    std::string named = shown(place.substr(0, equals));
+    if (equals < place.size()) {
+      named += '=';
+      named += shown(place.substr(equals + 1));
+    }
+    return named;
   }
   std::string text;
   if (is_file(source)) {
@@ -35,7 +43,11 @@ std::string Origin::as_given() const {
 }
 
 std::string Origin::in_force() const {
-  return instead.empty() ? written() : instead + " (" + written() + " is refused)";
+  if (instead.empty()) {
+    return written();
+  }
+  const bool is_whole_file = is_file(source) && value.empty();
+  return instead + " (" + (is_whole_file ? printable(place) : written()) + " is refused)";
 }
 
 }  // namespace ration::config

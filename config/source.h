@@ -26,6 +26,7 @@ struct Origin {
   std::string key, value;
   Source source = Source::kDefault;
   // "PATH:LINE:COLUMN" of a file, "VARIABLE=value" of a third party; empty for a RATION_* variable.
+  // Of a file without a value: it is refused as a whole, "PATH".
   std::string place;
   bool locked = false;
   std::string instead = {};  // what holds instead of the value, which is refused; empty: the value is in force

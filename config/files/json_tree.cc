@@ -58,6 +58,15 @@ class Places {
   JsonPlace place_;
 };
 
+// Of UTF-8.
+std::string_view character_at(std::string_view text, std::size_t at) {
+  std::size_t end = std::min(at + 1, text.size());
+  while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
+    ++end;
+  }
+  return at < end ? text.substr(at, end - at) : std::string_view();
+}
+
 bool wants_quotes(std::string_view text, std::size_t at) {
   constexpr std::string_view kBeginsUnit = "%kKmMgGtTiB";
   return at > 0 && at < text.size() && text[at - 1] >= '0' && text[at - 1] <= '9' &&
@@ -117,6 +126,10 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
     }
     if (wants_quotes(text_, at)) {
       tree_.wrong += " (a size with a unit stands between quotation marks)";
+    } else if (at < text_.size() && text_[at] == '\'') {
+      tree_.wrong += " (JSON takes double quotation marks)";
+    } else if (const std::string_view read = character_at(text_, at); !likely_cause(read).empty()) {
+      tree_.wrong += " (" + std::string(read) + ")";
     }
     return false;
   }

@@ -46,14 +46,15 @@ ParsedValue limit_of(const Size &size) {
   return parsed;
 }
 
-ParsedValue limit_of_bytes(std::uint64_t number, std::uint64_t unit, std::string_view text) {
+// `syntax`: what a number that is too small may have meant.
+ParsedValue limit_of_bytes(std::uint64_t number, std::uint64_t unit, std::string_view text, std::string_view syntax) {
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(number, unit, &bytes)) {
     return wrong(quoted(text) + " is more than 64 bits can hold");
   }
   if (bytes < kMiB) {
-    return wrong(quoted(text) + " is " + std::to_string(bytes) +
-                 " bytes, below the smallest limit, 1MiB; is a unit missing?");
+    return wrong(quoted(text) + " is " + std::to_string(bytes) + " bytes, below the smallest limit, 1MiB; " +
+                 std::string(syntax));
   }
   return limit_of(Size::of_bytes(bytes));
 }
@@ -81,13 +82,13 @@ struct Fraction {
 
 // As Python's float() without its underscores, NaN and infinity. The share is taken from the text, not from the
 // double, so that it is as exact as a share in a setting of ours.
-std::variant<Fraction, std::string> parse_fraction(std::string_view text) {
+std::variant<Fraction, std::string> parse_fraction(std::string_view text, std::string_view examples) {
   std::string_view number = trimmed(text);
   number.remove_prefix(number.substr(0, 1) == "+" ? 1 : 0);
   double value = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (error == std::errc::invalid_argument || end != number.data() + number.size() || !std::isfinite(value)) {
-    return quoted(text) + " is not a fraction; write 0.75, 0.75+ or 0.75-0.85";
+    return quoted(text) + " is not a fraction; write " + std::string(examples);
   }
   if (!(value > 0)) {
     return "the fraction " + quoted(text) + " leaves no memory; it must be above 0";
@@ -145,8 +146,9 @@ ParsedValue parse_mem_fraction(std::string_view value, Environment environment) 
     start = text.substr(0, std::min(split, text.size() - 1));
     cap = split != std::string_view::npos ? text.substr(split + 1) : "1";
   }
-  const auto from = parse_fraction(start);
-  const auto to = parse_fraction(cap);
+  constexpr std::string_view kExamples = "0.75, 0.75+ or 0.75-0.85";
+  const auto from = parse_fraction(start, kExamples);
+  const auto to = parse_fraction(cap, kExamples);
   for (const auto *each : {&from, &to}) {
     if (const std::string *why = std::get_if<std::string>(each)) {
       return wrong(*why);
@@ -246,16 +248,18 @@ ParsedValue parse_tf_async_preallocate(std::string_view value, Environment) {
 
 ParsedValue parse_plain_bytes(std::string_view value, Environment) {
   const auto number = whole_number<std::uint64_t>(value);
-  return number ? limit_of_bytes(*number, 1, value) : wrong(quoted(value) + " is no number of bytes");
+  return number ? limit_of_bytes(*number, 1, value, "write the number of bytes, without a unit: 1073741824")
+                : wrong(quoted(value) + " is no number of bytes; write it without a unit: 1073741824");
 }
 
 ParsedValue parse_plain_mebibytes(std::string_view value, Environment) {
   const auto number = whole_number<std::uint64_t>(value);
-  return number ? limit_of_bytes(*number, kMiB, value) : wrong(quoted(value) + " is no whole number of MiB");
+  return number ? limit_of_bytes(*number, kMiB, value, "write the number of MiB, without a unit: 1024")
+                : wrong(quoted(value) + " is no whole number of MiB; write it without a unit: 1024");
 }
 
 ParsedValue parse_portion(std::string_view value, Environment) {
-  const auto portion = parse_fraction(value);
+  const auto portion = parse_fraction(value, "0.75");
   if (const auto *why = std::get_if<std::string>(&portion)) {
     return wrong(*why);
   }
@@ -282,7 +286,7 @@ ParsedValue parse_device_limit(std::string_view value, Environment) {
   if (!number) {
     return wrong(quoted(value) + " is no limit; it is written as 1g, 1024m or in bytes");
   }
-  return *number == 0 ? ignored("0 is no limit there") : limit_of_bytes(*number, unit, value);
+  return *number == 0 ? ignored("0 is no limit there") : limit_of_bytes(*number, unit, value, "is a unit missing?");
 }
 
 ParsedValue parse_pinned_limit(std::string_view value, Environment) {

@@ -23,6 +23,8 @@ struct ThirdPartyVariable {
   std::string variable, value;
   Disposition disposition = Disposition::kIgnored;
   std::string reason;  // what it sets, or why it does not
+
+  [[nodiscard]] std::string written() const;  // "NAME=value", one printable line
 };
 
 // Which limits of ours could not be parsed, so that third-party ones hold beside them.

@@ -76,7 +76,9 @@ struct Found {
   std::string_view name, value;
 
   [[nodiscard]] std::string_view ordinal() const { return name.substr(row.name.size()); }
-  [[nodiscard]] std::string written() const { return shown(name) + "=" + shown(value); }
+  [[nodiscard]] std::string written() const {
+    return ThirdPartyVariable{std::string(name), std::string(value), {}, {}}.written();
+  }
 };
 
 bool is_named_by(const Variable &row, std::string_view name) {
@@ -108,7 +110,7 @@ class Importer {
     }
     ParsedValue parsed = found.row.parse(found.value, environment_);
     if (!parsed.ignored.empty()) {
-      return conclude(found, Disposition::kIgnored, std::move(parsed.ignored));
+      return conclude(found, Disposition::kIgnored, parsed.ignored + likely_cause(found.written()));
     }
     found.row.sets == Sets::kSettings ? import_settings(found, parsed) : import_limit(found, parsed);
   }
@@ -175,19 +177,20 @@ class Importer {
       (of_container ? group->in_doubt : settings_.limit_in_doubt) = true;
       settings_.origins.back().instead = kLimitInstead;
       problems_.push_back(problem_at(found.name, found.written(), parsed.wrong, kStrictestHolds, false));
-      return conclude(found, Disposition::kRefused, std::move(parsed.wrong));
+      return conclude(found, Disposition::kRefused, problems_.back().sentence);
+    }
+    std::string more;
+    for (const Assignment &each : parsed.settings) {
+      more += assign_unless_set(found, each) ? ", " + std::string(each.key) + " = " + each.text : "";
     }
     conclude(found, Disposition::kHonoured,
-             key + " = " + text + (stronger.empty() ? "" : ", beside " + stronger + ": the smaller holds"));
-    for (const Assignment &each : parsed.settings) {
-      assign_unless_set(found, each);
-    }
+             key + " = " + text + more + (stronger.empty() ? "" : ", beside " + stronger + ": the smaller holds"));
   }
 
   void import_settings(const Found &found, ParsedValue &parsed) {
     if (!parsed.wrong.empty()) {
       problems_.push_back(problem_at(found.name, found.written(), parsed.wrong, "; it is ignored", false));
-      return conclude(found, Disposition::kIgnored, std::move(parsed.wrong));
+      return conclude(found, Disposition::kIgnored, problems_.back().sentence);
     }
     const Assignment &first = parsed.settings.front();
     if (const Origin *stronger = settings_.origin_of(first.key)) {
@@ -200,18 +203,19 @@ class Importer {
              (first.key.empty() ? "" : std::string(first.key) + " = ") + std::string(first.text) +
                  (implemented ? "" : " (not implemented yet)"));
     for (const Assignment &each : parsed.settings) {
-      assign_unless_set(found, each);
+      (void)assign_unless_set(found, each);
     }
   }
 
-  void assign_unless_set(const Found &found, const Assignment &assignment) {
+  bool assign_unless_set(const Found &found, const Assignment &assignment) {
     if (settings_.origin_of(assignment.key) != nullptr) {
-      return;
+      return false;
     }
     assignment.assign(settings_);
     if (!assignment.key.empty()) {
       record(found, assignment.key, assignment.text);
     }
+    return true;
   }
 
   void record(const Found &found, std::string_view key, std::string text) {
@@ -242,6 +246,10 @@ std::vector<Found> find_in(Environment environment, const Variable &row) {
 }
 
 }  // namespace
+
+std::string ThirdPartyVariable::written() const {
+  return shown(variable) + "=" + shown(value);
+}
 
 std::string_view name_of(Disposition disposition) {
   static constexpr std::string_view kNames[] = {"honoured", "overridden", "left", "ignored", "refused"};

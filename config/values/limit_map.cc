@@ -56,6 +56,10 @@ std::string_view without_blanks(std::string_view text) {
 std::string error_in_size(std::string_view text, const std::string &wrong) {
   LimitMap ignored;
   std::string likely(text);
+  std::replace(likely.begin(), likely.end(), ';', ',');
+  if (likely != text && parse_limit(likely, ignored).empty()) {
+    return "items are separated by commas; likely meant: " + likely;
+  }
   if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
     likely[colon] = '=';
     if (parse_limit(likely, ignored).empty()) {
@@ -66,7 +70,8 @@ std::string error_in_size(std::string_view text, const std::string &wrong) {
   return wrong + (is_none ? "; for no limit leave it unset" : "");
 }
 
-std::string parse_item(std::string_view text, LimitItem &item) {
+// `is_alone`: the whole value, which is shown with what is wrong.
+std::string parse_item(std::string_view text, bool is_alone, LimitItem &item) {
   const std::size_t equals = text.find('=');
   if (text.empty()) {
     return "an item of the list is empty; " + std::string(kItemExample);
@@ -79,7 +84,7 @@ std::string parse_item(std::string_view text, LimitItem &item) {
   }
   std::variant<Size, std::string> size = parse_size(text.substr(equals + 1));
   if (std::string *wrong = std::get_if<std::string>(&size)) {
-    return quoted(text) + ": " + error_in_size(text, *wrong);
+    return (is_alone ? "" : quoted(text) + ": ") + error_in_size(text, *wrong);
   }
   item.size = std::get<Size>(size);
   return {};
@@ -159,7 +164,8 @@ std::string parse_limit(std::string_view text, LimitMap &items) {
     LimitItem item;
     // Blanks beside a comma, as in 0=8GiB, 1=2GiB: those elsewhere are a size's to refuse, as everywhere.
     const std::string_view part = text.substr(begin, end - begin);
-    std::string wrong = parse_item(part.size() == text.size() ? part : without_blanks(part), item);
+    const bool is_alone = part.size() == text.size();
+    std::string wrong = parse_item(is_alone ? part : without_blanks(part), is_alone, item);
     if (wrong.empty()) {
       wrong = contradiction(items, item);
       items.push_back(item);

@@ -116,13 +116,20 @@ static inline int ration_add_wrong_characters(struct RationSizeWords *words, con
   int has_blank = 0;
   for (size_t i = 0; i < length; ++i) {
     has_blank = has_blank || (i >= unit && text[i] == ' ');
-    if (text[i] < ' ' || text[i] > '~') {
-      ration_add_example(words, "a size is written in plain ASCII", examples);
+    const unsigned char byte = (unsigned char)text[i];
+    if (byte < ' ' || byte > '~') {
+      ration_add_example(words,
+                         byte < ' ' || byte == 0x7f ? "a size has no control characters, such as those that end lines"
+                                                    : "a size is written in plain ASCII",
+                         examples);
       return 1;
     }
   }
   if (length == 0) {
     ration_add_example(words, "it is empty", examples);
+  } else if (text[0] == '"' || text[0] == '\'') {
+    ration_add_example(words, "it has quotation marks of its own, which the shell or the file did not take off",
+                       examples);
   } else if (text[0] == '-') {
     ration_add_example(words, "a size cannot be negative", examples);
   } else if (text[0] == '+') {

@@ -40,7 +40,7 @@ Json source_of(const config::Origin &origin) {
   Json source = {{"source", config::name_of(origin.source)}, {"value", origin.value}, {"locked", origin.locked}};
   if (!origin.instead.empty()) {
     source["value"] = nullptr;
-    source["refused"] = origin.value;
+    source["refused"] = origin.value.empty() ? origin.place : origin.value;
     source["instead"] = origin.instead;
   }
   if (!origin.place.empty()) {
@@ -179,7 +179,7 @@ int run_verb(const EnvRequest &request) try {
   EnvironmentBlock environment(config::process_environment());
   set_flags(request.run, environment);
   std::vector<config::Problem> problems;
-  const config::Settings settings = settings_of(request.run, environment, problems);
+  config::Settings settings = settings_of(request.run, environment, problems);
   std::vector<config::Problem> fatal_ones;
   for (const config::Problem &problem : problems) {
     if (!problem.fatal_for_cli) {
@@ -199,9 +199,8 @@ int run_verb(const EnvRequest &request) try {
       log_line("env: " + problem.line);
       problems.push_back(std::move(problem));
     }
-    config::Settings resolved = settings;  // the library says the same in a program
-    std::vector<config::Problem> of_devices;
-    resolved.resolve_devices(identities_of(devices), of_devices);
+    std::vector<config::Problem> of_devices;  // the library says the same in a program
+    settings.resolve_devices(identities_of(devices), of_devices);
     for (config::Problem &problem : of_devices) {
       const auto is_its_option = [&](const auto &flag) { return flag.first->key == problem.key; };
       if (std::none_of(request.run.flags.begin(), request.run.flags.end(), is_its_option)) {

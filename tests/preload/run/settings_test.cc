@@ -320,6 +320,17 @@ TEST_CASE("ration env prints every setting with its source") {
   CHECK(says(group.out, "group_limit         environment  RATION_GROUP_LIMIT=1=3g\n"));
   CHECK(says(group.out, "group_tree          default      none\n"));
 
+  const std::vector<std::string> env = {COMMAND_UNDER_TEST, "env", "--sim", "8GiB"};
+  const Ended unusable = run_test::run(env, {"RATION_CONFIG=/absent.json", "COLUMNS=200"});
+  CHECK(says(unusable.out, "limit               named file   at most 75% of each device (/absent.json is refused)\n"));
+  CHECK(says(unusable.out, "config              environment  none (RATION_CONFIG=/absent.json is refused)\n"));
+  CHECK(says(run_test::run({COMMAND_UNDER_TEST, "env", "--json"}, {"RATION_CONFIG=/absent.json"}).out,
+             "\"instead\": \"at most 75% of each device\""));
+
+  const Ended nowhere = run_test::run(env, {"CUDA_DEVICE_MEMORY_LIMIT_7=1g", "COLUMNS=200"});
+  CHECK(says(nowhere.out, "CUDA_DEVICE_MEMORY_LIMIT_7=1g: ignored: there is no device \"7\", only 0 (GPU-"));
+  CHECK(says(nowhere.out, "container_limit     foreign      none (CUDA_DEVICE_MEMORY_LIMIT_7=1g is refused)\n"));
+
   const Ended wrong = run_test::run({COMMAND_UNDER_TEST, "env"}, {"RATION_LIMIT=x"});
   CHECK(wrong.status == 125);
   CHECK(run_test::lines_in(wrong.err) == 1);

@@ -191,3 +191,20 @@ TEST_CASE("a mark distinguishes an option's value from one that was set later") 
   CHECK_FALSE(is_marked("", "limit", "1g"));
   CHECK_FALSE(is_marked("limit", "limit", "1g"));
 }
+
+TEST_CASE("a file that cannot be used is shown with what holds instead of a limit of it") {
+  const WrittenFiles files;
+  const std::string absent = files.path("absent.json");
+  const Reading missing = files.read({"RATION_CONFIG=" + absent});
+  REQUIRE(missing.settings.origin_of("limit") != nullptr);
+  CHECK(missing.settings.origin_of("limit")->in_force() == "at most 75% of each device (" + absent + " is refused)");
+  CHECK(missing.settings.origin_of("config")->in_force() == "none (RATION_CONFIG=" + absent + " is refused)");
+  files.user("{broken");
+  const Reading broken = files.read({"RATION_LIMIT=8GiB", "GPU_MEMORY_LIMIT=1073741824"});
+  REQUIRE(broken.settings.origins.size() == 2);
+  CHECK(broken.settings.origins[0].in_force() == "RATION_LIMIT=8GiB");
+  CHECK(broken.settings.origins[1].instead == kLimitInstead);
+  CHECK(source_of(broken, "container_limit") == "default");
+  CHECK(limit_of(broken) == 8 * kGiB);
+  CHECK(files.read({"GPU_MEMORY_LIMIT=1073741824"}).settings.origin_of("container_limit") != nullptr);
+}

@@ -274,6 +274,37 @@ TEST_CASE("a third-party limit for an absent device gets a line with its variabl
   CHECK(reading.lines().find(kPinned + "0=1G,GPU-1f2e=2G: \"0\" and \"GPU-1f2e\" are one device with two limits") !=
         std::string::npos);
   CHECK(reading.settings.limit_on(device(0, "GPU-1f2e")).bytes == kGiB);
+  CHECK(dispositions_of(reading.settings) == "ignored honoured");
+  CHECK(reading.settings.origin_of("container_limit")->instead == "none");
+  Reading partly = reading_of({kPinned + "0=1G,7=1G"});
+  partly.settings.resolve_devices({device(0, "GPU-1f2e")}, partly.problems);
+  CHECK(dispositions_of(partly.settings) == "honoured");
+  CHECK(partly.settings.third_party[0].reason == "limit = 0=1GiB,7=1GiB; there is no device \"7\", only 0 (GPU-1f2e)");
+  CHECK(partly.settings.origin_of("limit")->instead.empty());
+  Reading own = reading_of({"RATION_LIMIT=7=1GiB"});
+  own.settings.resolve_devices({device(0, "GPU-1f2e")}, own.problems);
+  CHECK(own.settings.origin_of("limit")->in_force() == "none (RATION_LIMIT=7=1GiB is refused)");
+}
+
+TEST_CASE("the standing of a third-party variable names the likely cause, its remedy one that the variable takes") {
+  const auto reason_of = [](const std::string &entry) {
+    const Reading reading = reading_of({entry});
+    return reading.settings.third_party.at(0).reason;
+  };
+  const auto says = [](const std::string &text, const char *part) { return text.find(part) != std::string::npos; };
+  for (const char *entry : {"GPU_PORTION=“0.5”", "NVIDIA_GPU_MEMORY_LIMIT=“1024”", "CUDA_DEVICE_MEMORY_LIMIT=“1g”",
+                            "TF_GPU_ALLOCATOR=“cuda_malloc_async”", "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=“0=1G”",
+                            "XLA_PYTHON_CLIENT_MEM_FRACTION=“0.5”", "TF_FORCE_UNIFIED_MEMORY=“1”"}) {
+    INFO(entry);
+    CHECK(says(reason_of(entry), "likely cause: typographic quotation marks"));
+  }
+  CHECK(says(reason_of("GPU_PORTION=50%"), "is not a fraction; write 0.75"));
+  CHECK_FALSE(says(reason_of("GPU_PORTION=50%"), "0.75+"));
+  CHECK(says(reason_of("NVIDIA_GPU_MEMORY_LIMIT=0"), "write the number of MiB, without a unit: 1024"));
+  CHECK(says(reason_of("GPU_MEMORY_LIMIT=4096"), "write the number of bytes, without a unit"));
+  CHECK(says(reason_of("CUDA_DEVICE_MEMORY_LIMIT=4096"), "is a unit missing?"));
+  CHECK(reason_of("XLA_PYTHON_CLIENT_MEM_FRACTION=0.5-0.75") == "limit = 75%, preallocate = 50%");
+  CHECK(reason_of("XLA_PYTHON_CLIENT_MEM_FRACTION=1.5") == "limit = 100%, managed = count");
 }
 
 TEST_CASE("third-party variables never stop ration run") {

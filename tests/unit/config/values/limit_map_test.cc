@@ -241,6 +241,14 @@ TEST_CASE("a reserve that leaves nothing of a device gets a line") {
   }
 }
 
+TEST_CASE("the line about an item shows it once, and names the separator that was likely meant") {
+  const auto line_of = [](const std::string &value) { return read({"RATION_LIMIT=" + value}).problems.at(0).line; };
+  CHECK(line_of("0=x").find("RATION_LIMIT=0=x: it does not begin with a number") == 0);
+  CHECK(line_of("0=8GiB,1=x").find("RATION_LIMIT=0=8GiB,1=x: \"1=x\": it does not begin") == 0);
+  CHECK(line_of("0=1GiB;1=2GiB").find("items are separated by commas; likely meant: 0=1GiB,1=2GiB") !=
+        std::string::npos);
+}
+
 TEST_CASE("without UUIDs from the driver a limit by UUID gets a line and holds on every device") {
   Reading reading = read({"RATION_LIMIT=GPU-1f2e3=4GiB"});
   reading.settings.resolve_devices({device(0), device(1)}, reading.problems);

@@ -157,8 +157,11 @@ const Refused kRefused[] = {
     {"340282366920938463463374607431768211456", "64 bits"},
     {"340282366920938463463374607431769260032", "64 bits"},  // 2^128 + 1 MiB
     {"\xd9\xa8", "plain ASCII"},                             // an Arabic eight
-    {"8GiB\n", "plain ASCII"},
-    {"\t8GiB", "plain ASCII"},
+    {"8GiB\n", "control characters"},
+    {"\t8GiB", "control characters"},
+    {"8GiB\r", "control characters"},
+    {"\"8GiB\"", "quotation marks of its own"},
+    {"'8GiB'", "quotation marks of its own"},
     {"8\xc2\xa0GiB", "plain ASCII"},  // a no-break space
     {"\xff\xfe", "plain ASCII"},
 };
