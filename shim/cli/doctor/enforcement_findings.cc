@@ -1,5 +1,6 @@
 // Whether the kernel's controller of device memory limits this process's cgroup, for a driver that knows it (r615, CUDA
 // 13.4), or Ration is the only one that does. Layer: cli.
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <sstream>
@@ -52,19 +53,40 @@ Findings limits_of_kernel(std::string cgroup) {
   return found;
 }
 
+// What became of another program's variable.
+config::Disposition standing_of(const Checkup &checkup, std::string_view variable) {
+  const auto &all = checkup.settings.third_party;
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto &each) { return each.variable == variable; });
+  return found == all.end() ? config::Disposition::kIgnored : found->disposition;
+}
+
+// On any device that is there.
+bool is_limited(const Checkup &checkup) {
+  const config::Settings &settings = checkup.settings;
+  return std::any_of(
+      checkup.machine.driver.devices.begin(), checkup.machine.driver.devices.end(), [&](const auto &device) {
+        return settings.limit_on(device).asked ||
+               std::any_of(settings.groups.begin(), settings.groups.end(),
+                           [&](const auto &group) { return settings.group_limit_on(group, device).has_value(); });
+      });
+}
+
 }  // namespace
 
 Findings check_enforcement(const Checkup &checkup) {
   Findings found = limits_of_kernel(cgroup_of(checkup.process ? std::to_string(checkup.process->pid) : "self"));
-  if (!found.empty() || !checkup.environment.value(kPinnedByDaemon).empty()) {
+  if (!found.empty() || standing_of(checkup, kPinnedByDaemon) == config::Disposition::kHonoured) {
     return found;
   }
-  const std::string stated = checkup.environment.value(kContainerLimit);
-  return {
-      {Check::device_only_cap,
-       "neither the driver nor the kernel (dmem.max) limits device memory here: Ration's limit is the only one" +
-           (stated.empty() ? "" : ", that of " + std::string(kContainerLimit) + "=" + config::shown(stated) + " too"),
-       {}}};
+  std::string what = "neither the driver nor the kernel (dmem.max) limits device memory here";
+  if (is_limited(checkup)) {
+    what += ": Ration's limit is the only one";
+  }
+  if (standing_of(checkup, kContainerLimit) == config::Disposition::kHonoured) {
+    what += ", that of " + std::string(kContainerLimit) + "=" +
+            config::shown(checkup.environment.value(kContainerLimit)) + " too";
+  }
+  return {{Check::device_only_cap, std::move(what), {}}};
 }
 
 }  // namespace ration::cli::doctor

@@ -26,7 +26,13 @@ Check check_of(const config::Problem &problem) {
   return config::option_of_key(problem.key) == nullptr ? Check::setting_unknown : Check::setting_malformed;
 }
 
-void check_without_effect(const config::Settings &settings, Findings &found) {
+void check_without_effect(const Checkup &checkup, Findings &found) {
+  const config::Settings &settings = checkup.settings;
+  const auto is_said = [&](const config::ThirdPartyVariable &variable) {  // what is wrong with it
+    const auto names_it = [&](const config::Problem &each) { return each.written == variable.written(); };
+    return std::any_of(checkup.problems.begin(), checkup.problems.end(), names_it) ||
+           std::any_of(checkup.device_problems.begin(), checkup.device_problems.end(), names_it);
+  };
   for (const std::string_view key : {"stacks", "log_size"}) {
     const config::Origin *origin = settings.origin_of(key);
     if (origin != nullptr && origin->value != "none" && settings.log.empty()) {
@@ -35,10 +41,8 @@ void check_without_effect(const config::Settings &settings, Findings &found) {
     }
   }
   for (const config::ThirdPartyVariable &each : settings.third_party) {
-    if (each.disposition == config::Disposition::kIgnored) {
-      found.push_back({Check::setting_without_effect,
-                       config::shown(each.variable + "=" + each.value) + " has no effect here: " + each.reason,
-                       {}});
+    if (each.disposition == config::Disposition::kIgnored && !is_said(each)) {
+      found.push_back({Check::setting_without_effect, each.written() + " has no effect here: " + each.reason, {}});
     }
   }
 }
@@ -109,7 +113,7 @@ Findings check_settings(const Checkup &checkup) {
     found.push_back({is_of_limit ? Check::setting_absent_device : Check::setting_malformed, problem.line,
                      is_of_limit ? name_a_device(checkup) : ""});
   }
-  check_without_effect(settings, found);
+  check_without_effect(checkup, found);
   check_log(checkup, found);
   check_locks(found);
   if (checkup.process) {  // whose own finding says whether it is held

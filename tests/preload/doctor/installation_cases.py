@@ -124,6 +124,10 @@ def kernel_limit(_):
     only, = doctor(wrapper=in_namespaces("--mount", script=script), NVIDIA_GPU_MEMORY_LIMIT="1024").of("device_only_cap")
     expect_that(only, "Ration's limit is the only one, that of NVIDIA_GPU_MEMORY_LIMIT=1024 too" in only["what"])
     expect("MPS", doctor(CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="0=1G").of("device_only_cap"), [])
+    for settings, words in (({"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "3=1G"}, "here"), ({"NVIDIA_GPU_MEMORY_LIMIT": "abc"}, "Ration's limit is the only one"),
+                            ({"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": "bad"}, "Ration's limit is the only one"), ({}, "here")):
+        cap, = doctor(wrapper=in_namespaces("--mount", script=script), **settings).of("device_only_cap")
+        expect_that(f"{settings}: {cap}", cap["what"].endswith(words))
 
 
 def smaller_than_limit(_):

@@ -97,6 +97,10 @@ def unknown(folder):
 
 def without_effect(_):
     doctor(RATION_LOG_SIZE="4MiB").expect("setting_without_effect", "RATION_LOG_SIZE=4MiB has no effect without a log", remedy="set RATION_LOG too")
+    doctor(TF_GPU_ALLOCATOR="cuda_malloc").expect("setting_without_effect", "TF_GPU_ALLOCATOR=cuda_malloc has no effect here: only")
+    for name, value in (("XLA_PYTHON_CLIENT_ALLOCATOR", "foo"), ("TF_FORCE_UNIFIED_MEMORY", "yes"), ("CUDA_DEVICE_MEMORY_LIMIT_7", "1g")):
+        answer = doctor(**{name: value})
+        expect(f"{name} is said once: {answer.text}", sum(f"{name}={value}" in each["what"] for each in answer.findings if each["severity"] != "ok"), 1)
     doctor(RATION_LARGE_ALIGNMENT="2MiB").expect("setting_without_effect", "RATION_LARGE_ALIGNMENT=2MiB", "not implemented yet")
 
 
