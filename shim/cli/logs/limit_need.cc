@@ -123,7 +123,7 @@ std::string remedy(const History::Refusal &refusal) {
   if (refusal.reason == "device") {
     return "the device had " +
            (refusal.device_free ? config::show_exact_bytes(*refusal.device_free) : std::string("too little")) +
-           " left: other processes, or the driver itself, hold the rest";
+           " left: this program, other processes, or the driver itself hold the rest";
   }
   return refusal.reason == "fault" ? "it was refused on purpose (--fail)" : "no remedy is known for this reason";
 }

@@ -50,7 +50,7 @@ TEST_CASE("each reason of a refusal has its remedy") {
   for (const auto &[reason, words] : std::vector<std::pair<std::string, std::string>>{
            {"limit", "a limit of 128MiB (134217728 bytes) would have served it; it was 120MiB"},
            {"group", "a larger --group-limit"},
-           {"device", "other processes"},
+           {"device", "this program, other processes"},
            {"pool_holds", "RATION_BACKING=vmm"},
            {"fault", "on purpose"}}) {
     refusal.reason = reason;
