@@ -197,12 +197,13 @@ class Walk {
       return {};
     }
     const auto server = server_at(call.socket);
+    const std::string remedy = call.types ? kPutIntoGiven : put_behind();
     if (server) {
-      hand_over(*server);
+      hand_over(*server, remedy);
     }
     set_all(call.environment);
     if (server) {
-      check_settings_of_server(call.types ? kPutIntoGiven : put_behind());
+      check_settings_of_server(remedy);
     }
     if (server && call.types && walk_.loss) {
       return leave(kServed, kPutIntoGiven, call.command);
@@ -215,17 +216,18 @@ class Walk {
       return leave(kServed, kPutIntoGiven, rest);
     }
     if (const auto server = server_of_screen(walk_.environment); server && !has_option(launcher, words, "-m")) {
-      hand_over(*server);
+      hand_over(*server, put_behind());
       check_settings_of_server(put_behind());
     }
     return rest;
   }
 
   // What is behind it has the environment of the server.
-  void hand_over(const ProcessFacts &server) {
+  void hand_over(const ProcessFacts &server, const std::string &remedy) {
     given_ = walk_.environment;
     if (is_without_library(server)) {
-      renew(kServed);
+      lose(kServed, remedy);
+      clear_environment(own_.value("PATH"));
     }
     if (server.is_readable) {
       walk_.environment = EnvironmentBlock(server.environment);

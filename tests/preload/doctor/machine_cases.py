@@ -244,6 +244,7 @@ def to_a_server(folder):
     with running(sys.executable, "-c", LISTENER, socket) as pid:
         for command in lines:
             doctor("--", *command, **without_server).expect("command_clears_environment", "tmux hands its command to a server", remedy="put ration run")
+        doctor("--", "tmux", "send-keys", "ls", **without_server).expect("command_clears_environment", remedy="into what it is given")
         kept = [["tmux", "ls"], ["tmux", "new", "-d", f"{RATION} run --limit 1GiB -- ls"], ["tmux", "-L", "other", "new", "ls"],
                 ["tmux", "new", "-d", f"cd / && {RATION} run --limit 1GiB -- ls"], ["tmux", "-Lother", "new", "ls"],
                 ["tmux", "new", "-e", f"LD_PRELOAD={LIBRARY}", "ls"], ["tmux", "send-keys", "ration run --limit 1GiB ls", "Enter"]]
