@@ -229,7 +229,7 @@ bool SharedPool::merge(Upstream &upstream) noexcept {
 
 void SharedPool::reset() noexcept RATION_POOL_ANNOTATE(no_thread_safety_analysis) {
   stitcher_.reset();
-  watched_bytes_ = UINT64_MAX;
+  stitched_from_ = kNever;
   page_bytes_ = 0;
   std::destroy_at(&pool_);
   std::construct_at(&pool_);

@@ -145,7 +145,7 @@ class SharedPool {
   // Searches the pool, unless a search for as few bytes failed and nothing was added to the pool since.
   AllocateOutcome search(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
   AllocateOutcome search_anew(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
-    const bool taken = bytes >= watched_bytes_ && is_taken(bytes);
+    const bool taken = bytes >= stitched_from_ && is_taken(bytes);
     // One object, made in place: a second one to return costs a tenth of a hit.
     const AllocateOutcome outcome =
         taken ? AllocateOutcome{AllocateOutcome::Kind::kNoRoom, {}, 0} : pool_.allocate(bytes);
@@ -186,7 +186,8 @@ class SharedPool {
   std::uint64_t failed_searches_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
   std::unique_ptr<stitch::Stitcher> stitcher_ RATION_POOL_ANNOTATE(guarded_by(mutex_));
   bool plan_runs_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = false;  // its driver calls, without the lock
-  std::uint64_t watched_bytes_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = UINT64_MAX;  // from there the stitcher looks
+  static constexpr std::uint64_t kNever = UINT64_MAX;
+  std::uint64_t stitched_from_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = kNever;  // bytes of a request, or more
   std::uint64_t page_bytes_ = 0;                   // written before the first request, as the next is
   std::uint64_t most_granule_bytes_ = UINT64_MAX;  // that it grows by at once
 };

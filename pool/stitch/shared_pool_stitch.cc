@@ -13,7 +13,7 @@ bool SharedPool::stitch_from(const stitch::Layout &layout) noexcept try {
   auto stitcher = std::make_unique<stitch::Stitcher>(pool_);
   if (!stitcher->open(layout)) return false;
   stitcher_ = std::move(stitcher);
-  watched_bytes_ = stitcher_->watched_bytes();
+  stitched_from_ = layout.page_bytes;
   page_bytes_ = layout.page_bytes;
   most_granule_bytes_ = layout.granule_bytes;
   return true;
@@ -22,11 +22,8 @@ bool SharedPool::stitch_from(const stitch::Layout &layout) noexcept try {
 }
 
 bool SharedPool::is_taken(std::uint64_t bytes) noexcept {
-  if (stitcher_ == nullptr) return false;  // every size there is, in a pool that watches none
-  const bool taken = stitcher_->takes(bytes);
-  watched_bytes_ = stitcher_->watched_bytes();
-  if (!taken) return false;
-  if (bytes >= page_bytes_) least_missed_ = std::min(least_missed_, bytes);  // noted once
+  if (!stitcher_->takes(bytes)) return false;
+  least_missed_ = std::min(least_missed_, bytes);  // noted once
   return true;
 }
 

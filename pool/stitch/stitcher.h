@@ -45,12 +45,11 @@ class Stitcher {
   // --- requests ---
 
   // Notes a request of a page or more; whether it is to be stitched rather than placed in a hole.
-  // REQUIRES: bytes >= watched_bytes().
+  // REQUIRES: of a page or more.
   bool takes(std::uint64_t bytes) noexcept {
     sizes_.note(bytes);
     return (scarce_ || sizes_.are_random() || sizes_.are_irregular()) && is_stitched();
   }
-  [[nodiscard]] std::uint64_t watched_bytes() const noexcept { return page(); }
   // Makes `plan` for a block of `bytes`; false: what is free does not suffice, missing_bytes() says how much more
   // would.
   bool plan(std::uint64_t bytes, Plan &plan) noexcept;
