@@ -25,7 +25,7 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
             {faults.any(), options.synchronous_free, options.backing}),
       async_pools(devices, contexts, ledger, journal, stream_pools, fences, options.deterministic),
       imports(fences, limits.state_folder()),
-      room(ledger, journal, fences, pending, stream_pools, pools, async_pools, options.wait_ns),
+      room(contexts, ledger, journal, fences, pending, stream_pools, pools, async_pools, options.wait_ns),
       books(ledger, journal, pools, stream_pools),
       admission(devices, contexts, captures, ledger, journal, books, pools, stream_pools, async_pools, room, faults),
       async_memory(devices, ledger, journal, books, pools, stream_pools, async_pools, admission, options.async,

@@ -8,6 +8,7 @@
 #include "base/held.h"
 #include "base/wait.h"
 #include "policy/block_pool/growth_size.h"
+#include "policy/contexts/any_context.h"
 #include "policy/devices/returning_memory.h"
 
 namespace ration::policy {
@@ -42,7 +43,7 @@ std::uint64_t Growth::next_bytes(std::uint64_t minimum_bytes) const {
   state.limit = device.account.limit();
   state.available = device.account.available();
   state.group_available = device.account.group_available();
-  state.free = really_free();
+  state.free = device_free(parts_.contexts, device.device);
   state.headroom = plan.headroom;
   if (plan.bytes > 0 && device.turn.is_owed_to(call_.pool.context)) {
     state.owed_after = plan.after;

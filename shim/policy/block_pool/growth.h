@@ -17,6 +17,7 @@ namespace ration::policy {
 
 // What requests work with whose pool has no room.
 struct GrowthParts {
+  Contexts &contexts;
   FenceTracker &fences;
   Devices &devices;
   Sharing &sharing;

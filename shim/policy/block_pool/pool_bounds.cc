@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "policy/contexts/any_context.h"
 #include "pool/unit.h"
 
 namespace ration::policy {
@@ -38,11 +39,11 @@ std::uint64_t PoolBounds::rest_of_limit() const {
 
 // A context takes what is used of the device and in nobody's books, shared out among this process's contexts and the
 // processes that are there.
-std::uint64_t PoolBounds::headroom(std::uint64_t free_bytes) const {
+std::uint64_t PoolBounds::headroom(const Preallocation &planned, std::uint64_t free_bytes) const {
   const Device *known = devices_.find(device_);
   const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
-  if (!plan.leaves_context || total <= free_bytes) {
-    return plan.headroom;
+  if (!planned.leaves_context || total <= free_bytes) {
+    return planned.headroom;
   }
   const std::uint64_t held = account_.charged() + account_.held_by_others();
   const std::uint64_t unknown = total - free_bytes - std::min(total - free_bytes, held);
@@ -50,12 +51,12 @@ std::uint64_t PoolBounds::headroom(std::uint64_t free_bytes) const {
   const auto own =
       std::count_if(live.begin(), live.end(), [&](const ContextRef &context) { return context->device == device_; });
   const std::uint64_t contexts = account_.neighbours() + static_cast<std::uint64_t>(std::max<std::ptrdiff_t>(own, 1));
-  return std::max(plan.headroom, std::min(unknown / contexts, kMostOfContext));
+  return std::max(planned.headroom, std::min(unknown / contexts, kMostOfContext));
 }
 
 std::uint64_t PoolBounds::free_beyond_headroom() const {
-  const std::uint64_t free_bytes = really_free().value_or(UINT64_MAX);
-  return free_bytes - std::min(free_bytes, headroom(free_bytes));
+  const std::uint64_t free_bytes = device_free(contexts_, device_).value_or(UINT64_MAX);
+  return free_bytes - std::min(free_bytes, headroom(plan, free_bytes));
 }
 
 }  // namespace ration::policy

@@ -34,8 +34,8 @@ class PoolBounds {
   bool has_rest() const;
   // The unreserved rest of the limit, if this process is its only user. 0 in a group, or without a limit.
   std::uint64_t rest_of_limit() const;
-  // What a preallocation leaves alone of so much free memory. Throws bad_alloc.
-  std::uint64_t headroom(std::uint64_t free_bytes) const;
+  // What a preallocation by `planned` leaves alone of so much free memory. Throws bad_alloc.
+  std::uint64_t headroom(const Preallocation &planned, std::uint64_t free_bytes) const;
   // What the device has free beyond that; asks the driver.
   std::uint64_t free_beyond_headroom() const;
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/wait.h"
+#include "policy/contexts/any_context.h"
 
 namespace ration::policy {
 
@@ -33,7 +34,7 @@ void Returning::clean(int device) noexcept {
 bool Returning::is_worth_waiting(const Room::Need &need, DevicePool &pool, Room::Patience patience) {
   if (patience == Room::Patience::briefly) {
     const std::uint64_t held = returnable(need.device, need.asking);
-    const std::uint64_t rest = really_free().value_or(UINT64_MAX);
+    const std::uint64_t rest = device_free(parts_.contexts, need.device).value_or(0);
     return held > 0 && (rest >= need.bytes || held >= need.bytes - rest);
   }
   const std::vector<ContextRef> contexts = pool.contexts();

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/wait.h"
 #include "events/diagnostics.h"
-#include "policy/contexts/any_context.h"
 #include "policy/devices/returning_memory.h"
 
 namespace ration::policy {
@@ -107,11 +106,7 @@ void Admission::record_oom(const char *api, std::uint64_t requested, std::uint64
   const Device *known = devices_.find(device);
   const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
   const std::uint64_t limit = account.limit() == UINT64_MAX ? total : account.limit();
-  std::optional<std::uint64_t> free_bytes;
-  ask_in_context_of(contexts_, device, [&] {
-    const RelaxedCapture relaxed;
-    free_bytes = really_free();
-  });
+  const std::optional<std::uint64_t> free_bytes = device_free(device);
   const std::uint64_t charged = account.charged();
   events::Oom event{device,  api,   requested,  reason,
                     charged, limit, free_bytes, std::min(account.available(), free_bytes.value_or(0))};
@@ -293,7 +288,7 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
     result = act_again(request, where, act, obtained, returned);
   }
   // A pool at its own cap refuses while the device has enough.
-  const auto device_is_full = [&] { return really_free().value_or(0) < request.upper_bound; };
+  const auto device_is_full = [&] { return device_free(where.device).value_or(0) < request.upper_bound; };
   for (ReturningMemory returning(devices_, where.device, account, request.upper_bound);
        result == CUDA_ERROR_OUT_OF_MEMORY && device_is_full() && returning.expected();) {
     account.release(request.upper_bound);
@@ -374,8 +369,14 @@ CUresult Admission::obtain_here(AddressBook &book, const Request &request, Act a
   if (refuses_on_purpose(request, where)) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  return request.charged ? obtain_in_units(book, request, where, act, undo, key)
-                         : obtain(book, request, where, act, undo, key);
+  if (request.charged) {
+    return obtain_in_units(book, request, where, act, undo, key);
+  }
+  const auto act_or_deny = [&](Obtained &got) {
+    const CUresult result = act_with_room(request, where, act, got);
+    return result == CUDA_ERROR_OUT_OF_MEMORY ? deny(request, where, events::Reason::device) : result;
+  };
+  return obtain(book, request, where, act_or_deny, undo, key);
 }
 
 CUresult Admission::enter_pooled(const StreamPools::PoolRef &pool, const Request &request,

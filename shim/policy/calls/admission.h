@@ -6,6 +6,7 @@
 
 #include "policy/calls/books.h"
 #include "policy/calls/room_maker.h"
+#include "policy/contexts/any_context.h"
 #include "policy/contexts/captures.h"
 #include "policy/devices/faults.h"
 #include "policy/driver_pools/async_pools.h"
@@ -36,6 +37,7 @@ class Admission {
   // The driver refuses in its own words; what it serves all the same goes back: OUT_OF_MEMORY.
   static CUresult refuse_as_driver(Act act, Undo undo);
 
+  std::optional<std::uint64_t> device_free(int device) noexcept { return policy::device_free(contexts_, device); }
   void poll_pending(int device) noexcept { room_.poll_pending(device); }
   // Whether the request's bound fits, if need be into what can be made free: without a wait, or briefly waited for.
   bool has_room(const Request &request, const Contexts::Current &where, Room::Patience patience = Room::Patience::none);
@@ -52,7 +54,7 @@ class Admission {
   // used to the last byte.
   CUresult obtain_in_units(AddressBook &book, Request request, const Contexts::Current &where, Act act, Undo undo,
                            CUdeviceptr *key);
-  // The same in the current context, exact where it is not charged; refuses where the limit is unknown.
+  // The same in the current context, exact where it is not charged, and then with room as below; refuses where the limit is unknown.
   CUresult obtain_here(AddressBook &book, const Request &request, Act act, Undo undo, CUdeviceptr *key);
   // Charges a driver pool's block by what the pool reserves, and enters it; `bytes` of it are the program's.
   CUresult enter_pooled(const StreamPools::PoolRef &pool, const Request &request, const Contexts::Current &where,

@@ -88,7 +88,8 @@ bool AsyncMemory::is_for_driver(const Ask &ask) {
 
 bool AsyncMemory::could_serve_later(const Ask &ask) {
   const int device = ask.where.device;
-  const std::uint64_t left = std::min(ledger_.account(device).available(), really_free().value_or(UINT64_MAX));
+  const std::uint64_t left =
+      std::min(ledger_.account(device).available(), admission_.device_free(device).value_or(UINT64_MAX));
   return async_.deferred_bytes(device) > 0 && left + async_.free_bytes(device) >= ask.bytes;
 }
 
@@ -397,8 +398,8 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
   const Preallocation plan = devices_.async_preallocation_on(where.device);
   std::uint64_t bytes = plan.fair ? std::min(plan.bytes, account.fair_part(true)) : plan.bytes;
   if (!plan.exact) {
-    const std::uint64_t free_now = really_free().value_or(UINT64_MAX);
-    const std::uint64_t headroom = pools_.devices.on(where.device).bounds.headroom(free_now);
+    const std::uint64_t free_now = admission_.device_free(where.device).value_or(UINT64_MAX);
+    const std::uint64_t headroom = pools_.devices.on(where.device).bounds.headroom(plan, free_now);
     bytes = std::min({bytes, account.available(), free_now - std::min(free_now, headroom)});
     const std::uint64_t bound = stream_pools_.upper_bound(*pool, bytes);
     if (bound > std::min(account.available(), free_now)) {  // one step of the pool less fits
@@ -443,8 +444,8 @@ CUresult AsyncMemory::finish_free(const char *api, const Block &block) {
   } else {
     async_.poll_if_due(device);
   }
-  const bool full =
-      account.available() < block.size || (async_.was_full(device) && really_free().value_or(UINT64_MAX) < block.size);
+  const bool full = account.available() < block.size ||
+                    (async_.was_full(device) && admission_.device_free(device).value_or(UINT64_MAX) < block.size);
   // An allocation would have to wait for half of the limit sooner or later, perhaps under a lock that the work needs.
   const auto holds_much = [&] {
     return account.limit() != UINT64_MAX && async_.deferred_bytes(device) > account.limit() / 2;

@@ -279,12 +279,8 @@ CUresult GraphMemory::grow(StreamPools::Pool &pool, std::uint64_t bound, DriverC
 // On a full device a launch leaves all that was free in the driver's pool, which no call gets (an H100, driver 580),
 // so it is not tried where it must fail.
 bool GraphMemory::must_fail(const StreamPools::Pool &pool, std::uint64_t bound) {
-  if (const Contexts::Current here = admission_.current(); here.error != CUDA_SUCCESS || here.device != pool.device) {
-    return false;
-  }
   const std::uint64_t idle = StreamPools::reserved_bytes(pool);
-  const RelaxedCapture relaxed;
-  return really_free().value_or(UINT64_MAX) < bound - std::min(bound, idle);
+  return admission_.device_free(pool.device).value_or(UINT64_MAX) < bound - std::min(bound, idle);
 }
 
 std::optional<CUresult> GraphMemory::take_shared(const Call &of, const Exec &exec, Part &part, std::uint64_t bound,

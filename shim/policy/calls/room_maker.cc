@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <iterator>
 #include <list>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/wait.h"
+#include "policy/contexts/any_context.h"
 
 namespace ration::policy {
 
@@ -172,21 +174,37 @@ void RoomMaker::release_orphans(const char *api, int device) noexcept try {
 }
 
 bool RoomMaker::give_back(const Need &need, Patience patience) noexcept {
-  const bool trimmed = stream_pools_.trim(need.api, need.device);
-  const bool gave = pools_.returning.give_back(need, patience) || trimmed;
-  const auto really = [] {
-    const RelaxedCapture relaxed;
-    return really_free().value_or(UINT64_MAX);
-  };
-  const auto missing = [&] { return need.bytes - std::min(need.bytes, really()); };
-  if (patience == Patience::briefly && missing() != 0) {
-    return ask_others(need, Of::device, missing) || gave;
+  const bool gave = give_own_back(need, patience);
+  if (patience == Patience::briefly && device_free(contexts_, need.device).value_or(0) < need.bytes) {
+    return ask_for_device(need) || gave;
   }
   if (gave || patience == Patience::none || need.bytes == 0) {
     return gave;
   }
   Backoff().sleep();
   return ledger_.account(need.device).held_by_others() != 0;
+}
+
+bool RoomMaker::give_own_back(const Need &need, Patience patience) noexcept {
+  const bool trimmed = stream_pools_.trim(need.api, need.device);
+  return pools_.give_back_slabs(need, patience) || trimmed;
+}
+
+bool RoomMaker::ask_for_device(const Need &need) noexcept {
+  if (!device_free(contexts_, need.device)) {
+    return take_from_others(need.api, need.device, need.bytes);
+  }
+  for (const std::uint64_t usable : {pools_.returnable(need.device, need.asking), std::uint64_t{0}}) {
+    const auto missing = [&] {
+      const std::uint64_t free_bytes = device_free(contexts_, need.device).value_or(0);
+      return need.bytes - std::min(need.bytes, free_bytes + std::min(usable, UINT64_MAX - free_bytes));
+    };
+    if (missing() != 0 && ask_others(need, Of::device, missing)) {
+      give_own_back(need, Patience::briefly);
+      return true;
+    }
+  }
+  return device_free(contexts_, need.device).value_or(0) >= need.bytes;
 }
 
 bool RoomMaker::give_away(const char *api, int device, std::uint64_t bytes) noexcept {
@@ -226,24 +244,35 @@ bool RoomMaker::make_room(const Need &need, Patience patience) noexcept {
   if (patience != Patience::briefly || account.left_of_limit() + own < need.bytes) {
     return false;
   }
-  // First only what cannot be had here. What is missing then is held by work, or could not go back.
-  for (const std::uint64_t usable : {own, std::uint64_t{0}}) {
-    const auto missing = [&] { return lacking(account, need, usable); };
-    if (missing() != 0 && ask_others(need, Of::limits, missing) && make_own_room(need, patience)) {
+  // Others may take what came before it is reserved.
+  for (Retries retries; retries.allow() && comes_from_others(need, own);) {
+    if (make_own_room(need, patience)) {
       return true;
     }
   }
   return wait_for_members(need);
 }
 
+bool RoomMaker::comes_from_others(const Need &need, std::uint64_t own) noexcept {
+  const ledger::Account &account = ledger_.account(need.device);
+  // First only what cannot be had here. What is missing then is held by work, or could not go back.
+  for (const std::uint64_t usable : {own, std::uint64_t{0}}) {
+    const auto missing = [&] { return lacking(account, need, usable); };
+    if (missing() != 0 && ask_others(need, Of::limits, missing)) {
+      return true;
+    }
+  }
+  return account.available() >= need.bytes;  // they gave it back unasked
+}
+
 bool RoomMaker::wait_for_members(const Need &need) noexcept {
   ledger::Account &account = ledger_.account(need.device);
-  const auto is_others = [&](std::uint64_t own) {  // what is missing
+  const auto fits = [&](std::uint64_t own) {  // beside what this process uses
     const std::uint64_t most = std::min(account.limit(), account.group_limit());
     const std::uint64_t used = account.charged() - std::min(account.charged(), own);
-    return need.bytes <= most - std::min(most, used) && account.group_available() < need.bytes;
+    return need.bytes <= most - std::min(most, used);
   };
-  if (wait_ns_ == 0 || !is_others(own_reach(need)) || fences_.captures().is_run_here()) {
+  if (wait_ns_ == 0 || !fits(own_reach(need)) || fences_.captures().is_run_here()) {
     return false;
   }
   const std::uint64_t start = now_ns();
@@ -254,7 +283,11 @@ bool RoomMaker::wait_for_members(const Need &need) noexcept {
   account.show_waiting(need.bytes);
   for (Backoff backoff; !served && now_ns() < end;) {
     const std::uint64_t own = own_reach(need);
-    if (!is_others(own)) {
+    if (!fits(own)) {
+      break;
+    }
+    if (account.group_available() >= need.bytes) {  // others may take it before the caller reserves it: it comes again
+      served = account.left_of_limit() >= need.bytes;
       break;
     }
     const std::uint64_t missing = lacking(account, need, own);
@@ -270,7 +303,7 @@ bool RoomMaker::wait_for_members(const Need &need) noexcept {
   }
   account.show_waiting(0);
   record_wait(need, "members", start, before);
-  return account.available() >= need.bytes;
+  return served;
 }
 
 bool RoomMaker::take_from_others(const char *api, int device, std::uint64_t bytes) noexcept {
@@ -286,10 +319,17 @@ bool RoomMaker::take_from_others(const char *api, int device, std::uint64_t byte
 
 bool RoomMaker::ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()> missing) noexcept try {
   ledger::Account &account = ledger_.account(need.device);
-  const std::uint64_t lacking = missing();
-  const IdleNeighbours::Members idle = account.idle_members(of);  // before they give
-  if (IdleNeighbours::bytes_of(idle) < lacking) {
-    return false;
+  std::uint64_t lacking = missing();
+  IdleNeighbours::Members idle = account.idle_members(of);  // before they give
+  for (std::uint64_t before = 0; IdleNeighbours::bytes_of(idle) < lacking;) {
+    before = std::exchange(lacking, missing());
+    if (lacking == before) {
+      return false;
+    }
+    idle = account.idle_members(of);  // what one of them gave or took between the two looks was in neither
+  }
+  if (lacking == 0) {
+    return true;
   }
   account.want(lacking, of);
   const IdleNeighbours::Members asked = neighbours_.willing(idle);
@@ -330,7 +370,8 @@ bool RoomMaker::ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()>
 }
 
 std::uint64_t RoomMaker::within_reach(int device) noexcept {
-  const std::uint64_t left = std::min(ledger_.account(device).available(), really_free().value_or(UINT64_MAX));
+  const std::uint64_t left =
+      std::min(ledger_.account(device).available(), device_free(contexts_, device).value_or(UINT64_MAX));
   const std::uint64_t bytes = pools_.returning.returnable(device) + pending_.bytes(device) + stream_pools_.idle(device);
   return left + std::min(bytes, UINT64_MAX - left);
 }

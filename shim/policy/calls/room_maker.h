@@ -20,9 +20,11 @@ namespace ration::policy {
 
 class RoomMaker final : public Room {
  public:
-  RoomMaker(ledger::Ledger &ledger, events::Journal &journal, FenceTracker &fences, PendingFrees &pending,
-            StreamPools &stream_pools, BlockPools &pools, AsyncPools &async, std::uint64_t wait_ns)
-      : ledger_(ledger),
+  RoomMaker(Contexts &contexts, ledger::Ledger &ledger, events::Journal &journal, FenceTracker &fences,
+            PendingFrees &pending, StreamPools &stream_pools, BlockPools &pools, AsyncPools &async,
+            std::uint64_t wait_ns)
+      : contexts_(contexts),
+        ledger_(ledger),
         journal_(journal),
         fences_(fences),
         pending_(pending),
@@ -55,6 +57,11 @@ class RoomMaker final : public Room {
   void release_orphans(const char *api, int device) noexcept;
 
  private:
+  bool give_own_back(const Need &need, Patience patience) noexcept;
+  // For a need that the driver refused: what the device lacks beside what this process could give itself, then all that
+  // it lacks. Where that is not known, so much as is needed.
+  // True: some came, or it is there by now.
+  bool ask_for_device(const Need &need) noexcept;
   bool make_own_room(const Need &need, Patience patience) noexcept;
   // What that could give: what the asking pool has of granules apart, which the need leaves out.
   std::uint64_t own_reach(const Need &need) noexcept;
@@ -64,6 +71,9 @@ class RoomMaker final : public Room {
   // missing, and not at all where those that can be expected to give (IdleNeighbours) hold too little.
   using Of = ledger::Account::Of;
   bool ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()> missing) noexcept;
+  // The same within the limits: first for what a need lacks beside `own` bytes, then for all. True: some came, or it is
+  // there by now.
+  bool comes_from_others(const Need &need, std::uint64_t own) noexcept;
   // The same for what other members hold and use, as long as the setting allows. Not for what this process uses
   // itself.
   bool wait_for_members(const Need &need) noexcept;
@@ -76,6 +86,7 @@ class RoomMaker final : public Room {
   };
   CUresult poll_briefly(const Fence &fence, FunctionRef<bool()> enough);
 
+  Contexts &contexts_;
   ledger::Ledger &ledger_;
   events::Journal &journal_;
   FenceTracker &fences_;

@@ -1,5 +1,7 @@
 #include "policy/contexts/any_context.h"
 
+#include "policy/contexts/captures.h"
+
 namespace ration::policy {
 
 bool ask_in_context_of(Contexts &contexts, int device, FunctionRef<void()> ask) {
@@ -20,6 +22,17 @@ bool ask_in_context_of(Contexts &contexts, int device, FunctionRef<void()> ask) 
     }
   }
   return false;
+}
+
+std::optional<std::uint64_t> device_free(Contexts &contexts, int device) noexcept try {
+  std::optional<std::uint64_t> bytes;
+  ask_in_context_of(contexts, device, [&] {
+    const RelaxedCapture relaxed;
+    bytes = really_free();
+  });
+  return bytes;
+} catch (...) {  // no memory of the host
+  return std::nullopt;
 }
 
 }  // namespace ration::policy

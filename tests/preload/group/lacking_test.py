@@ -10,6 +10,8 @@ from harness import GIB, main
 LIMIT = GIB
 CONTEXTS = 2 * MIB  # of two processes
 POOL = {"RATION_MODE": "pool", "RATION_PREALLOCATE": "false"}
+EVERY = {"granules": POOL | {"RATION_BACKING": "vmm"}, "slabs": POOL | {"RATION_BACKING": "slab"}, "mode async": {"RATION_MODE": "async"},
+         "mode direct": {"RATION_MODE": "direct"}}
 BACKINGS = {"granules": {"RATION_BACKING": "vmm"}, "slabs": {"RATION_BACKING": "slab"}}
 SCOPES = {"a group": {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(LIMIT)}, "a container": {"RATION_CONTAINER_LIMIT": str(LIMIT)}, "a full device": {}}
 
@@ -33,10 +35,25 @@ def own_and_others(backing, scope, waits):
     return case
 
 
-def timed(member, op):
-    start = time.monotonic()
-    code = member(op)
-    return code, time.monotonic() - start
+def physical(backing, device):
+    """The same on a full device, of memory that no pool allocates, whichever device is current."""
+    def case(folder):
+        with Machine(folder, devices=",".join([str(LIMIT + CONTEXTS)] * 2), **POOL, **BACKINGS[backing]) as machine:
+            machine.member(device).do("alloc=500m free=0 synchronize")
+            newcomer = machine.start("newcomer", f"{'elsewhere_' * device}physical_beside_own", "600")
+            expect(f"600 MiB {newcomer.err()}", newcomer.read(), "0")
+    return case
+
+
+def counted(mode):
+    """The same of managed memory that no limit counts."""
+    def case(folder):
+        with Machine(folder, devices=str(LIMIT + CONTEXTS), RATION_MANAGED="count", **EVERY[mode]) as machine:
+            first, second = machine.member(), machine.member()
+            first.do("alloc=500m free=0 synchronize")
+            second.do("alloc=500m free=0 synchronize managed=600m managed=200m")
+            expect("not more than there is", second("managed=300m"), REFUSED)
+    return case
 
 
 def stopped_neighbour(folder):
@@ -65,4 +82,6 @@ def wait_until_stopped(pid):
 
 main({f"{scope}, {backing}{', waiting' if waits else ''}": own_and_others(backing, scope, waits)
       for scope in SCOPES for backing in BACKINGS for waits in (False, True)} |
+     {f"physical memory of device {device}, {backing}": physical(backing, device) for backing in BACKINGS for device in (0, 1)} |
+     {f"managed memory that is counted, {mode}": counted(mode) for mode in EVERY} |
      {"a neighbour that is stopped": stopped_neighbour})

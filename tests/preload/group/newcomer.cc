@@ -1,8 +1,9 @@
 // newcomer ROUTE MIB...: what a process needs that starts beside others, by routes by which the driver takes memory of
 // the device: its context, code, or so many MiB. Prints the code of the first call that fails, or 0. Then it obeys
 // lines of its input, each answered in the same way: `check` looks whether its blocks hold what it wrote, `free` gives
-// back what it took, but its primary context. At the end of its input it ends, with status 0 where every call
-// succeeded. NEWCOMER_HANDLE: a file with which ipc_export lends a block to ipc_open in another process.
+// back what it took, but its primary contexts. Routes elsewhere_... take memory of device 1. At the end of its input it
+// ends, with status 0 where every call succeeded. NEWCOMER_HANDLE: a file with which ipc_export lends a block to
+// ipc_open in another process.
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
 #endif
@@ -30,9 +31,9 @@ bool succeeds(CUresult code) {
   return done == CUDA_SUCCESS;
 }
 
-bool enter_primary() {
+bool enter_primary(CUdevice device = 0) {
   CUcontext context = nullptr;
-  return succeeds(cuDevicePrimaryCtxRetain(&context, 0)) && succeeds(cuCtxSetCurrent(context));
+  return succeeds(cuDevicePrimaryCtxRetain(&context, device)) && succeeds(cuCtxSetCurrent(context));
 }
 
 struct Taken {
@@ -112,11 +113,11 @@ void make_array(unsigned levels) {
   }
 }
 
-void create_physical(bool mapped) {
+void create_physical(bool mapped, CUdevice device = 0) {
   CUmemAllocationProp prop = {};
   CUmemGenericAllocationHandle handle = 0;
   prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
   const CUmemAccessDesc access = {prop.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   if (!succeeds(cuMemCreate(&handle, bytes, &prop, 0))) return;
   if (!mapped) return took([=] { return cuMemRelease(handle); });
@@ -192,14 +193,14 @@ void allocate_from_own_pool() {
   }
 }
 
-void run_graph(bool upload) {
+void run_graph(bool upload, CUdevice device = 0) {
   CUgraph graph = nullptr;
   CUgraphNode taken = nullptr, freed = nullptr;
   CUgraphExec exec = nullptr;
   CUstream stream = nullptr;
   CUDA_MEM_ALLOC_NODE_PARAMS params = {};
   params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  params.poolProps.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
   params.bytesize = bytes;
   succeeds(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)) && succeeds(cuGraphCreate(&graph, 0)) &&
       succeeds(cuGraphAddMemAllocNode(&taken, graph, nullptr, 0, &params)) &&
@@ -209,7 +210,7 @@ void run_graph(bool upload) {
       succeeds(cuStreamSynchronize(stream));
   took([=] {
     const CUresult ended = cuGraphExecDestroy(exec);
-    return ended == CUDA_SUCCESS ? cuDeviceGraphMemTrim(0) : ended;
+    return ended == CUDA_SUCCESS ? cuDeviceGraphMemTrim(device) : ended;
   });
 }
 
@@ -226,6 +227,41 @@ void raise_stack_limit() {
       succeeds(
           cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024 + bytes / static_cast<size_t>(units) / static_cast<size_t>(threads)));
   took([] { return cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024); });
+}
+
+// Where another device is current than the one whose memory is taken.
+constexpr CUdevice kElsewhere = 1;
+
+void allocate_from_pool_elsewhere() {
+  CUmemPoolProps props = {};
+  CUmemoryPool pool = nullptr;
+  CUdeviceptr block = 0;
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, kElsewhere};
+  if (enter_primary(kElsewhere) && succeeds(cuMemPoolCreate(&pool, &props)) && enter_primary() &&
+      succeeds(cuMemAllocFromPoolAsync(&block, bytes, pool, nullptr))) {
+    took([=] {
+      const CUresult freed = cuMemFreeAsync(block, nullptr);
+      return freed == CUDA_SUCCESS ? cuMemPoolDestroy(pool) : freed;
+    });
+  }
+}
+
+void allocate_in_order_elsewhere() {
+  CUstream stream = nullptr;
+  CUdeviceptr block = 0;
+  if (enter_primary(kElsewhere) && succeeds(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING)) && enter_primary() &&
+      succeeds(cuMemAllocAsync(&block, bytes, stream))) {
+    took([=] { return cuMemFreeAsync(block, stream); });
+  }
+}
+
+// What is freed just before is not enough.
+void free_and_create_physical(CUdevice device) {
+  CUdeviceptr block = 0;
+  enter_primary(device) && succeeds(cuMemAlloc_v2(&block, bytes / 6 * 5)) && succeeds(cuMemFree_v2(block)) &&
+      succeeds(cuCtxSynchronize()) && enter_primary();
+  create_physical(false, device);
 }
 
 struct Route {
@@ -278,6 +314,8 @@ const Route kRoutes[] = {
     {"array", true, [] { make_array(1); }},
     {"mipmapped", true, [] { make_array(2); }},
     {"physical", true, [] { create_physical(false); }},
+    {"physical_first", false, [] { create_physical(false); }},
+    {"physical_beside_own", false, [] { free_and_create_physical(0); }},
     {"mapped", true, [] { create_physical(true); }},
     {"async", true, [] { allocate_in_order(bytes, nullptr); }},
     {"streams", true, allocate_in_streams},
@@ -286,6 +324,20 @@ const Route kRoutes[] = {
     {"graph_upload", true, [] { run_graph(true); }},
     {"ipc_export", true, lend},
     {"ipc_open", true, borrow},
+    {"elsewhere_physical", true, [] { create_physical(false, kElsewhere); }},
+    {"elsewhere_physical_first", false, [] { create_physical(false, kElsewhere); }},
+    {"elsewhere_physical_without_current", false,
+     [] {
+       enter_primary(kElsewhere) && succeeds(cuCtxSetCurrent(nullptr));
+       create_physical(false, kElsewhere);
+     }},
+    {"elsewhere_physical_beside_own", false, [] { free_and_create_physical(kElsewhere); }},
+    {"elsewhere_own_pool", false, allocate_from_pool_elsewhere},
+    {"elsewhere_async", false, allocate_in_order_elsewhere},
+    {"elsewhere_graph_launch", false,
+     [] {
+       if (enter_primary(kElsewhere) && enter_primary()) run_graph(false, kElsewhere);
+     }},
 };
 
 void check() {

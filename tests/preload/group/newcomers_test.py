@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A process that starts beside others that hold memory and do not use it: by every route by which the driver takes
 memory it gets what it gets natively. newcomers NEIGHBOURS SIZE: beside so many, on a device of SIZE GiB."""
+import pathlib
 import subprocess
 import sys
 
@@ -12,6 +13,8 @@ CONTEXT = SIZE // (8 * (NEIGHBOURS + 1)) // MIB * MIB
 BYTES = SIZE // 8 // MIB
 ROUTES = [route for route in subprocess.run([PROGRAMS / "newcomer"], capture_output=True, text=True, check=True, env={
     "LD_LIBRARY_PATH": str(driver_folder("sim"))}).stdout.split() if not route.startswith("ipc_")]
+HERE = [route for route in ROUTES if not route.startswith("elsewhere_")]
+PLACES = {0: HERE, 1: [route for route in ROUTES if route not in HERE]}  # by the device whose memory they take
 POOLS = {"granules": {"RATION_MODE": "pool", "RATION_BACKING": "vmm"}, "slabs": {"RATION_MODE": "pool", "RATION_BACKING": "slab"},
          "async": {"RATION_MODE": "async"}}
 IN_POOL = {"RATION_PREALLOCATE": "true", "RATION_PREALLOCATE_AFTER": "0", "RATION_HEADROOM": "0"}
@@ -25,17 +28,19 @@ def beside(pool, limit):
     def case(folder):
         refused = []
         settings = POOLS[pool] | IN_POOL | LIMITS[limit]
-        with Machine(folder, devices=f"{SIZE}", **settings) as machine:
-            machine.simulated["SIMCUDA_CONTEXT_BYTES"] = str(CONTEXT)
-            neighbours = [Neighbour(machine) for _ in range(NEIGHBOURS)]
-            for route in ROUTES:
-                for neighbour in neighbours:
-                    neighbour.fill()
-                newcomer = start(machine, route, limit == APART)
-                code = newcomer.read()
-                ended = newcomer.end()
-                if (code, ended) != ("0", 0):
-                    refused.append(f"{route}: {code} {ended} {newcomer.err()}")
+        for device, routes in PLACES.items():
+            (apart := pathlib.Path(folder) / f"{device}").mkdir()
+            with Machine(apart, devices=",".join([str(SIZE)] * (device + 1)), **settings) as machine:
+                machine.simulated["SIMCUDA_CONTEXT_BYTES"] = str(CONTEXT)
+                neighbours = [Neighbour(machine, device) for _ in range(NEIGHBOURS)]
+                for route in routes:
+                    for neighbour in neighbours:
+                        neighbour.fill()
+                    newcomer = start(machine, route, limit == APART)
+                    code = newcomer.read()
+                    ended = newcomer.end()
+                    if (code, ended) != ("0", 0):
+                        refused.append(f"{route}: {code} {ended} {newcomer.err()}")
         print(f"  covered: {len(ROUTES) - len(refused)} of {len(ROUTES)}")
         expect_that(f"every route is served: {refused}", not refused)
     return case
@@ -49,8 +54,8 @@ def start(machine, route, is_stranger):
 class Neighbour:
     """It uses as much as it can get, and then holds that idle."""
 
-    def __init__(self, machine):
-        self.member = machine.member()
+    def __init__(self, machine, device):
+        self.member = machine.member(device)
         self.tried = 0
 
     def fill(self):

@@ -1,6 +1,7 @@
-// ring PROCESSES ROUNDS SEED: processes that each allocate and free blocks of 1 to 64 MiB at random, of which at most
-// 896 MiB are live at a time in all of them. What each block holds is looked at before it is freed. Prints how many
-// allocations there were and how many were refused.
+// ring PROCESSES ROUNDS SEED LEAST MOST [mixed]: processes that each allocate and free blocks of LEAST to MOST MiB at
+// random, of which at most 896 MiB are live at a time in all of them. What each block holds is looked at before it is
+// freed. Prints how many allocations there were and how many were refused. mixed: by several routes, of the driver's
+// pools in steps by which these grow; each process has an equal part of the 896 MiB.
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
 #endif
@@ -21,6 +22,7 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kMost = 896 * kMiB;
+constexpr size_t kStep = 32;  // MiB
 
 struct Shared {
   std::atomic<size_t> live;
@@ -28,20 +30,65 @@ struct Shared {
 };
 Shared *shared;
 size_t least, most;  // MiB
+bool mixed;
+size_t own, own_most = kMost;
+CUstream stream;
+CUmemoryPool pool;
+
+enum Route { kAlloc, kManaged, kAsync, kOwnPool, kRoutes };
 
 struct Block {
   CUdeviceptr address;
   size_t bytes;
   unsigned mark;
+  Route route;
 };
 
 // False: all of them together would have more than kMost.
 bool claim(size_t bytes) {
+  if (own + bytes > own_most) return false;
   size_t live = shared->live.load();
   while (live + bytes <= kMost) {
-    if (shared->live.compare_exchange_weak(live, live + bytes)) return true;
+    if (shared->live.compare_exchange_weak(live, live + bytes)) {
+      own += bytes;
+      return true;
+    }
   }
   return false;
+}
+
+void unclaim(size_t bytes) {
+  own -= bytes;
+  shared->live.fetch_sub(bytes);
+}
+
+CUresult allocate(Block &block) {
+  switch (block.route) {
+    case kManaged:
+      return cuMemAllocManaged(&block.address, block.bytes, CU_MEM_ATTACH_GLOBAL);
+    case kAsync:
+      return cuMemAllocAsync(&block.address, block.bytes, stream);
+    case kOwnPool:
+      return cuMemAllocFromPoolAsync(&block.address, block.bytes, pool, stream);
+    default:
+      return cuMemAlloc_v2(&block.address, block.bytes);
+  }
+}
+
+CUresult give_back(const Block &block) {
+  if (block.route == kAlloc || block.route == kManaged) return cuMemFree_v2(block.address);
+  const CUresult code = cuMemFreeAsync(block.address, stream);
+  return code == CUDA_SUCCESS ? cuStreamSynchronize(stream) : code;
+}
+
+bool prepare() {
+  CUcontext context = nullptr;
+  CUmemPoolProps props = {};
+  props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  props.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  return cuInit(0) == CUDA_SUCCESS && cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS &&
+         (!mixed || (cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+                     cuMemPoolCreate(&pool, &props) == CUDA_SUCCESS));
 }
 
 bool release(std::vector<Block> &blocks, size_t which) {
@@ -51,29 +98,29 @@ bool release(std::vector<Block> &blocks, size_t which) {
   unsigned first = 0, last = 0;
   const bool right = cuMemcpyDtoH_v2(&first, block.address, 4) == CUDA_SUCCESS &&
                      cuMemcpyDtoH_v2(&last, block.address + block.bytes - 4, 4) == CUDA_SUCCESS &&
-                     first == block.mark && last == block.mark && cuMemFree_v2(block.address) == CUDA_SUCCESS;
-  shared->live.fetch_sub(block.bytes);
+                     first == block.mark && last == block.mark && give_back(block) == CUDA_SUCCESS;
+  unclaim(block.bytes);
   return right;
 }
 
 int work(unsigned number, unsigned processes, unsigned rounds, unsigned seed) {
-  CUcontext context = nullptr;
-  if (cuInit(0) != CUDA_SUCCESS || cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS) return 1;
+  if (!prepare()) return 1;
   shared->ready.fetch_add(1);
   while (shared->ready.load() < processes) sched_yield();
   ration::shapes::Random random(seed * 100 + number);
   std::vector<Block> blocks;
   for (unsigned i = 0; i < rounds; ++i) {
-    const size_t bytes = random.between(least, most) * kMiB;
+    const auto route = static_cast<Route>(mixed ? random.between(0, kRoutes - 1) : 0);
+    const size_t bytes = (route == kAlloc || route == kManaged ? random.between(least, most) : kStep) * kMiB;
     while (!blocks.empty() && random.between(0, 2) == 0) {
       if (!release(blocks, random.between(0, blocks.size() - 1))) shared->wrong.fetch_add(1);
     }
     if (!claim(bytes)) continue;
-    Block block{0, bytes, i * processes + number};
+    Block block{0, bytes, i * processes + number, route};
     shared->allocations.fetch_add(1);
-    if (cuMemAlloc_v2(&block.address, bytes) != CUDA_SUCCESS) {
+    if (allocate(block) != CUDA_SUCCESS) {
       shared->refused.fetch_add(1);
-      shared->live.fetch_sub(bytes);
+      unclaim(bytes);
       continue;
     }
     if (cuMemsetD32_v2(block.address, block.mark, 1) != CUDA_SUCCESS ||
@@ -95,6 +142,8 @@ int main(int argc, char **argv) {
   const auto number = [&](int at) { return static_cast<unsigned>(strtoul(argv[at], nullptr, 10)); };
   least = number(4);
   most = number(5);
+  mixed = argc > 6;
+  if (mixed) own_most = kMost / number(1);
   void *memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 2;
   shared = static_cast<Shared *>(memory);

@@ -36,8 +36,17 @@ def under(mode, scope):
     return case
 
 
+def mixed(mode):
+    def case(folder):
+        for seed in SEEDS:
+            (apart := pathlib.Path(folder) / f"{seed}").mkdir()
+            ring(apart, 4, ("2", "64", "mixed"), seed, True, **MODES[mode], **GROUP)
+    return case
+
+
 def natively(folder):
     ring(folder, 4, ("1", "64"), 0, False)
 
 
-main({"natively": natively} | {f"{mode}, {name}": under(mode, scope) for mode in MODES for name, scope in (("a group", GROUP), ("a full device", {}))})
+main({"natively": natively} | {f"{mode}, {name}": under(mode, scope) for mode in MODES for name, scope in (("a group", GROUP), ("a full device", {}))} |
+     {f"{mode}, by several routes": mixed(mode) for mode in ("granules", "mode direct")})
