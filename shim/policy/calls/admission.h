@@ -54,7 +54,8 @@ class Admission {
   // used to the last byte.
   CUresult obtain_in_units(AddressBook &book, Request request, const Contexts::Current &where, Act act, Undo undo,
                            CUdeviceptr *key);
-  // The same in the current context, exact where it is not charged, and then with room as below; refuses where the limit is unknown.
+  // The same in the current context; refuses where the limit is unknown. What is not charged is exact, and gets room as
+  // in act_with_room().
   CUresult obtain_here(AddressBook &book, const Request &request, Act act, Undo undo, CUdeviceptr *key);
   // Charges a driver pool's block by what the pool reserves, and enters it; `bytes` of it are the program's.
   CUresult enter_pooled(const StreamPools::PoolRef &pool, const Request &request, const Contexts::Current &where,
