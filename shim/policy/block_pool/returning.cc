@@ -34,8 +34,8 @@ void Returning::clean(int device) noexcept {
 bool Returning::is_worth_waiting(const Room::Need &need, DevicePool &pool, Room::Patience patience) {
   if (patience == Room::Patience::briefly) {
     const std::uint64_t held = returnable(need.device, need.asking);
-    const std::uint64_t rest = device_free(parts_.contexts, need.device).value_or(0);
-    return held > 0 && (rest >= need.bytes || held >= need.bytes - rest);
+    const std::optional<std::uint64_t> rest = device_free(parts_.contexts, need.device);
+    return held > 0 && (!rest || *rest >= need.bytes || held >= need.bytes - *rest);
   }
   const std::vector<ContextRef> contexts = pool.contexts();
   return std::any_of(contexts.begin(), contexts.end(),

@@ -187,14 +187,14 @@ bool RoomMaker::give_back(const Need &need, Patience patience) noexcept {
 
 bool RoomMaker::give_own_back(const Need &need, Patience patience) noexcept {
   const bool trimmed = stream_pools_.trim(need.api, need.device);
-  return pools_.give_back_slabs(need, patience) || trimmed;
+  return pools_.returning.give_back(need, patience) || trimmed;
 }
 
 bool RoomMaker::ask_for_device(const Need &need) noexcept {
   if (!device_free(contexts_, need.device)) {
     return take_from_others(need.api, need.device, need.bytes);
   }
-  for (const std::uint64_t usable : {pools_.returnable(need.device, need.asking), std::uint64_t{0}}) {
+  for (const std::uint64_t usable : {pools_.returning.returnable(need.device, need.asking), std::uint64_t{0}}) {
     const auto missing = [&] {
       const std::uint64_t free_bytes = device_free(contexts_, need.device).value_or(0);
       return need.bytes - std::min(need.bytes, free_bytes + std::min(usable, UINT64_MAX - free_bytes));

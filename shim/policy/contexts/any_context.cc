@@ -4,6 +4,8 @@
 
 namespace ration::policy {
 
+using driver::real;
+
 bool ask_in_context_of(Contexts &contexts, int device, FunctionRef<void()> ask) {
   if (const Contexts::Current here = contexts.current();
       here.error == CUDA_SUCCESS && here.context->handle != nullptr && here.device == device) {
@@ -28,7 +30,11 @@ std::optional<std::uint64_t> device_free(Contexts &contexts, int device) noexcep
   std::optional<std::uint64_t> bytes;
   ask_in_context_of(contexts, device, [&] {
     const RelaxedCapture relaxed;
-    bytes = really_free();
+    std::size_t free_bytes = 0;
+    std::size_t total = 0;
+    if (real.cuMemGetInfo_v2.present() && real.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS) {
+      bytes = free_bytes;
+    }
   });
   return bytes;
 } catch (...) {  // no memory of the host

@@ -59,15 +59,6 @@ events::DeviceFacts facts_of(const Device &device) {
 
 }  // namespace
 
-std::optional<std::uint64_t> really_free() {
-  std::size_t free_bytes = 0;
-  std::size_t total = 0;
-  if (!real.cuMemGetInfo_v2.present() || real.cuMemGetInfo_v2(&free_bytes, &total) != CUDA_SUCCESS) {
-    return std::nullopt;
-  }
-  return free_bytes;
-}
-
 bool Devices::discover() {
   int count = 0;
   if (!count_devices(count)) {

@@ -87,9 +87,6 @@ struct Device {
   std::atomic<bool> limit_asked{false};
 };
 
-// Free bytes of the current device as the driver reports them; nothing where it does not.
-std::optional<std::uint64_t> really_free();
-
 class Devices {
  public:
   Devices(LimitSource &limits, ledger::Ledger &ledger) : limits_(limits), ledger_(ledger) {}
