@@ -83,6 +83,8 @@ def check_tree():
         problems += check_text(path, text)
         if path.endswith(".md"):
             problems += document_rules.check_document(path, text, files)
+        if re.search(document_rules.WALK, path):
+            problems += document_rules.check_walk(path, text, lambda file: (ROOT / file).read_text() if file in files else "")
     return problems, seen
 
 

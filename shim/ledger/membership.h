@@ -219,6 +219,7 @@ class Membership {
   void show(std::uint32_t device) REQUIRES(mutex_);
   std::uint64_t of_holder(std::uint32_t device) const;
   bool is_here(int device) const;
+  std::uint32_t slots_on(int device) const { return is_here(device) ? file_.slots() : 0; }
   bool is_lost() const {
     const std::uint64_t now = ticks();
     return now >= whole_until_.load(std::memory_order_relaxed) && look(now);

@@ -101,7 +101,7 @@ void Membership::show_presence(int device) {
 
 std::uint64_t Membership::neighbours(int device) const {
   std::uint64_t count = 0;
-  for (std::uint32_t i = 0; is_here(device) && i < file_.slots(); ++i) {
+  for (std::uint32_t i = 0, end = slots_on(device); i < end; ++i) {
     const shared::Slot &slot = file_.slot(i);
     const bool lives = i != slot_ && (slot.life.load(std::memory_order_relaxed) & 1) != 0;
     count += lives && slot.cells[device].touched.load(std::memory_order_relaxed) != 0 ? 1 : 0;
@@ -218,7 +218,7 @@ std::uint64_t Membership::idle_of(std::uint32_t slot, std::uint32_t device, Boun
 
 std::uint64_t Membership::surplus_of(int device, Bound bound) const {
   std::uint64_t bytes = 0;
-  for (std::uint32_t i = 0; is_here(device) && i < file_.slots(); ++i) {
+  for (std::uint32_t i = 0, end = slots_on(device); i < end; ++i) {
     if (i != slot_ && (file_.slot(i).life.load(std::memory_order_acquire) & 1) != 0) {
       bytes += idle_of(i, static_cast<std::uint32_t>(device), bound);
     }
@@ -228,7 +228,7 @@ std::uint64_t Membership::surplus_of(int device, Bound bound) const {
 
 std::vector<Membership::Idle> Membership::idle(int device) const {
   std::vector<Idle> members;
-  for (std::uint32_t i = 0; is_here(device) && i < file_.slots(); ++i) {
+  for (std::uint32_t i = 0, end = slots_on(device); i < end; ++i) {
     const shared::Slot &slot = file_.slot(i);
     const std::uint64_t life = slot.life.load(std::memory_order_acquire);
     if (i == slot_ || (life & 1) == 0) {
