@@ -56,6 +56,17 @@ def counted(mode):
     return case
 
 
+def small(mode):
+    """Pools that may hold little give it, too."""
+    def case(folder):
+        with Machine(folder, devices=str(128 * MIB + 3 * CONTEXTS // 2), RATION_LIMIT="60MiB", **EVERY[mode]) as machine:
+            holders, asking = [machine.member(), machine.member()], machine.member()
+            for holder in holders:
+                holder.do("alloc=56m free=0 synchronize")
+            expect("what two hold and do not use", asking("alloc=56m"), 0)
+    return case
+
+
 def stopped_neighbour(folder):
     """It gives nothing, and nobody waits for it: a running neighbour's memory comes, and what it alone could give is refused, each time alike."""
     with Machine(folder, **POOL, **BACKINGS["granules"], **SCOPES["a group"]) as machine:
@@ -84,4 +95,5 @@ main({f"{scope}, {backing}{', waiting' if waits else ''}": own_and_others(backin
       for scope in SCOPES for backing in BACKINGS for waits in (False, True)} |
      {f"physical memory of device {device}, {backing}": physical(backing, device) for backing in BACKINGS for device in (0, 1)} |
      {f"managed memory that is counted, {mode}": counted(mode) for mode in EVERY} |
+     {f"small pools, {mode}": small(mode) for mode in EVERY} |
      {"a neighbour that is stopped": stopped_neighbour})
