@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True  # the source tree is only read
+import class_rules  # noqa: E402
 import document_rules  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -80,7 +81,7 @@ def check_tree():
             problems.append(f"{path}: not a text file: generated files are built, not committed")
             continue
         seen += 1
-        problems += check_text(path, text)
+        problems += check_text(path, text) + class_rules.check_header(path, text) + class_rules.check_source(path, text, files)
         if path.endswith(".md"):
             problems += document_rules.check_document(path, text, files)
         if re.search(document_rules.WALK, path):
@@ -116,7 +117,8 @@ def self_test():
     wrong = [f"self-test: {path} with {text[:40]!r}: {'accepted' if refused else 'refused'}"
              for path, text, refused in cases if bool(check_text(path, text)) != refused]
     wrong_documents, documents = document_rules.self_test()
-    return wrong + wrong_documents, len(cases) + documents
+    wrong_classes, classes = class_rules.self_test()
+    return wrong + wrong_documents + wrong_classes, len(cases) + documents + classes
 
 
 def main():

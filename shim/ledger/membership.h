@@ -183,6 +183,8 @@ class Membership {
     std::uint64_t bytes = 0;
     int pid = 0;
     bool is_stopped() const;
+    // Its thread that gives is at work, or waits for a processor.
+    bool is_giving() const;
   };
   [[nodiscard]] std::vector<Idle> idle(int device) const;
   // Of all other members.

@@ -1,4 +1,5 @@
 // What a member tells the others and hears from them: orders, the queue of those that wait to start, wishes.
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -245,16 +246,47 @@ std::vector<Membership::Idle> Membership::idle(int device) const {
   return members;
 }
 
-// The state is the letter behind the program's name, which may have any character in it.
-bool Membership::Idle::is_stopped() const {
-  char path[32];
+namespace {
+
+// The letter after the name in a file of /proc/PID, which may have any character in it; 0: there is none. Of a thread,
+// only where it has that name.
+char state_in(const char *path, const char *name = nullptr) {
   char text[512];
-  std::snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-  const Descriptor file(pid > 0 ? open_beyond_streams(AT_FDCWD, path, O_RDONLY) : -1);
+  const Descriptor file(open_beyond_streams(AT_FDCWD, path, O_RDONLY));
   const ssize_t length = file ? read(file.number(), text, sizeof(text) - 1) : -1;
   text[std::max<ssize_t>(length, 0)] = 0;
   const char *const name_end = std::strrchr(text, ')');
-  return name_end != nullptr && name_end[1] == ' ' && name_end[2] == 'T';
+  if (name_end == nullptr || (name != nullptr && std::strstr(text, name) == nullptr) || name_end[1] != ' ') {
+    return 0;
+  }
+  return name_end[2];
+}
+
+}  // namespace
+
+bool Membership::Idle::is_stopped() const {
+  char path[32];
+  std::snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+  return pid > 0 && state_in(path) == 'T';
+}
+
+bool Membership::Idle::is_giving() const {
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%d/task", pid);
+  const int folder = pid > 0 ? open_beyond_streams(AT_FDCWD, path, O_RDONLY | O_DIRECTORY) : -1;
+  DIR *const tasks = folder >= 0 ? fdopendir(folder) : nullptr;
+  bool any = false;
+  while (const dirent *task = tasks != nullptr && !any ? readdir(tasks) : nullptr) {
+    std::snprintf(path, sizeof(path), "/proc/%d/task/%.20s/stat", pid, task->d_name);
+    const char state = state_in(path, "(ration-give)");
+    any = state == 'R' || state == 'D';
+  }
+  if (tasks != nullptr) {
+    closedir(tasks);
+  } else if (folder >= 0) {
+    close(folder);
+  }
+  return any;
 }
 
 }  // namespace ration::ledger

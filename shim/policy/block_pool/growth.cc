@@ -20,17 +20,12 @@ Growth::Growth(const GrowthParts &parts, const PoolCall &call)
       lacking_(pool::Pool::slab_bytes_for(call.request.upper_bound)),
       reason_(call.device.account.limit() == UINT64_MAX ? events::Reason::device : events::Reason::limit) {}
 
-// False where only a slab for this request alone would fit: there could soon be very many of those. And while another
-// process is about to take what this one gave it: what is freed here can be cleaned instead.
-bool Growth::may_grow() const {
-  return !parts_.gifts.gave_lately(call_.device.device) &&
-         call_.device.account.available() >=
-             std::max(pool::Pool::slab_bytes_for(call_.request.upper_bound), kFirstSlabBytes);
-}
-
+// It may not grow where only a slab for this request alone would fit: there could soon be very many of those. And not
+// while another process is about to take what this one gave it: what is freed here can be cleaned instead.
 bool Growth::collect() noexcept {
   parts_.sharing.reclaim_unshared();
-  return cleaning_.collect(may_grow());
+  const std::uint64_t least = std::max(pool::Pool::slab_bytes_for(call_.request.upper_bound), kFirstSlabBytes);
+  return cleaning_.collect(!parts_.gifts.gave_lately(call_.device.device) && call_.device.account.available() >= least);
 }
 
 std::uint64_t Growth::next_bytes(std::uint64_t minimum_bytes) const {

@@ -50,7 +50,6 @@ class Growth final : public pool::Upstream {
   Pieces wait_for_others(const pool::GrowthWish &wish, std::uint64_t ended);
   Pieces take(std::uint64_t bytes, const pool::GrowthWish &wish, ledger::Effort most);
   std::uint64_t next_bytes(std::uint64_t minimum_bytes) const;
-  bool may_grow() const;
   bool make_room(std::uint64_t bytes, Room::Patience patience);
   bool stays_out();
   bool has_stretch() const;

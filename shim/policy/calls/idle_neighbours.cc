@@ -44,6 +44,11 @@ std::uint64_t IdleNeighbours::bytes_of(const Members &members) {
   return most;
 }
 
+bool IdleNeighbours::are_giving(const Members &members) {
+  return std::any_of(members.begin(), members.end(),
+                     [](const ledger::Account::IdleMember &member) { return member.idle.is_giving(); });
+}
+
 void IdleNeighbours::note_answers(const ledger::Account &account, ledger::Account::Of of, const Members &asked) {
   const std::uint64_t now = now_ns();
   std::vector<Silent> found;

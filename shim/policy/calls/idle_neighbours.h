@@ -20,6 +20,8 @@ class IdleNeighbours {
   Members willing(Members members);
   // What they can give in one of the groups, at the most.
   static std::uint64_t bytes_of(const Members &members);
+  // Whether one of them is about to answer.
+  static bool are_giving(const Members &members);
   // They were asked. Those that did nothing are silent for a second, or until they do something or use less.
   void note_answers(const ledger::Account &account, ledger::Account::Of of, const Members &asked);
 

@@ -343,7 +343,13 @@ bool RoomMaker::ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()>
   std::uint64_t asked_ns = start;
   std::uint64_t looked_ns = start;
   std::uint64_t came_ns = start;
-  for (std::uint64_t now = start; !served && now - came_ns < kAskNs && now - start < kAskAtMostNs; now = now_ns()) {
+  const auto expects = [&](std::uint64_t now) {
+    if (now - came_ns >= kAskNs && IdleNeighbours::are_giving(asked)) {  // on a busy machine that takes longer
+      came_ns = now;
+    }
+    return now - came_ns < kAskNs && now - start < kAskAtMostNs;
+  };
+  for (std::uint64_t now = start; !served && expects(now); now = now_ns()) {
     Backoff(kAskStepNs).sleep();
     if (now - looked_ns > kLookForDeadNs) {
       account.reclaim_from_dead();  // one that died has answered, too

@@ -1,6 +1,12 @@
 // What is ordered for a group or a member while it runs, the queue of those that wait, and the part of a pool.
 #include "ledger/orders.h"
 
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
 #include "catch.h"
 #include "group_folder.h"
 #include "ledger/ledger.h"
@@ -159,4 +165,26 @@ TEST_CASE("a pool takes what is guaranteed, or a part that leaves room for one m
   REQUIRE(account.guarantee(600, device) == nullptr);
   CHECK(account.fair_part(true) == 600);
   CHECK(account.fair_part(false) == 600);
+}
+
+TEST_CASE("a member whose thread that gives is at work is about to answer, one that waits is not") {
+  std::atomic<bool> stop{false};
+  Membership::Idle self;
+  self.pid = ::getpid();
+  CHECK_FALSE(self.is_giving());
+  std::thread giver([&] {
+    ::prctl(PR_SET_NAME, "ration-give");
+    while (!stop.load()) {
+    }
+  });
+  bool seen = false;
+  for (int look = 0; look < 100'000 && !seen; ++look) {
+    seen = self.is_giving();
+  }
+  stop.store(true);
+  giver.join();
+  CHECK(seen);
+  CHECK_FALSE(self.is_giving());
+  self.pid = 0;  // of another PID namespace
+  CHECK_FALSE(self.is_giving());
 }
