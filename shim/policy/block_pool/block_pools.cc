@@ -37,7 +37,7 @@ BlockPools::BlockPools(const PoolParts &parts, IpcExporter &exports, Room &room,
       gifts(parts, devices, publication, returning, room),
       fast_path(parts, devices, returning, options.no_fast_path || options.synchronous_free),
       merger_(parts.fences, parts.journal),
-      preallocator_(parts, room),
+      preallocator_(room),
       growth_parts_{parts.contexts, parts.fences, parts.devices, sharing, gifts, room} {}
 
 ContextPool &BlockPools::pool_of(const ContextRef &context) {

@@ -8,7 +8,7 @@ namespace ration::policy {
 
 class Preallocator {
  public:
-  Preallocator(const PoolParts &parts, Room &room) : parts_(parts), room_(room) {}
+  explicit Preallocator(Room &room) : room_(room) {}
 
   // Before a request is served: preallocates where it is time to.
   void prepare(const PoolCall &call);
@@ -16,7 +16,6 @@ class Preallocator {
  private:
   void preallocate(const PoolCall &call);
 
-  const PoolParts parts_;
   Room &room_;
 };
 
