@@ -51,9 +51,9 @@ TEST_CASE("ten thousand blocks of random sizes fit into 1.10 of their peak") {
   require_fits("steady10k", 1.10, {101, 102, 103});
 }
 
-TEST_CASE("experts and sampled images fit into 1.01 of their peak, ray tracing into 1.11") {
+TEST_CASE("experts fit into 1.01 of their peak, sampled images into 1.02, ray tracing into 1.11") {
   require_fits("experts", 1.01, {101, 102});
-  require_fits("diffusion", 1.01, {101, 102});
+  require_fits("diffusion", 1.02, {101, 102});
   require_fits("rays", 1.11, {101, 102});
 }
 
