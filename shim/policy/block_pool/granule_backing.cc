@@ -155,7 +155,7 @@ CUresult GranuleBacking::create(int device, std::uint64_t bytes, std::uint64_t p
 
 // In whole pages; the id of a piece is the driver's handle.
 Taken GranuleBacking::take(const PoolCall &call, const Wanted &wanted) {
-  const std::uint64_t page_bytes = support_.page_bytes(call.device.device);
+  const std::uint64_t page_bytes = call.pool.layout.page_bytes;
   const std::uint64_t bytes = wanted.bytes / page_bytes * page_bytes;
   Taken taken{TakeOutcome::failed};
   taken.pieces.reserve(bytes / wanted.piece_bytes + 1);

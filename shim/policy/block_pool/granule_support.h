@@ -45,7 +45,6 @@ class GranuleSupport {
   // What was noted of a device; nullopt: nothing yet.
   std::optional<Answer> known(int device) const;
   void note(int device, std::uint64_t page_bytes, GranuleKind kind);
-  std::uint64_t page_bytes(int device) const { return of_[device].page_bytes.load(); }
   GranuleKind kind(int device) const { return of_[device].kind.load(std::memory_order_relaxed); }
 
   // Whether too much of a limit that is not in whole pages would be lost. How large granules are for the limit.

@@ -101,15 +101,21 @@ Returned SlabBacking::give_back_free(const Room::Need &need, const ContextRef &c
 }
 
 std::uint64_t SlabBacking::returnable(ContextPool &pool, bool) {
-  std::uint64_t bytes = 0;
+  return free_slabs(pool.blocks, 1).bytes;
+}
+
+FreePieces free_slabs(const pool::SharedPool &pool, std::uint64_t block_bytes) {
+  FreePieces free;
   pool::Slab slab{};
-  for (pool::Address from = 0; pool.blocks.slabs(from, &slab, 1) == 1; from = slab.address + 1) {
+  for (pool::Address from = 0; pool.slabs(from, &slab, 1) == 1; from = slab.address + 1) {
     pool::Block first{};
-    const bool lives =
-        pool.blocks.live_blocks(slab.address, &first, 1) == 1 && first.address < slab.address + slab.bytes;
-    bytes += lives ? 0 : slab.bytes;
+    if (pool.live_blocks(slab.address, &first, 1) == 0 || first.address >= slab.address + slab.bytes) {
+      ++free.count;
+      free.bytes += slab.bytes;
+      free.blocks += slab.bytes / block_bytes;
+    }
   }
-  return bytes;
+  return free;
 }
 
 void SlabBacking::preallocate(const PoolCall &call, std::uint64_t bytes, std::uint64_t least) {

@@ -4,10 +4,14 @@
 #pragma once
 
 #include "policy/block_pool/backing.h"
+#include "policy/block_pool/merged_bytes.h"
 #include "policy/block_pool/publication.h"
 #include "policy/block_pool/slab_directory.h"
 
 namespace ration::policy {
+
+// The slabs of a pool without a live block.
+FreePieces free_slabs(const pool::SharedPool &pool, std::uint64_t block_bytes);
 
 class SlabBacking final : public Backing {
  public:

@@ -5,26 +5,11 @@
 #include "base/clock.h"
 #include "base/held.h"
 #include "policy/block_pool/growth.h"
-#include "policy/block_pool/merged_bytes.h"
+#include "policy/block_pool/slab_backing.h"
 #include "policy/block_pool/slab_releaser.h"
 
 namespace ration::policy {
 namespace {
-
-// The slabs without a live block.
-FreePieces free_slabs(const pool::SharedPool &pool, std::uint64_t block_bytes) {
-  FreePieces free;
-  pool::Slab slab{};
-  for (pool::Address from = 0; pool.slabs(from, &slab, 1) == 1; from = slab.address + 1) {
-    pool::Block first{};
-    if (pool.live_blocks(slab.address, &first, 1) == 0 || first.address >= slab.address + slab.bytes) {
-      ++free.count;
-      free.bytes += slab.bytes;
-      free.blocks += slab.bytes / block_bytes;
-    }
-  }
-  return free;
-}
 
 class MergingUpstream final : public SlabReleaser {
  public:
