@@ -153,6 +153,7 @@ class Account {
     const Membership *group = nullptr;
     int place = 0;  // this device's number there
     Membership::Idle idle;
+    bool operator==(const IdleMember &) const = default;
   };
   [[nodiscard]] std::vector<IdleMember> idle_members(Of of) const;
   std::uint64_t surplus() const;

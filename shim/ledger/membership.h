@@ -182,6 +182,7 @@ class Membership {
     std::uint64_t operation = 0;  // its last one there: another number once it has taken or given anything
     std::uint64_t bytes = 0;
     int pid = 0;
+    bool operator==(const Idle &) const = default;
     bool is_stopped() const;
     // Its thread that gives is at work, or waits for a processor.
     bool is_giving() const;

@@ -49,6 +49,13 @@ bool IdleNeighbours::are_giving(const Members &members) {
                      [](const ledger::Account::IdleMember &member) { return member.idle.is_giving(); });
 }
 
+bool IdleNeighbours::have_acted(const Members &then, const Members &now) {
+  return std::any_of(then.begin(), then.end(), [&](const ledger::Account::IdleMember &one) {
+    return std::none_of(now.begin(), now.end(),
+                        [&](const ledger::Account::IdleMember &member) { return did_nothing(one, member); });
+  });
+}
+
 void IdleNeighbours::note_answers(const ledger::Account &account, ledger::Account::Of of, const Members &asked) {
   const std::uint64_t now = now_ns();
   std::vector<Silent> found;

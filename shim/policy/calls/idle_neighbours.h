@@ -22,6 +22,8 @@ class IdleNeighbours {
   static std::uint64_t bytes_of(const Members &members);
   // Whether one of them is about to answer.
   static bool are_giving(const Members &members);
+  // Whether one of them took or gave something between the two looks.
+  static bool have_acted(const Members &then, const Members &now);
   // They were asked. Those that did nothing are silent for a second, or until they do something or use less.
   void note_answers(const ledger::Account &account, ledger::Account::Of of, const Members &asked);
 

@@ -18,6 +18,7 @@ using driver::real;
 constexpr std::size_t kMostOrphanFences = 64;
 // A member begins to give within a millisecond or two, and may take it again. As long as more comes it is waited for.
 constexpr std::uint64_t kAskNs = 50'000'000;
+constexpr std::uint64_t kAskActiveNs = 250'000'000;  // while they take or give anything
 constexpr std::uint64_t kAskAtMostNs = 1'000'000'000;
 constexpr std::uint64_t kLookForDeadNs = 5'000'000;
 constexpr long kAskStepNs = 20'000;
@@ -194,17 +195,18 @@ bool RoomMaker::ask_for_device(const Need &need) noexcept {
   if (!device_free(contexts_, need.device)) {
     return take_from_others(need.api, need.device, need.bytes);
   }
-  for (const std::uint64_t usable : {pools_.returning.returnable(need.device, need.asking), std::uint64_t{0}}) {
-    const auto missing = [&] {
-      const std::uint64_t free_bytes = device_free(contexts_, need.device).value_or(0);
-      return need.bytes - std::min(need.bytes, free_bytes + std::min(usable, UINT64_MAX - free_bytes));
-    };
-    if (missing() != 0 && ask_others(need, Of::device, missing)) {
-      give_own_back(need, Patience::briefly);
-      return true;
-    }
+  std::uint64_t usable = pools_.returning.returnable(need.device, need.asking);
+  const auto missing = [&] {
+    const std::uint64_t free_bytes = device_free(contexts_, need.device).value_or(0);
+    return need.bytes - std::min(need.bytes, free_bytes + std::min(usable, UINT64_MAX - free_bytes));
+  };
+  const bool asked = usable != 0 && missing() != 0 && ask_others(need, Of::device, missing);
+  usable = 0;
+  if (!asked && !ask_others(need, Of::device, missing)) {
+    return false;
   }
-  return device_free(contexts_, need.device).value_or(0) >= need.bytes;
+  give_own_back(need, Patience::briefly);
+  return true;
 }
 
 bool RoomMaker::give_away(const char *api, int device, std::uint64_t bytes) noexcept {
@@ -256,13 +258,13 @@ bool RoomMaker::make_room(const Need &need, Patience patience) noexcept {
 bool RoomMaker::comes_from_others(const Need &need, std::uint64_t own) noexcept {
   const ledger::Account &account = ledger_.account(need.device);
   // First only what cannot be had here. What is missing then is held by work, or could not go back.
-  for (const std::uint64_t usable : {own, std::uint64_t{0}}) {
-    const auto missing = [&] { return lacking(account, need, usable); };
-    if (missing() != 0 && ask_others(need, Of::limits, missing)) {
-      return true;
-    }
+  std::uint64_t usable = own;
+  const auto missing = [&] { return lacking(account, need, usable); };
+  if (usable != 0 && missing() != 0 && ask_others(need, Of::limits, missing)) {
+    return true;
   }
-  return account.available() >= need.bytes;  // they gave it back unasked
+  usable = 0;
+  return ask_others(need, Of::limits, missing);
 }
 
 bool RoomMaker::wait_for_members(const Need &need) noexcept {
@@ -321,12 +323,14 @@ bool RoomMaker::ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()>
   ledger::Account &account = ledger_.account(need.device);
   std::uint64_t lacking = missing();
   IdleNeighbours::Members idle = account.idle_members(of);  // before they give
-  for (std::uint64_t before = 0; IdleNeighbours::bytes_of(idle) < lacking;) {
-    before = std::exchange(lacking, missing());
-    if (lacking == before) {
+  // What moved while they were looked at may be in no figure: only two looks that are the same say that it is too
+  // little.
+  for (const std::uint64_t begun = now_ns(); IdleNeighbours::bytes_of(idle) < lacking;) {
+    const std::uint64_t lacking_before = std::exchange(lacking, missing());
+    const IdleNeighbours::Members idle_before = std::exchange(idle, account.idle_members(of));
+    if ((lacking == lacking_before && idle == idle_before) || now_ns() - begun >= kAskNs) {
       return false;
     }
-    idle = account.idle_members(of);  // what one of them gave or took between the two looks was in neither
   }
   if (lacking == 0) {
     return true;
@@ -343,8 +347,11 @@ bool RoomMaker::ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()>
   std::uint64_t asked_ns = start;
   std::uint64_t looked_ns = start;
   std::uint64_t came_ns = start;
+  // On a busy machine it takes longer, and others may take all that comes meanwhile.
   const auto expects = [&](std::uint64_t now) {
-    if (now - came_ns >= kAskNs && IdleNeighbours::are_giving(asked)) {  // on a busy machine that takes longer
+    if (now - came_ns >= kAskNs &&
+        (IdleNeighbours::are_giving(asked) ||
+         (now - start < kAskActiveNs && IdleNeighbours::have_acted(asked, account.idle_members(of))))) {
       came_ns = now;
     }
     return now - came_ns < kAskNs && now - start < kAskAtMostNs;
