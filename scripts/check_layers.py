@@ -32,8 +32,8 @@ ARROWS = {
     "runtime": {"config", *("policy/" + room for room in ROOMS)},
     "hooks": {"runtime", "driver", "policy/calls"},
     "preload": set(),
-    "cli": {"config", "ledger", "pool", "events", "replay"},
-    "replay": {"pool", "config"},  # pool/replay: the program pool_replay, and what `ration replay` shares with it
+    "cli": {"config", "ledger", "pool", "events", "logs"},
+    "logs": {"pool"},
 }
 
 # Files directly in shim/ (the hook list, the C struct through which preload and core meet) and shim/base lie below all
@@ -45,8 +45,8 @@ BASE = "base"
 # What comes from outside stays behind one door.
 FOREIGN = {
     r"fmt/": {"events"},
-    r"nlohmann/": {"config", "events", "cli", "replay"},
-    r"CLI/": {"cli", "replay"},
+    r"nlohmann/": {"config", "events", "cli", "logs"},
+    r"CLI/": {"cli"},
     r"(n?curses|term)\.h$": {"cli"},
     r"(cuda|cuda_runtime\w*|cudaTypedefs|nvml)\.h$": set(),
 }
@@ -62,8 +62,6 @@ def box_of(path):
         return "/".join(parts[1:3])
     if parts[0] == "shim":
         return SEAM if len(parts) == 2 or parts[1] == BASE else parts[1]
-    if parts[:2] == ["pool", "replay"]:
-        return "replay"
     return parts[0] if parts[0] in ARROWS else None
 
 
@@ -159,8 +157,9 @@ def self_test():
         ("pool/a.cc", '#include "shim/events/x.h"', True),
         ("shim/preload/a.cc", '#include "hook_table.inc"', False),
         ("shim/cli/a.cc", '#include "hooks/x.h"', True),
-        ("shim/cli/a.cc", '#include "pool/replay/x.h"', False),
-        ("shim/policy/block_pool/a.cc", '#include "pool/replay/x.h"', True),
+        ("shim/cli/a.cc", '#include "logs/x.h"', False),
+        ("shim/logs/a.cc", '#include "cli/x.h"', True),
+        ("shim/policy/block_pool/a.cc", '#include "logs/x.h"', True),
         ("shim/policy/calls/a.cc", "#include <fmt/format.h>", True),
         ("shim/events/a.cc", "#include <fmt/format.h>", False),
         ("shim/driver/a.cc", "#include <cuda.h>", True),
@@ -168,8 +167,8 @@ def self_test():
         ("shim/driver/a.cc", '#include "base/lock.h"', False),
         ("shim/base/lock.h", '#include "driver/abi.h"', False),
         ("shim/base/lock.h", '#include "policy/calls/x.h"', True),
-        ("pool/replay/a.cc", '#include "pool/x.h"', False),
-        ("pool/a.cc", '#include "pool/replay/x.h"', True),
+        ("shim/logs/a.cc", '#include "pool/x.h"', False),
+        ("pool/a.cc", '#include "shim/logs/x.h"', True),
         ("pool/a.cc", "#include <CLI/CLI.hpp>", True),
         ("shim/odd/a.cc", "", True),
     ]
@@ -177,7 +176,7 @@ def self_test():
     for path, line, refused in cases:
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            targets = ["shim/" + box + "/x.h" for box in ARROWS] + ["pool/x.h", "pool/replay/x.h", "tests/x.h", "shim/hook_table.inc", *ABIS,
+            targets = ["shim/" + box + "/x.h" for box in ARROWS] + ["pool/x.h", "tests/x.h", "shim/hook_table.inc", *ABIS,
                        "shim/base/lock.h", "shim/policy/calls/device_memory.h", "shim/policy/calls/queries.h"]
             for target in targets:
                 (root / target).parent.mkdir(parents=True, exist_ok=True)

@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "pool/replay/input.h"
-#include "pool/replay/replay.h"
+#include "logs/replay/replay.h"
 #include "pool/unit.h"
+#include "tests/bench/pool_replay/input.h"
 
 using namespace ration::pool;
 

@@ -1,12 +1,12 @@
 // Simulates a slab under a placement policy: placements, and the smallest slab.
-// Layer: test shapes, over pool/replay's trace. Threads: calls are independent.
+// Layer: test shapes, over the trace of logs/replay. Threads: calls are independent.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "pool/replay/trace.h"
+#include "logs/replay/trace.h"
 #include "shapes/policy.h"
 
 namespace ration::shapes {

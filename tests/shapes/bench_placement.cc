@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "pool/replay/replay.h"
+#include "logs/replay/replay.h"
 #include "shapes/arena.h"
 #include "shapes/shapes.h"
 

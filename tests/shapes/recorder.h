@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "pool/replay/trace.h"
+#include "logs/replay/trace.h"
 
 namespace ration::shapes {
 

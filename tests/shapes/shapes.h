@@ -1,12 +1,12 @@
 // Traces of several kinds of programs; README.md describes each model.
-// Layer: test shapes, over pool/replay's trace. Threads: calls are independent.
+// Layer: test shapes, over the trace of logs/replay. Threads: calls are independent.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "pool/replay/trace.h"
+#include "logs/replay/trace.h"
 
 namespace ration::shapes {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "cli/logs/record.h"
-#include "pool/replay/device_replay.h"
-#include "pool/replay/trace.h"
+#include "logs/replay/device_replay.h"
+#include "logs/replay/trace.h"
 
 namespace ration::cli {
 

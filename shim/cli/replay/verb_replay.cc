@@ -16,7 +16,7 @@
 #include "config/values/option_parsers.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
-#include "pool/replay/figures.h"
+#include "logs/replay/figures.h"
 
 namespace ration::cli {
 namespace {

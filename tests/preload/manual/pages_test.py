@@ -56,17 +56,6 @@ def entry(name, *verb):
     return case
 
 
-def of_pool_replay(_):
-    """Its page is written by hand: the same options as its help, which is as narrow as the others."""
-    text = subprocess.run([BUILD / "bin/pool_replay", "--help"], capture_output=True, text=True, check=True).stdout
-    expect("lines that are too wide", [line for line in text.splitlines() if len(line) > 80], [])
-    wanted = [name.split(",") for name in re.findall(r"^  (-\S+)", text, re.M)]
-    path = ROOT / "pool/replay/pool_replay.1"
-    expect("entries", [re.findall(r"--?[a-zV][a-z-]*", term) for term in terms(path)], wanted)
-    shown = subprocess.run(["groff", "-man", "-Tutf8", "-wmac", path], capture_output=True, text=True, check=False)
-    expect("groff", (shown.returncode, shown.stderr), (0, ""))
-
-
 def lines_of(section, path):
     """The lines of a section of a page."""
     found = re.search(rf"^\.SH {section}\n(.*?)(?=^\.SH |\Z)", path.read_text(encoding="ascii"), re.M | re.S)
@@ -124,7 +113,7 @@ if not shutil.which("groff"):
 if not shutil.which("mandoc"):
     print("skipped: mandoc -Tlint, because mandoc is not installed")
 pages = [(), *((verb,) for verb in verbs())]
-main({"a page for each verb": one_for_each, "the page of pool_replay": of_pool_replay, "each setting": each_setting, "the same again": the_same_again}
+main({"a page for each verb": one_for_each, "each setting": each_setting, "the same again": the_same_again}
      | {" ".join(["page of ration", *verb]): page(*verb) for verb in pages}
      | {" ".join(["words of ration", *verb]): described(*verb) for verb in pages}
      | {" ".join(["ration", *verb, name]): entry(name, *verb) for verb in pages for name in options(*verb)}

@@ -1,5 +1,5 @@
 // Ration's logs as traces: which pool of a log is replayed, and how incomplete logs are read.
-#include "pool/replay/log_trace.h"
+#include "tests/bench/pool_replay/log_trace.h"
 
 #include <lzma.h>
 
@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "catch.h"
-#include "pool/replay/input.h"
-#include "pool/replay/replay.h"
+#include "logs/replay/replay.h"
 #include "replay_program.h"
+#include "tests/bench/pool_replay/input.h"
 
 using namespace ration::pool::replay;
 

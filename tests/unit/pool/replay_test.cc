@@ -1,5 +1,5 @@
 // The contract of the replay library and of the program pool_replay.
-#include "pool/replay/replay.h"
+#include "logs/replay/replay.h"
 
 #include <lzma.h>
 

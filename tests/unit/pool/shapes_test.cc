@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "catch.h"
-#include "pool/replay/replay.h"
+#include "logs/replay/replay.h"
 #include "shapes/shapes.h"
 
 using namespace ration::pool::replay;

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "catch.h"
-#include "pool/replay/granule_arena.h"
-#include "pool/replay/granule_costs.h"
-#include "pool/replay/replay.h"
+#include "logs/replay/granule_arena.h"
+#include "logs/replay/granule_costs.h"
+#include "logs/replay/replay.h"
 #include "pool/stitch/sizes.h"
 #include "shapes/shapes.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "pool/replay/trace.h"
+#include "logs/replay/trace.h"
 #include "pool/unit.h"
 
 namespace ration::pool::replay {

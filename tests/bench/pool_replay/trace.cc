@@ -1,10 +1,10 @@
-#include "pool/replay/trace.h"
+#include "logs/replay/trace.h"
 
 #include <charconv>
 #include <limits>
 #include <optional>
 
-#include "pool/replay/trace_file.h"
+#include "tests/bench/pool_replay/trace_file.h"
 
 namespace ration::pool::replay {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "pool/replay/log_trace.h"
-#include "pool/replay/trace.h"
+#include "logs/replay/trace.h"
+#include "tests/bench/pool_replay/log_trace.h"
 
 namespace ration::pool::replay {
 

@@ -1,13 +1,13 @@
-#include "pool/replay/log_trace.h"
+#include "tests/bench/pool_replay/log_trace.h"
 
 #include <algorithm>
 #include <iterator>
 #include <map>
 #include <utility>
 
-#include "pool/replay/log_record.h"
-#include "pool/replay/trace_file.h"
 #include "pool/unit.h"
+#include "tests/bench/pool_replay/log_record.h"
+#include "tests/bench/pool_replay/trace_file.h"
 
 namespace ration::pool::replay {
 namespace {

@@ -1,4 +1,4 @@
-#include "pool/replay/log_record.h"
+#include "tests/bench/pool_replay/log_record.h"
 
 #include <array>
 #include <charconv>

@@ -1,5 +1,5 @@
 // What the driver's calls for granules cost, by published figures, in microseconds.
-// Layer: the replay program.
+// Layer: logs.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // An allocation trace in memory, and its text format: `a ID BYTES` and `f ID` lines.
-// Layer: the replay program. Threads: values, no shared state.
+// Layer: logs. Threads: values, no shared state.
 #pragma once
 
 #include <cstdint>

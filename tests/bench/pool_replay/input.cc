@@ -1,8 +1,8 @@
-#include "pool/replay/input.h"
+#include "tests/bench/pool_replay/input.h"
 
 #include <utility>
 
-#include "pool/replay/trace_file.h"
+#include "tests/bench/pool_replay/trace_file.h"
 
 namespace ration::pool::replay {
 

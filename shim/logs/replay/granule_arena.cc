@@ -1,9 +1,9 @@
-#include "pool/replay/granule_arena.h"
+#include "logs/replay/granule_arena.h"
 
 #include <algorithm>
 #include <ostream>
 
-#include "pool/replay/granule_costs.h"
+#include "logs/replay/granule_costs.h"
 #include "pool/stitch/sizes.h"
 
 namespace ration::pool::replay {

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <thread>
 
-#include "pool/replay/granule_arena.h"
-#include "pool/replay/replay.h"
+#include "logs/replay/granule_arena.h"
+#include "logs/replay/replay.h"
 #include "pool/shared_pool.h"
 
 namespace ration::pool::replay {

@@ -1,10 +1,10 @@
-#include "pool/replay/replay.h"
+#include "logs/replay/replay.h"
 
 #include <algorithm>
 #include <ostream>
 
+#include "logs/replay/granule_arena.h"
 #include "pool/pool.h"
-#include "pool/replay/granule_arena.h"
 
 namespace ration::pool::replay {
 namespace {

@@ -1,4 +1,4 @@
-#include "pool/replay/device_replay.h"
+#include "logs/replay/device_replay.h"
 
 #include <algorithm>
 #include <memory>

@@ -1,12 +1,12 @@
 // Replays what one process did on one device under a limit: its pools, and beside them the memory that no pool serves.
-// Layer: the replay program, and `ration replay`. Threads: calls are independent.
+// Layer: logs. Threads: calls are independent.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "pool/replay/replay.h"
+#include "logs/replay/replay.h"
 
 namespace ration::pool::replay {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pool/replay/trace.h"
+#include "logs/replay/trace.h"
 
 namespace ration::pool::replay {
 

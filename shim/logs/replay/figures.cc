@@ -1,4 +1,4 @@
-#include "pool/replay/figures.h"
+#include "logs/replay/figures.h"
 
 namespace ration::pool::replay {
 namespace {

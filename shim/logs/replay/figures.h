@@ -1,10 +1,10 @@
 // What a measured replay is printed as, by pool_replay and `ration replay`.
-// Layer: the replay program, and `ration replay`. Threads: pure functions.
+// Layer: logs. Threads: pure functions.
 #pragma once
 
 #include <nlohmann/json.hpp>
 
-#include "pool/replay/replay.h"
+#include "logs/replay/replay.h"
 
 namespace ration::pool::replay {
 

@@ -1,4 +1,4 @@
-#include "pool/replay/trace_file.h"
+#include "tests/bench/pool_replay/trace_file.h"
 
 #include <lzma.h>
 
@@ -9,7 +9,7 @@
 #include <iterator>
 #include <memory>
 
-#include "pool/replay/trace.h"
+#include "logs/replay/trace.h"
 
 namespace ration::pool::replay {
 namespace {

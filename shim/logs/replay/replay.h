@@ -1,5 +1,5 @@
 // Replays a trace on the pool: whether it fits, its placements, its smallest arena and its speed.
-// Layer: the replay program. Threads: calls are independent; measure() starts its own threads.
+// Layer: logs. Threads: calls are independent; measure() starts its own threads.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "pool/replay/trace.h"
+#include "logs/replay/trace.h"
 
 namespace ration::pool::replay {
 

@@ -9,10 +9,10 @@
 #include <sstream>
 
 #include "config/values/size.h"
-#include "pool/replay/figures.h"
-#include "pool/replay/input.h"
-#include "pool/replay/replay.h"
+#include "logs/replay/figures.h"
+#include "logs/replay/replay.h"
 #include "pool/unit.h"
+#include "tests/bench/pool_replay/input.h"
 
 namespace ration::pool::replay {
 namespace {

@@ -1,5 +1,5 @@
 // A device that has nothing but numbered pages, for replays on granules: counts what it is asked, and what it would
-// cost. Layer: the replay program. Threads: as a pool's upstream; one at a time grows.
+// cost. Layer: logs. Threads: as a pool's upstream; one at a time grows.
 #pragma once
 
 #include <iosfwd>
@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "pool/replay/replay.h"
+#include "logs/replay/replay.h"
 #include "pool/shared_pool.h"
 
 namespace ration::pool::replay {
