@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/take_out.h"
 #include "base/wait.h"
 #include "events/diagnostics.h"
 
@@ -63,10 +64,11 @@ bool IpcImporter::open_again(const ledger::ExportToken &token, const ContextRef 
   return false;
 }
 
-// The slab that the block is in: already mapped in this context, or opened by the driver now.
+// The slab that the block is in, already mapped in this context or opened by the driver now; or its granules.
 CUresult IpcImporter::map(const ledger::ExportToken &token, const ledger::ExportedBlock &block,
                           const ContextRef &context, const Open &act, std::shared_ptr<Mapping> &mapping) {
-  {
+  const bool in_granules = block.kind == ledger::ExportKind::granules;
+  if (!in_granules) {
     Guard guard(mutex_);
     for (const Opened &opened : opened_) {
       if (opened.in->context == context && opened.in->exporter == token.exporter && opened.in->granules == nullptr &&
@@ -80,30 +82,22 @@ CUresult IpcImporter::map(const ledger::ExportToken &token, const ledger::Export
   made->context = context;
   made->exporter = token.exporter;
   made->bytes = block.slab_bytes;
-  std::copy(std::begin(block.handle), std::end(block.handle), made->handle.begin());
-  CUipcMemHandle handle{};
-  static_assert(sizeof(handle) == sizeof(block.handle));
-  std::memcpy(&handle, block.handle, sizeof(handle));
-  const CUresult result = act(handle, &made->base);
+  CUresult result = CUDA_SUCCESS;
+  if (in_granules) {
+    std::string problem;
+    result = ImportedGranules::map(state_folder_, token, block, made->granules, problem);
+    made->base = made->granules != nullptr ? made->granules->base() : 0;
+    say_once(problem);
+  } else {
+    std::copy(std::begin(block.handle), std::end(block.handle), made->handle.begin());
+    CUipcMemHandle handle{};
+    static_assert(sizeof(handle) == sizeof(block.handle));
+    std::memcpy(&handle, block.handle, sizeof(handle));
+    result = act(handle, &made->base);
+  }
   if (result == CUDA_SUCCESS) {
     mapping = std::move(made);
   }
-  return result;
-}
-
-CUresult IpcImporter::map_granules(const ledger::ExportToken &token, const ledger::ExportedBlock &block,
-                                   const ContextRef &context, std::shared_ptr<Mapping> &mapping) {
-  auto made = std::make_shared<Mapping>();
-  made->context = context;
-  made->exporter = token.exporter;
-  made->bytes = block.slab_bytes;
-  std::string problem;
-  const CUresult result = ImportedGranules::map(state_folder_, token, block, made->granules, problem);
-  if (result == CUDA_SUCCESS) {
-    made->base = made->granules->base();
-    mapping = std::move(made);
-  }
-  say_once(problem);
   return result;
 }
 
@@ -148,9 +142,7 @@ CUresult IpcImporter::open(const ledger::ExportToken &token, const ContextRef &c
     return CUDA_SUCCESS;
   }
   const ledger::ExportedBlock &block = opened.lease->block();
-  const CUresult result = block.kind == ledger::ExportKind::granules ? map_granules(token, block, context, opened.in)
-                                                                     : map(token, block, context, act, opened.in);
-  if (result != CUDA_SUCCESS) {
+  if (const CUresult result = map(token, block, context, act, opened.in); result != CUDA_SUCCESS) {
     return result;
   }
   opened.token = token;
@@ -221,53 +213,42 @@ bool IpcImporter::covers(CUdeviceptr address) {
                      [&](const Opened &opened) { return is_within(address, opened.in->base, opened.in->bytes); });
 }
 
-IpcImporter::Opened *IpcImporter::around(CUdeviceptr address) {
-  const auto found = std::find_if(opened_.begin(), opened_.end(), [&](const Opened &opened) {
-    return is_within(address, opened.range.base, opened.range.bytes);
-  });
-  return found == opened_.end() ? nullptr : &*found;
-}
-
-std::optional<IpcImporter::Range> IpcImporter::block_at(CUdeviceptr address) {
-  Guard guard(mutex_);
-  const Opened *const opened = around(address);
-  return opened == nullptr ? std::nullopt : std::optional(opened->range);
-}
-
-std::uint64_t IpcImporter::name(CUdeviceptr address, std::uint64_t fresh) {
-  Guard guard(mutex_);
-  Opened *const opened = around(address);
-  if (opened != nullptr && opened->name == 0) {
-    opened->name = fresh;
-  }
-  return opened == nullptr ? 0 : opened->name;
-}
-
-bool IpcImporter::mark(CUdeviceptr address, bool marked) {
-  Guard guard(mutex_);
-  Opened *const opened = around(address);
-  if (opened != nullptr) {
-    opened->marked = marked;
-  }
-  return opened != nullptr;
-}
-
-std::optional<bool> IpcImporter::is_marked(CUdeviceptr address) {
+// What `look` finds in the open block around an address; nullopt: there is none.
+template <class Look>
+auto IpcImporter::in_block(CUdeviceptr address, const Look &look)
+    -> std::optional<std::invoke_result_t<Look, Opened &>> {
   if (!in_use()) {
     return std::nullopt;
   }
   Guard guard(mutex_);
-  const Opened *const opened = around(address);
-  return opened == nullptr ? std::nullopt : std::optional(opened->marked);
+  for (Opened &opened : opened_) {
+    if (is_within(address, opened.range.base, opened.range.bytes)) {
+      return look(opened);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<IpcImporter::Range> IpcImporter::block_at(CUdeviceptr address) {
+  return in_block(address, [](const Opened &opened) { return opened.range; });
+}
+
+std::uint64_t IpcImporter::name(CUdeviceptr address, std::uint64_t fresh) {
+  const auto look = [fresh](Opened &opened) { return opened.name = opened.name != 0 ? opened.name : fresh; };
+  return in_block(address, look).value_or(0);
+}
+
+bool IpcImporter::mark(CUdeviceptr address, bool marked) {
+  return in_block(address, [marked](Opened &opened) { return opened.marked = marked; }).has_value();
+}
+
+std::optional<bool> IpcImporter::is_marked(CUdeviceptr address) {
+  return in_block(address, [](const Opened &opened) { return opened.marked; });
 }
 
 ContextRef IpcImporter::opener_in_granules(CUdeviceptr address) {
-  if (!in_use()) {
-    return nullptr;
-  }
-  Guard guard(mutex_);
-  const Opened *const opened = around(address);
-  return opened == nullptr || opened->in->granules == nullptr ? nullptr : opened->in->context;
+  const auto look = [](const Opened &opened) { return opened.in->granules != nullptr ? opened.in->context : nullptr; };
+  return in_block(address, look).value_or(nullptr);
 }
 
 bool IpcImporter::allow(const ImportedGranules &granules, int peer) noexcept {
@@ -311,15 +292,9 @@ void IpcImporter::finish_end(const ContextRef &context) noexcept {
     return;
   }
   const ReentrantGate gate(gate_);
-  std::list<Opened> gone;
+  std::list<Opened> gone;  // ends without the lock
   Guard guard(mutex_);
-  for (auto each = opened_.begin(); each != opened_.end();) {
-    const auto next = std::next(each);
-    if (each->in->context == context) {
-      gone.splice(gone.end(), opened_, each);
-    }
-    each = next;
-  }
+  gone = take_out(opened_, [&](const Opened &opened) { return opened.in->context == context; });
 }
 
 }  // namespace ration::policy

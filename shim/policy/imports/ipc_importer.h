@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 
 #include "base/function_ref.h"
 #include "base/lock.h"
@@ -92,14 +93,13 @@ class IpcImporter {
    private:
     bool reclaim(Items &items, Cleaned &cleaned) override REQUIRES(mutex_);
   };
-  Opened *around(CUdeviceptr address) REQUIRES(mutex_);
+  template <class Look>
+  auto in_block(CUdeviceptr address, const Look &look) -> std::optional<std::invoke_result_t<Look, Opened &>>;
   static bool allow(const ImportedGranules &granules, int peer) noexcept;
   void allow_peers(const Mapping &mapping) noexcept;
   bool open_again(const ledger::ExportToken &token, const ContextRef &context, CUdeviceptr *address);
   CUresult map(const ledger::ExportToken &token, const ledger::ExportedBlock &block, const ContextRef &context,
                const Open &act, std::shared_ptr<Mapping> &mapping);
-  CUresult map_granules(const ledger::ExportToken &token, const ledger::ExportedBlock &block, const ContextRef &context,
-                        std::shared_ptr<Mapping> &mapping);
   void say_once(const std::string &problem);
   static CUresult unmap(const Mapping &mapping);
 

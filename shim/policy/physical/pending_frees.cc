@@ -1,11 +1,10 @@
 #include "policy/physical/pending_frees.h"
 
-#include <iterator>
+#include <utility>
 
-#include "base/clock.h"
+#include "base/take_out.h"
 #include "base/wait.h"
 #include "policy/contexts/captures.h"
-#include "policy/contexts/fence_tracker.h"
 
 namespace ration::policy {
 namespace {
@@ -35,17 +34,6 @@ void PendingFrees::finish(const Pending &pending) {
   ledger_.account(pending.device).release(pending.bytes);
   for (const PhysicalMemory::PieceRef &piece : pending.pieces) {
     owner_.end_piece("cuMemMapArrayAsync", piece);
-  }
-}
-
-void PendingFrees::add(const ContextRef &context, int device, std::uint64_t bytes, CUstream stream) noexcept {
-  add(Pending{context, device, bytes}, stream);
-}
-
-void PendingFrees::add(const ContextRef &context, Pieces pieces, CUstream stream) noexcept {
-  if (!pieces.empty()) {
-    const int device = pieces.front()->device;
-    add(Pending{context, device, 0, std::move(pieces)}, stream);
   }
 }
 
@@ -105,23 +93,6 @@ bool PendingFrees::release_if_passed(const Pending &pending, std::uint64_t until
   return true;
 }
 
-bool PendingFrees::flush(int device) {
-  return release_passed(device, now_ns() + kIdlePatienceNs);
-}
-
-template <class Which>
-std::list<PendingFrees::Pending> PendingFrees::take_out(const Which &which) {
-  std::list<Pending> taken;
-  for (auto each = pending_.begin(); each != pending_.end();) {
-    const auto next = std::next(each);
-    if (which(*each)) {
-      taken.splice(taken.end(), pending_, each);
-    }
-    each = next;
-  }
-  return taken;
-}
-
 bool PendingFrees::release_passed(int device, std::uint64_t until_ns) {
   std::list<Pending> taken;  // so that the driver is asked without the lock
   bool others_released = false;
@@ -129,7 +100,7 @@ bool PendingFrees::release_passed(int device, std::uint64_t until_ns) {
   for (Waiter waiter;;) {
     {
       Guard guard(mutex_);
-      taken = take_out([&](const Pending &one) { return one.device == device && one.event != nullptr; });
+      taken = take_out(pending_, [&](const Pending &one) { return one.device == device && one.event != nullptr; });
       if (!taken.empty()) {
         ++releasing_[device];
         for (const Pending &pending : taken) {
@@ -160,7 +131,7 @@ void PendingFrees::drop(const ContextRef &context) {
   std::list<Pending> gone;
   {
     Guard guard(mutex_);
-    gone = take_out([&](const Pending &one) { return one.context == context; });
+    gone = take_out(pending_, [&](const Pending &one) { return one.context == context; });
   }
   for (const Pending &pending : gone) {
     finish(pending);

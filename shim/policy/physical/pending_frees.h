@@ -8,12 +8,13 @@
 
 #include <cstdint>
 #include <list>
-#include <utility>
 
+#include "base/clock.h"
 #include "base/lock.h"
 #include "driver/functions.h"
 #include "ledger/ledger.h"
 #include "policy/contexts/contexts.h"
+#include "policy/contexts/fence_tracker.h"
 #include "policy/physical/physical_memory.h"
 
 namespace ration::policy {
@@ -31,33 +32,29 @@ class PendingFrees {
   };
   PendingFrees(ledger::Ledger &ledger, PieceOwner &owner) : ledger_(ledger), owner_(owner) {}
 
-  // Bytes that are released when `stream` has passed this point. If no event can be recorded there, they stay charged
-  // until their context ends: never too low.
-  void add(const ContextRef &context, int device, std::uint64_t bytes, CUstream stream) noexcept;
-  // The same for holds on physical memory, all of one device.
-  void add(const ContextRef &context, Pieces pieces, CUstream stream) noexcept;
+  // Bytes, or holds on physical memory of one device.
+  struct Pending {
+    ContextRef context;
+    int device = 0;
+    std::uint64_t bytes = 0;
+    Pieces pieces{};
+    CUevent event = nullptr;  // add() records it
+  };
+  // They are released when `stream` has passed this point. If no event can be recorded there, they stay charged until
+  // their context ends: never too low.
+  void add(Pending pending, CUstream stream) noexcept;
   // Releases what has passed. True: something was released.
   bool poll(int device) { return release_passed(device, 0); }
   // The same, having waited for everything of the device, also for what another thread is waiting for: until the work
   // has finished, or kIdlePatienceNs, because that work may itself wait for this call to return.
-  bool flush(int device);
+  bool flush(int device) { return release_passed(device, now_ns() + kIdlePatienceNs); }
   // What would be released if everything of the device had passed; holds on physical memory in full.
   std::uint64_t bytes(int device);
   // The context has ended, and with it everything that was pending there.
   void drop(const ContextRef &context);
 
  private:
-  struct Pending {
-    ContextRef context;
-    int device = 0;
-    std::uint64_t bytes = 0;
-    Pieces pieces{};
-    CUevent event = nullptr;
-  };
-  void add(Pending pending, CUstream stream) noexcept;
   void finish(const Pending &pending);
-  template <class Which>
-  std::list<Pending> take_out(const Which &which) REQUIRES(mutex_);
   bool release_passed(int device, std::uint64_t until_ns);  // until_ns: 0 to look only
   // True: its bytes were released.
   bool release_if_passed(const Pending &pending, std::uint64_t until_ns);

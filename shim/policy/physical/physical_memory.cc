@@ -25,13 +25,6 @@ PhysicalMemory::PieceRef PhysicalMemory::begin_release(CUmemGenericAllocationHan
   return piece;
 }
 
-void PhysicalMemory::cancel_release(CUmemGenericAllocationHandle handle, const PieceRef &piece) {
-  Guard guard(mutex_);
-  Handle &entry = handles_[handle];
-  entry.piece = piece;
-  ++entry.references;
-}
-
 PhysicalMemory::PieceRef PhysicalMemory::hold_at(CUdeviceptr address) {
   Guard guard(mutex_);
   const auto after = mappings_.upper_bound(address);
@@ -82,12 +75,6 @@ std::vector<PhysicalMemory::Mapping> PhysicalMemory::begin_unmap(CUdeviceptr add
   }
   mappings_.erase(first, last);
   return taken;
-}
-
-void PhysicalMemory::cancel_unmap(const std::vector<Mapping> &mappings) noexcept {
-  for (const Mapping &mapping : mappings) {
-    mapped(mapping.address, mapping.bytes, mapping.piece);
-  }
 }
 
 void PhysicalMemory::deferred_made(std::uint64_t array) noexcept try {

@@ -38,13 +38,12 @@ class PhysicalMemory {
 
   // A reference is being released. nullptr: not one of ours.
   PieceRef begin_release(CUmemGenericAllocationHandle handle);
-  void cancel_release(CUmemGenericAllocationHandle handle, const PieceRef &piece);
   // A hold on the piece that is mapped at an address, or has a handle, before the driver adds a reference. nullptr: not
   // ours.
   PieceRef hold_at(CUdeviceptr address);
   PieceRef hold(CUmemGenericAllocationHandle handle);
-  // The driver added a reference, perhaps under another handle, or mapped the piece: the hold becomes that. Without
-  // memory of the host the piece stays held for good: never too low.
+  // The driver added a reference, perhaps under another handle, or kept one, or mapped the piece: the hold becomes
+  // that. Without memory of the host the piece stays held for good: never too low.
   void retained(CUmemGenericAllocationHandle handle, const PieceRef &piece) noexcept;
   void mapped(CUdeviceptr address, std::uint64_t bytes, const PieceRef &piece) noexcept;
 
@@ -55,7 +54,6 @@ class PhysicalMemory {
     PieceRef piece;
   };
   std::vector<Mapping> begin_unmap(CUdeviceptr address, std::uint64_t bytes);
-  void cancel_unmap(const std::vector<Mapping> &mappings) noexcept;
 
   // A region of a sparse array now lies on a piece (nullptr: on none of ours), and the hold becomes that mapping.
   // `lost` gets a piece once for each region that it lost, with a hold that the caller drops when the device has undone

@@ -35,9 +35,50 @@ class SparseRegions {
     std::vector<Memory> lost, gained;
   };
   // The region lies on `memory` from now on, or on none. Where the host has no memory nothing changes.
-  Change place(const ArrayRegion &region, const Memory &memory);
+  Change place(const ArrayRegion &region, const Memory &memory) {
+    Change change;
+    if (memory == nullptr && layers_.find(place_of(region)) == layers_.end()) {
+      return change;
+    }
+    Layer &layer = layers_[place_of(region)];
+    const auto away = meeting(layer, region.start, region.end);
+    Boxes fresh;
+    for (const auto &box : away) {
+      change.lost.push_back(box->second.memory);
+      cut(box->first, box->second.end, box->second.memory, region, fresh);
+    }
+    if (memory != nullptr) {
+      fresh.insert_or_assign(region.start, Box{region.end, memory});
+    }
+    for (const auto &[start, box] : fresh) {
+      change.gained.push_back(box.memory);
+    }
+    // From here on nothing can fail.
+    for (const auto &box : away) {
+      layer.boxes.erase(box);
+    }
+    for (std::size_t axis = 0; axis < 3 && memory != nullptr; ++axis) {
+      layer.largest[axis] = std::max(layer.largest[axis], region.end[axis] - region.start[axis]);
+    }
+    layer.boxes.merge(fresh);
+    if (layer.boxes.empty()) {
+      layers_.erase(place_of(region));
+    }
+    return change;
+  }
   // The array has gone.
-  Change forget(std::uint64_t array);
+  Change forget(std::uint64_t array) {
+    Change change;
+    const auto first = layers_.lower_bound({array, 0, 0, 0});
+    auto last = first;
+    for (; last != layers_.end() && last->first[0] == array; ++last) {
+      for (const auto &[start, box] : last->second.boxes) {
+        change.lost.push_back(box.memory);
+      }
+    }
+    layers_.erase(first, last);
+    return change;
+  }
 
  private:
   using Triple = ArrayRegion::Triple;
@@ -55,8 +96,49 @@ class SparseRegions {
   static Place place_of(const ArrayRegion &region) {
     return {region.array, static_cast<std::uint64_t>(region.part), region.level, region.layer};
   }
-  static std::vector<typename Boxes::iterator> meeting(Layer &layer, const Triple &start, const Triple &end);
-  static void cut(Triple start, Triple end, const Memory &memory, const ArrayRegion &away, Boxes &left);
+  static std::vector<typename Boxes::iterator> meeting(Layer &layer, const Triple &start, const Triple &end) {
+    const auto earliest = [&](std::size_t axis) {
+      const std::uint64_t reach = layer.largest[axis] == 0 ? 0 : layer.largest[axis] - 1;
+      return start[axis] - std::min(start[axis], reach);
+    };
+    std::vector<typename Boxes::iterator> found;
+    Boxes &boxes = layer.boxes;
+    for (auto at = boxes.lower_bound({earliest(0), earliest(1), 0}); at != boxes.end() && at->first[0] < end[0];) {
+      const Triple &from = at->first;
+      const Triple &to = at->second.end;
+      if (from[1] >= end[1]) {
+        at = boxes.lower_bound({from[0] + 1, earliest(1), 0});
+        continue;
+      }
+      if (from[1] < earliest(1)) {
+        at = boxes.lower_bound({from[0], earliest(1), 0});
+        continue;
+      }
+      const bool meets = to[0] > start[0] && to[1] > start[1] && to[2] > start[2] && from[2] < end[2];
+      if (meets) {
+        found.push_back(at);
+      }
+      ++at;
+    }
+    return found;
+  }
+  // The part of a box outside `away`, in up to six boxes.
+  static void cut(Triple start, Triple end, const Memory &memory, const ArrayRegion &away, Boxes &left) {
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if (start[axis] < away.start[axis]) {
+        Triple before = end;
+        before[axis] = away.start[axis];
+        left.insert_or_assign(start, Box{before, memory});
+        start[axis] = away.start[axis];
+      }
+      if (end[axis] > away.end[axis]) {
+        Triple after = start;
+        after[axis] = away.end[axis];
+        left.insert_or_assign(after, Box{end, memory});
+        end[axis] = away.end[axis];
+      }
+    }
+  }
 
   std::map<Place, Layer> layers_;
 };
@@ -88,102 +170,6 @@ inline ArrayRegion ArrayRegion::of(const CUarrayMapInfo &info, bool deferred) {
   region.end = {std::uint64_t{box.offsetZ} + box.extentDepth, std::uint64_t{box.offsetY} + box.extentHeight,
                 std::uint64_t{box.offsetX} + box.extentWidth};
   return region;
-}
-
-template <class Memory>
-std::vector<typename SparseRegions<Memory>::Boxes::iterator> SparseRegions<Memory>::meeting(Layer &layer,
-                                                                                            const Triple &start,
-                                                                                            const Triple &end) {
-  const auto earliest = [&](std::size_t axis) {
-    const std::uint64_t reach = layer.largest[axis] == 0 ? 0 : layer.largest[axis] - 1;
-    return start[axis] - std::min(start[axis], reach);
-  };
-  std::vector<typename Boxes::iterator> found;
-  Boxes &boxes = layer.boxes;
-  for (auto at = boxes.lower_bound({earliest(0), earliest(1), 0}); at != boxes.end() && at->first[0] < end[0];) {
-    const Triple &from = at->first;
-    const Triple &to = at->second.end;
-    if (from[1] >= end[1]) {
-      at = boxes.lower_bound({from[0] + 1, earliest(1), 0});
-      continue;
-    }
-    if (from[1] < earliest(1)) {
-      at = boxes.lower_bound({from[0], earliest(1), 0});
-      continue;
-    }
-    const bool meets = to[0] > start[0] && to[1] > start[1] && to[2] > start[2] && from[2] < end[2];
-    if (meets) {
-      found.push_back(at);
-    }
-    ++at;
-  }
-  return found;
-}
-
-// The part of a box outside `away`, in up to six boxes.
-template <class Memory>
-void SparseRegions<Memory>::cut(Triple start, Triple end, const Memory &memory, const ArrayRegion &away, Boxes &left) {
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    if (start[axis] < away.start[axis]) {
-      Triple before = end;
-      before[axis] = away.start[axis];
-      left.insert_or_assign(start, Box{before, memory});
-      start[axis] = away.start[axis];
-    }
-    if (end[axis] > away.end[axis]) {
-      Triple after = start;
-      after[axis] = away.end[axis];
-      left.insert_or_assign(after, Box{end, memory});
-      end[axis] = away.end[axis];
-    }
-  }
-}
-
-template <class Memory>
-typename SparseRegions<Memory>::Change SparseRegions<Memory>::place(const ArrayRegion &region, const Memory &memory) {
-  Change change;
-  if (memory == nullptr && layers_.find(place_of(region)) == layers_.end()) {
-    return change;
-  }
-  Layer &layer = layers_[place_of(region)];
-  const auto away = meeting(layer, region.start, region.end);
-  Boxes fresh;
-  for (const auto &box : away) {
-    change.lost.push_back(box->second.memory);
-    cut(box->first, box->second.end, box->second.memory, region, fresh);
-  }
-  if (memory != nullptr) {
-    fresh.insert_or_assign(region.start, Box{region.end, memory});
-  }
-  for (const auto &[start, box] : fresh) {
-    change.gained.push_back(box.memory);
-  }
-  // From here on nothing can fail.
-  for (const auto &box : away) {
-    layer.boxes.erase(box);
-  }
-  for (std::size_t axis = 0; axis < 3 && memory != nullptr; ++axis) {
-    layer.largest[axis] = std::max(layer.largest[axis], region.end[axis] - region.start[axis]);
-  }
-  layer.boxes.merge(fresh);
-  if (layer.boxes.empty()) {
-    layers_.erase(place_of(region));
-  }
-  return change;
-}
-
-template <class Memory>
-typename SparseRegions<Memory>::Change SparseRegions<Memory>::forget(std::uint64_t array) {
-  Change change;
-  const auto first = layers_.lower_bound({array, 0, 0, 0});
-  auto last = first;
-  for (; last != layers_.end() && last->first[0] == array; ++last) {
-    for (const auto &[start, box] : last->second.boxes) {
-      change.lost.push_back(box.memory);
-    }
-  }
-  layers_.erase(first, last);
-  return change;
 }
 
 }  // namespace ration::policy

@@ -61,7 +61,7 @@ TEST_CASE("memory that was never mapped is gone with its only reference, and rel
 TEST_CASE("a release that the driver refused changes nothing") {
   Memory memory;
   memory.create(5);
-  memory.physical.cancel_release(5, memory.physical.begin_release(5));
+  memory.physical.retained(5, memory.physical.begin_release(5));
   CHECK(memory.knows(5));
   CHECK(memory.release(5));
 }
@@ -155,7 +155,9 @@ TEST_CASE("an unmap that the driver refused leaves every mapping as it was") {
   const auto taken = memory.physical.begin_unmap(kAddresses, 2 * kGranule);
   CHECK(taken.size() == 2);
   CHECK(memory.physical.begin_unmap(kAddresses, 2 * kGranule).empty());
-  memory.physical.cancel_unmap(taken);
+  for (const PhysicalMemory::Mapping &mapping : taken) {
+    memory.physical.mapped(mapping.address, mapping.bytes, mapping.piece);
+  }
   CHECK(memory.unmap(kAddresses) == 1);
   CHECK(memory.unmap(kAddresses + kGranule) == 1);
 }
