@@ -50,14 +50,13 @@ bool count_devices(int &count) {
   return count > 0 || answer == CUDA_ERROR_INVALID_DEVICE;
 }
 
-events::DeviceFacts facts_of(const Device &device) {
-  const std::uint64_t total = device.total.load(std::memory_order_relaxed);
-  const bool asked = device.limit_asked.load(std::memory_order_relaxed);
-  return {device.ordinal, device.uuid, device.name, total, asked ? device.limit.load(std::memory_order_relaxed) : total,
-          asked};
-}
-
 }  // namespace
+
+events::DeviceFacts Device::facts() const {
+  const std::uint64_t bytes = total.load(std::memory_order_relaxed);
+  const bool asked = limit_asked.load(std::memory_order_relaxed);
+  return {ordinal, uuid, name, bytes, asked ? limit.load(std::memory_order_relaxed) : bytes, asked};
+}
 
 bool Devices::discover() {
   int count = 0;
@@ -66,6 +65,7 @@ bool Devices::discover() {
   }
   count = std::min(count, ledger::kMaxDevices);
   auto found = std::make_unique<std::vector<Device>>(static_cast<std::size_t>(count));
+  std::vector<events::DeviceFacts> facts;
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     Device &device = (*found)[static_cast<std::size_t>(ordinal)];
     device.ordinal = ordinal;
@@ -76,10 +76,7 @@ bool Devices::discover() {
     device.uuid = uuid_of(device.handle);
     device.name = name_of(device.handle);
     device.total.store(total_of(device.handle), std::memory_order_relaxed);
-  }
-  std::vector<events::DeviceFacts> facts;
-  for (const Device &device : *found) {
-    facts.push_back(facts_of(device));
+    facts.push_back(device.facts());
   }
   std::vector<std::string> lines;
   std::vector<Owed> owed;
@@ -170,29 +167,34 @@ void Devices::learn_total(int ordinal) {
     Device &device = (*devices_.load(std::memory_order_relaxed))[static_cast<std::size_t>(ordinal)];
     if (device.total.load(std::memory_order_relaxed) == 0) {
       device.total.store(total, std::memory_order_relaxed);
-      resolve_limit(device, facts_of(device));  // no line for the user: the total is known
+      resolve_limit(device, device.facts());  // no line for the user: the total is known
       std::vector<std::string> nothing;
-      enter_groups(facts_of(device), nothing, owed);
+      enter_groups(device.facts(), nothing, owed);
     }
   }
   claim(owed);
 }
 
+std::uint64_t Devices::total_on(int ordinal) {
+  const Device *device = find(ordinal);
+  return device != nullptr ? device->total.load(std::memory_order_relaxed) : 0;
+}
+
 Preallocation Devices::preallocation_on(int ordinal) {
   const Device *device = find(ordinal);
-  return device != nullptr ? limits_.preallocation_on(facts_of(*device)) : Preallocation{};
+  return device != nullptr ? limits_.preallocation_on(device->facts()) : Preallocation{};
 }
 
 Preallocation Devices::async_preallocation_on(int ordinal) {
   const Device *device = find(ordinal);
-  return device != nullptr ? limits_.async_preallocation_on(facts_of(*device)) : Preallocation{};
+  return device != nullptr ? limits_.async_preallocation_on(device->facts()) : Preallocation{};
 }
 
 std::vector<events::DeviceFacts> Devices::facts() {
   std::vector<events::DeviceFacts> facts;
   if (const auto *devices = all()) {
     for (const Device &device : *devices) {
-      facts.push_back(facts_of(device));
+      facts.push_back(device.facts());
     }
   }
   return facts;

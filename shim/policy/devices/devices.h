@@ -78,6 +78,8 @@ bool without_total(const events::DeviceFacts &device, const LimitOn &limit_on, L
 }
 
 struct Device {
+  events::DeviceFacts facts() const;
+
   int ordinal = 0;
   CUdevice handle = 0;
   std::string uuid;
@@ -105,6 +107,7 @@ class Devices {
   int ordinal_of(CUdevice handle);
   // Learns the size of a device from cuMemGetInfo where cuDeviceTotalMem is missing. REQUIRES a current context on it.
   void learn_total(int ordinal);
+  std::uint64_t total_on(int ordinal);  // bytes; 0: not known
   std::vector<events::DeviceFacts> facts();
   Preallocation preallocation_on(int ordinal);
   Preallocation async_preallocation_on(int ordinal);
@@ -141,8 +144,6 @@ class Devices {
   void claim(const std::vector<Owed> &owed);
   // The same for the groups' limits.
   void enter_groups(const events::DeviceFacts &facts, std::vector<std::string> &lines, std::vector<Owed> &owed);
-  std::optional<std::uint64_t> group_limit(std::size_t group, const events::DeviceFacts &facts,
-                                           bool &enforceable) const;
 
   LimitSource &limits_;
   ledger::Ledger &ledger_;

@@ -28,10 +28,8 @@ bool picks(const FaultRule &rule, std::uint64_t number) {
 }  // namespace
 
 Faults::Faults(std::vector<FaultRule> rules) {
-  rules_.reserve(rules.size());
   for (FaultRule &rule : rules) {
-    rules_.push_back(std::make_unique<Counted>());
-    rules_.back()->rule = std::move(rule);
+    rules_.emplace_back().rule = std::move(rule);
   }
 }
 
@@ -52,9 +50,9 @@ bool Faults::looks_at(const FaultRule &rule, std::uint64_t bytes, const void *ca
 
 bool Faults::refuses(std::uint64_t bytes, const void *caller) noexcept {
   bool refused = false;
-  for (const std::unique_ptr<Counted> &each : rules_) {
-    if (looks_at(each->rule, bytes, caller)) {
-      refused |= picks(each->rule, each->seen.fetch_add(1, std::memory_order_relaxed) + 1);
+  for (Counted &each : rules_) {
+    if (looks_at(each.rule, bytes, caller)) {
+      refused |= picks(each.rule, each.seen.fetch_add(1, std::memory_order_relaxed) + 1);
     }
   }
   return refused;

@@ -3,7 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -37,7 +37,7 @@ class Faults {
   };
   bool looks_at(const FaultRule &rule, std::uint64_t bytes, const void *caller) const noexcept;
 
-  std::vector<std::unique_ptr<Counted>> rules_;
+  std::deque<Counted> rules_;  // a counter cannot be moved
   const std::uint64_t start_ns_ = now_ns();
 };
 

@@ -53,19 +53,6 @@ void Devices::join_groups() {
   }
 }
 
-// What these settings let the group take there. `enforceable` is false while that is a share of an unknown total.
-std::optional<std::uint64_t> Devices::group_limit(std::size_t group, const events::DeviceFacts &facts,
-                                                  bool &enforceable) const {
-  const auto limit_on = [&](const events::DeviceFacts &device) { return limits_.group_limit_on(group, device); };
-  std::optional<std::uint64_t> limit;
-  if (facts.total != 0) {
-    enforceable = true;
-    return limit_on(facts);
-  }
-  enforceable = without_total(facts, limit_on, limit);
-  return enforceable ? limit : std::nullopt;
-}
-
 void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::string> &lines, std::vector<Owed> &owed) {
   ledger::Account &account = ledger_.account(facts.ordinal);
   bool all_enforceable = !group_missing_;
@@ -89,8 +76,9 @@ void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::st
     if (group->kind() == ledger::GroupKind::kNone) {
       continue;
     }
-    bool enforceable = true;
-    const std::optional<std::uint64_t> limit = group_limit(i, facts, enforceable);
+    const auto limit_on = [&](const events::DeviceFacts &device) { return limits_.group_limit_on(i, device); };
+    std::optional<std::uint64_t> limit = facts.total != 0 ? limit_on(facts) : std::nullopt;
+    const bool enforceable = facts.total != 0 || without_total(facts, limit_on, limit);
     if (!enforceable) {
       all_enforceable = false;
       lines.push_back(on + " is a share of its memory, and the driver does not report its size: every " +
@@ -144,11 +132,7 @@ void Devices::heed_all(std::vector<Device> &devices) {
   bool granted = true;
   for (Device &device : devices) {
     ledger::Account &account = ledger_.account(device.ordinal);
-    events::DeviceFacts facts;
-    facts.ordinal = device.ordinal;
-    facts.uuid = device.uuid;
-    facts.name = device.name;
-    facts.total = device.total.load(std::memory_order_relaxed);
+    const events::DeviceFacts facts = device.facts();
     if (const std::uint64_t ordered = account.ordered_limit(); ordered != 0) {
       const std::uint64_t most = facts.total == 0 ? UINT64_MAX : facts.total;
       const DeviceLimit limit = ordered == ledger::shared::kUnordered ? limits_.limit_on(facts)

@@ -4,10 +4,26 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <optional>
 
-#include "policy/devices/process_figures.h"
+#include "policy/devices/devices.h"
 
 namespace ration::policy {
+
+// What a device's monitor says that processes hold of it.
+struct ProcessFigure {
+  bool listed = false;                  // the monitor lists processes; this one holds nothing where `bytes` is absent
+  std::optional<std::uint64_t> bytes;   // of this process
+  std::optional<std::uint64_t> of_all;  // of all processes, and the driver
+};
+
+class ProcessFigures {
+ public:
+  virtual ~ProcessFigures() = default;
+  // Called under no lock.
+  virtual ProcessFigure on(const Device &device) noexcept = 0;
+};
 
 class NvmlFigures final : public ProcessFigures {
  public:

@@ -21,19 +21,14 @@ class ReturningMemory {
     if (start_ns_ == 0) {
       start_ns_ = now_ns();
     }
-    return can_fit() && now_ns() - start_ns_ < kPatienceNs && account_.member_died_within(kLatelySeconds);
+    const std::uint64_t total = devices_.total_on(device_);
+    const bool can_fit = total == 0 || bytes_ <= total;
+    return can_fit && now_ns() - start_ns_ < kPatienceNs && account_.member_died_within(kLatelySeconds);
   }
   // REQUIRES: the caller holds no reservation meanwhile; others could be refused because of it.
   void sleep() { backoff_.sleep(); }
 
  private:
-  // On the device at all. A total that is not known is 0.
-  bool can_fit() {
-    const Device *device = devices_.find(device_);
-    const std::uint64_t total = device != nullptr ? device->total.load(std::memory_order_relaxed) : 0;
-    return total == 0 || bytes_ <= total;
-  }
-
   static constexpr std::uint64_t kLatelySeconds = 2;
   // On an H200 the memory is back after 71 to 222 ms (tests/gpu/results).
   static constexpr std::uint64_t kPatienceNs = 500'000'000;
