@@ -8,10 +8,12 @@ namespace ration::runtime {
 using driver::real;
 
 // Members refer to each other before they are built; none is called here.
-Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::JournalOptions journal_options,
+Assembly::Assembly(Options asked, policy::LimitSource &limits, events::JournalOptions journal_options,
                    policy::ProcessFigures &figures, std::string &problem)
-    : async_mode(options.async),
-      pool_mode(options.pool),
+    : options(std::move(asked)),
+      parts{options, faults,  figures,   ledger,       journal,       devices,  contexts,     captures,
+            fences,  exports, pending,   stream_pools, default_pools, pools,    async_pools,  imports,
+            room,    books,   admission, async_memory, sync_memops,   overhead, mapped_memory},
       faults(options.faults),
       journal(std::move(journal_options), problem),
       devices(limits, ledger),
@@ -25,29 +27,23 @@ Assembly::Assembly(const Options &options, policy::LimitSource &limits, events::
             {faults.any(), options.synchronous_free, options.backing}),
       async_pools(devices, contexts, ledger, journal, stream_pools, fences, options.deterministic),
       imports(fences, limits.state_folder()),
-      room(contexts, ledger, journal, fences, pending, stream_pools, pools, async_pools, options.wait_ns),
-      books(ledger, journal, pools, stream_pools),
-      admission(devices, contexts, captures, ledger, journal, books, pools, stream_pools, async_pools, room, faults),
-      async_memory(devices, ledger, journal, books, pools, stream_pools, async_pools, admission, options.async,
-                   options.synchronous_free),
-      sync_memops(pools, imports),
-      room_for_driver(ledger, async_pools, room, admission),
-      overhead(devices, contexts, ledger, journal, figures, room_for_driver, options.charge_context),
-      device_memory({options.pool, options.large_direct, options.limit_managed}, ledger, journal, books, pools,
-                    admission, room, async_memory, imports),
-      host_memory(devices, books, admission),
-      mapped_memory(devices, contexts, ledger, journal, books, pools, pending, admission, imports),
-      array_memory(ledger, books, admission, mapped_memory),
-      stream_memory(devices, ledger, contexts, captures, journal, books, pools, stream_pools, default_pools, pending,
-                    admission, async_memory, room),
-      graph_memory(devices, ledger, captures, books, stream_pools, admission),
-      shared_blocks(contexts, pools, exports, imports, admission, async_memory),
-      context_life(devices, contexts, books, pools, async_pools, stream_pools, imports, pending, mapped_memory,
-                   overhead, options.async),
-      sync_and_capture(contexts, captures, pools, async_pools, stream_pools, imports, options.pool || options.async),
-      device_reach(contexts, fences, pools, async_memory, imports, sync_memops),
-      queries(devices, ledger, pools, stream_pools, default_pools, async_pools, pending, imports, admission, room,
-              async_memory, sync_memops, overhead, options.show_limit) {}
+      room(parts),
+      books(parts),
+      admission(parts),
+      async_memory(parts),
+      sync_memops(parts),
+      overhead(parts),
+      device_memory(parts),
+      host_memory(parts),
+      mapped_memory(parts),
+      array_memory(parts),
+      stream_memory(parts),
+      graph_memory(parts),
+      shared_blocks(parts),
+      context_life(parts),
+      sync_and_capture(parts),
+      device_reach(parts),
+      queries(parts) {}
 
 void Assembly::describe() {
   if (journal.described() || devices.all() == nullptr) {
@@ -65,8 +61,8 @@ void Assembly::describe() {
     if (known == nullptr) {
       continue;
     }
-    device.mode = async_mode && !policy::AsyncPools::supported_on(known->handle) ? "pool" : "";
-    if (pool_mode && (!async_mode || !device.mode.empty())) {
+    device.mode = options.async && !policy::AsyncPools::supported_on(known->handle) ? "pool" : "";
+    if (options.pool && (!options.async || !device.mode.empty())) {
       device.backing = policy::name_of(pools.granules.backing_on(known->handle, device.backing_reason));
     }
   }

@@ -7,13 +7,12 @@
 
 #include "base/address_space.h"
 #include "policy/calls/array_memory.h"
+#include "policy/calls/call_parts.h"
 #include "policy/calls/context_life.h"
 #include "policy/calls/device_memory.h"
 #include "policy/calls/device_reach.h"
 #include "policy/calls/graph_memory.h"
 #include "policy/calls/host_memory.h"
-#include "policy/calls/mapped_memory.h"
-#include "policy/calls/overhead.h"
 #include "policy/calls/queries.h"
 #include "policy/calls/shared_blocks.h"
 #include "policy/calls/stream_memory.h"
@@ -21,23 +20,11 @@
 
 namespace ration::runtime {
 
-struct Options {
-  bool show_limit = true;         // queries report the limit as the size of the device
-  bool charge_context = false;    // a context's own memory counts against the limit
-  bool pool = false;              // blocks come from our pools (mode pool), where the driver allows it
-  bool synchronous_free = false;  // a free waits for the work before it
-  bool limit_managed = true;      // managed memory counts against the limit, in its full size
-  bool async = false;             // blocks come from the driver's pools (mode async), where a device has them
-  bool deterministic = false;     // mode async: those pools never reuse by an order that the driver found
-  bool large_direct = false;      // ipc=direct
-  policy::BackingKind backing = policy::BackingKind::slab;
-  std::uint64_t wait_ns = 0;  // how long an allocation may wait for other members of its group
-  std::vector<policy::FaultRule> faults{};
-};
+using policy::Options;
 
 struct Assembly {
   // `problem`: why there is no log; empty where there is one, or none was asked for. `figures` outlives it.
-  Assembly(const Options &options, policy::LimitSource &limits, events::JournalOptions journal_options,
+  Assembly(Options asked, policy::LimitSource &limits, events::JournalOptions journal_options,
            policy::ProcessFigures &figures, std::string &problem);
 
   // Writes the log's first line, where the driver can be asked about the devices that it names.
@@ -46,8 +33,8 @@ struct Assembly {
   void name_groups(const std::vector<events::DeviceFacts> &devices);
 
   const Birthplace birthplace;
-  const bool async_mode;
-  const bool pool_mode;
+  const Options options;
+  const policy::CallParts parts;
   policy::Faults faults;
   ledger::Ledger ledger;
   events::Journal journal;
@@ -68,7 +55,6 @@ struct Assembly {
   policy::Admission admission;
   policy::AsyncMemory async_memory;
   policy::SyncMemops sync_memops;
-  policy::RoomForDriver room_for_driver;
   policy::Overhead overhead;
 
   policy::DeviceMemory device_memory;

@@ -13,6 +13,7 @@
 #include "base/fork_exclusion.h"
 #include "base/wait.h"
 #include "config/settings.h"
+#include "events/diagnostics.h"
 #include "policy/devices/nvml_figures.h"
 #include "runtime/assembly.h"
 #include "runtime/configured_limits.h"
@@ -90,7 +91,7 @@ void at_exit() {
   const auto interrupted = in_interrupted_call.load(std::memory_order_relaxed);
   if (assembly != nullptr && assembly->birthplace.is_here() && (interrupted == nullptr || !interrupted())) {
     assembly->describe();
-    assembly->shared_blocks.stop();
+    assembly->exports.leave();
     assembly->pools.gifts.stop_giving();
     assembly->journal.end(coverage.load(std::memory_order_relaxed));
   }
@@ -222,7 +223,7 @@ void end_own_threads() noexcept {
   Assembly *assembly = built.load(std::memory_order_acquire);
   if (assembly != nullptr && assembly->birthplace.is_here()) {  // a forked child has none
     assembly->pools.gifts.end_giving();
-    assembly->shared_blocks.end_thread();
+    assembly->exports.end_thread();
   }
 }
 

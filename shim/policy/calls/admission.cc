@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/wait.h"
 #include "events/diagnostics.h"
+#include "policy/calls/call_parts.h"
 #include "policy/devices/returning_memory.h"
 
 namespace ration::policy {
@@ -78,140 +79,64 @@ events::Reason cause_of(const events::Oom &oom, std::uint64_t left) {
   }
 }
 
-}  // namespace
-
-CUresult undo_free(CUdeviceptr address) {
-  return real.cuMemFree_v2.present() ? real.cuMemFree_v2(address) : CUDA_ERROR_NOT_FOUND;
-}
-
-Contexts::Current Admission::current() {
-  Contexts::Current where = contexts_.current();
-  devices_.learn_total(where.device);
-  return where;
-}
-
-CUresult Admission::refuse_as_driver(Act act, Undo undo) {
-  Obtained obtained;
-  const CUresult result = act(obtained);
-  if (result != CUDA_SUCCESS) {
-    return result;
-  }
-  undo(obtained.address);
-  return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-void Admission::record_oom(const char *api, std::uint64_t requested, std::uint64_t needed, int device,
-                           events::Reason reason, const Context *of, bool sharing) {
-  const ledger::Account &account = ledger_.account(device);
-  const Device *known = devices_.find(device);
-  const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
-  const std::uint64_t limit = account.limit() == UINT64_MAX ? total : account.limit();
-  const std::optional<std::uint64_t> free_bytes = device_free(device);
-  const std::uint64_t charged = account.charged();
-  events::Oom event{device,  api,   requested,  reason,
-                    charged, limit, free_bytes, std::min(account.available(), free_bytes.value_or(0))};
-  event.reserved = charged;
-  event.sharing = sharing;
-  event.needed = needed;
-  pools_.explain(event, of);
-  event.used -= std::min(event.used, async_.free_bytes(device));
-  event.quarantined += async_.deferred_bytes(device);
-  if (!sharing) {
-    event.reason = cause_of(event, account.available());
-  }
-  if (async_.used_bytes(device) > 0) {
-    event.used = without_rounding(event.used, journal_.tally().devices[device]);
-  }
-  if (event.reason == events::Reason::group || event.reason == events::Reason::device) {
-    pools_.publication.publish(device);  // its own row is among those of the holders
-  }
-  if (event.reason == events::Reason::group) {
-    explain_group(account, event);
-  } else if (event.reason == events::Reason::device) {
-    for (ledger::Holder &holder : account.holders(kMostHolders)) {
-      event.holders.push_back(as_event(std::move(holder)));
-    }
-  }
-  journal_.record(event);
-  pools_.publication.publish(device);
-}
-
-bool Admission::refuses_on_purpose(const Request &request, const Contexts::Current &where) {
-  if (!faults_.any() || where.error != CUDA_SUCCESS || request.invalid || request.requested == 0 ||
-      !faults_.refuses(request.requested, request.caller)) {
-    return false;
-  }
-  record_oom(request.api, request.requested, request.upper_bound, where.device, events::Reason::fault,
-             where.context.get());
-  return true;
-}
-
-CUresult Admission::deny(const Request &request, const Contexts::Current &where, events::Reason reason) {
-  record_oom(request.api, request.requested, request.upper_bound, where.device, reason, where.context.get());
-  return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult Admission::ask_beyond_limit(const Request &request, const Contexts::Current &where,
-                                     ledger::ReserveOutcome outcome, Act act, Undo undo) {
-  Obtained obtained;
-  const CUresult result = act(obtained);
-  if (result == CUDA_SUCCESS) {  // the driver takes what no other did
-    undo(obtained.address);
-    return deny_reserve(request, where, outcome);
-  }
-  if (result != CUDA_ERROR_INVALID_CONTEXT) {
-    journal_.count_failed_alloc();
-  }
-  return result;
-}
-
 // Instead of the driver's call, which a capture may forbid before memory matters. A pool's block would have been
 // served.
-CUresult Admission::deny_reserve(const Request &request, const Contexts::Current &where,
-                                 ledger::ReserveOutcome outcome) {
+CUresult deny_reserve(const CallParts &parts, const Request &request, const Contexts::Current &where,
+                      ledger::ReserveOutcome outcome) {
   const bool ordered = request.kind == events::Kind::pool;
   if (const CUresult wrong = ordered ? wrong_with_stream(request.stream) : CUDA_SUCCESS; wrong != CUDA_SUCCESS) {
     return wrong;
   }
-  if (!request.pooled && request.kind != events::Kind::vmm && captures_.running()) {
+  if (!request.pooled && request.kind != events::Kind::vmm && parts.captures.running()) {
     if (const CUresult forbidden = forbidden_by_captures(); forbidden != CUDA_SUCCESS) {
       return forbidden;
     }
   }
-  const std::uint64_t held_free = pools_.returning.free_bytes(where.device) + async_.free_bytes(where.device);
-  const bool held = held_free > 0 && request.upper_bound <= ledger_.account(where.device).available() + held_free;
+  const std::uint64_t held_free =
+      parts.pools.returning.free_bytes(where.device) + parts.async_pools.free_bytes(where.device);
+  const bool held = held_free > 0 && request.upper_bound <= parts.account(where.device).available() + held_free;
   const bool unlimited =
-      outcome == ledger::ReserveOutcome::over_limit && ledger_.account(where.device).limit() == UINT64_MAX;
+      outcome == ledger::ReserveOutcome::over_limit && parts.account(where.device).limit() == UINT64_MAX;
   const events::Reason reason = unlimited ? events::Reason::device : reason_of(outcome);
-  return deny(request, where, held ? events::Reason::pool_holds : reason);
+  return parts.admission.deny(request, where, held ? events::Reason::pool_holds : reason);
 }
 
-bool Admission::deferred_could_serve(const Request &request, int device) {
-  if (async_.deferred_bytes(device) == 0 || request.upper_bound > ledger_.account(device).limit()) {
+// What the driver will refuse whatever memory there is, in its own words.
+CUresult ask_beyond_limit(const CallParts &parts, const Request &request, const Contexts::Current &where,
+                          ledger::ReserveOutcome outcome, Act act, Undo undo) {
+  Obtained obtained;
+  const CUresult result = act(obtained);
+  if (result == CUDA_SUCCESS) {  // the driver takes what no other did
+    undo(obtained.address);
+    return deny_reserve(parts, request, where, outcome);
+  }
+  if (result != CUDA_ERROR_INVALID_CONTEXT) {
+    parts.journal.count_failed_alloc();
+  }
+  return result;
+}
+
+bool deferred_could_serve(const CallParts &parts, const Request &request, int device) {
+  if (parts.async_pools.deferred_bytes(device) == 0 || request.upper_bound > parts.account(device).limit()) {
     return false;
   }
-  const std::uint64_t ours = async_.free_bytes(device);
-  return ours >= request.upper_bound || room_.within_reach(device) >= request.upper_bound - ours;
-}
-
-bool Admission::has_room(const Request &request, const Contexts::Current &where, Room::Patience patience) {
-  return request.upper_bound <= ledger_.account(where.device).available() ||
-         room_.make_room({request.api, where.device, request.upper_bound}, patience);
+  const std::uint64_t ours = parts.async_pools.free_bytes(device);
+  return ours >= request.upper_bound || parts.room.within_reach(device) >= request.upper_bound - ours;
 }
 
 // `returned` gets what mode async had returned to its pool before the last try.
-bool Admission::reserve(const Request &request, const Contexts::Current &where, std::uint64_t &returned,
-                        ledger::ReserveOutcome &outcome, std::optional<ledger::Transit> *surplus) {
-  ledger::Account &account = ledger_.account(where.device);
-  if (devices_.heed(where.device)) {
-    pools_.gifts.heed_orders("set");
+bool reserve(const CallParts &parts, const Request &request, const Contexts::Current &where, std::uint64_t &returned,
+             ledger::ReserveOutcome &outcome, std::optional<ledger::Transit> *surplus) {
+  ledger::Account &account = parts.account(where.device);
+  if (parts.devices.heed(where.device)) {
+    parts.pools.gifts.heed_orders("set");
   }
   auto effort = ledger::Effort::kReclaimFromDead;
   std::uint64_t begun_ns = request.begun_ns;
   Waiter waiter;
   for (;;) {
     const std::uint64_t ended = account.transits().ended();
-    returned = async_.returned(where.device);
+    returned = parts.async_pools.returned(where.device);
     if (surplus != nullptr) {
       surplus->emplace(account.transits());
     }
@@ -229,10 +154,11 @@ bool Admission::reserve(const Request &request, const Contexts::Current &where, 
       return false;  // the driver will not get as far as memory
     }
     begun_ns = begun_ns != 0 ? begun_ns : now_ns();
-    if (async_.release_retained(where.device) ||
-        room_.make_room({request.api, where.device, request.upper_bound, nullptr, 0, begun_ns},
-                        Room::Patience::briefly) ||
-        (deferred_could_serve(request, where.device) && async_.reclaim(request.api, where.device, returned))) {
+    if (parts.async_pools.release_retained(where.device) ||
+        parts.room.make_room({request.api, where.device, request.upper_bound, nullptr, 0, begun_ns},
+                             Room::Patience::briefly) ||
+        (deferred_could_serve(parts, request, where.device) &&
+         parts.async_pools.reclaim(request.api, where.device, returned))) {
       continue;
     }
     if (account.transits().may_have_refused(ended)) {
@@ -246,54 +172,133 @@ bool Admission::reserve(const Request &request, const Contexts::Current &where, 
   }
 }
 
-CUresult Admission::act_again(const Request &request, const Contexts::Current &where, Act act, Obtained &obtained,
-                              std::uint64_t &returned) {
+// After the driver has had no memory: gives back to the device what is free elsewhere, as often as it helps.
+// `returned` as in reserve().
+CUresult act_again(const CallParts &parts, const Request &request, const Contexts::Current &where, Act act,
+                   Obtained &obtained, std::uint64_t &returned) {
   const Room::Need need{request.api, where.device, request.upper_bound};
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   for (Room::Retries retries;
-       result == CUDA_ERROR_OUT_OF_MEMORY && retries.allow() && room_.give_back(need, Room::Patience::briefly);) {
+       result == CUDA_ERROR_OUT_OF_MEMORY && retries.allow() && parts.room.give_back(need, Room::Patience::briefly);) {
     result = act(obtained);
   }
-  while (result == CUDA_ERROR_OUT_OF_MEMORY && deferred_could_serve(request, where.device) &&
-         async_.reclaim(request.api, where.device, returned)) {
-    returned = async_.returned(where.device);
-    room_.give_back(need, Room::Patience::none);
+  while (result == CUDA_ERROR_OUT_OF_MEMORY && deferred_could_serve(parts, request, where.device) &&
+         parts.async_pools.reclaim(request.api, where.device, returned)) {
+    returned = parts.async_pools.returned(where.device);
+    parts.room.give_back(need, Room::Patience::none);
     result = act(obtained);
   }
   return result;
 }
 
-CUresult Admission::act_with_room(const Request &request, const Contexts::Current &where, Act act, Obtained &obtained) {
-  std::uint64_t returned = async_.returned(where.device);
+}  // namespace
+
+CUresult undo_free(CUdeviceptr address) {
+  return real.cuMemFree_v2.present() ? real.cuMemFree_v2(address) : CUDA_ERROR_NOT_FOUND;
+}
+
+Contexts::Current Admission::current() {
+  Contexts::Current where = parts_.contexts.current();
+  parts_.devices.learn_total(where.device);
+  return where;
+}
+
+CUresult Admission::refuse_as_driver(Act act, Undo undo) {
+  Obtained obtained;
   const CUresult result = act(obtained);
-  return result == CUDA_ERROR_OUT_OF_MEMORY ? act_again(request, where, act, obtained, returned) : result;
+  if (result != CUDA_SUCCESS) {
+    return result;
+  }
+  undo(obtained.address);
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void Admission::record_oom(const char *api, std::uint64_t requested, std::uint64_t needed, int device,
+                           events::Reason reason, const Context *of, bool sharing) {
+  const ledger::Account &account = parts_.account(device);
+  const std::uint64_t limit = account.limit() == UINT64_MAX ? parts_.devices.total_on(device) : account.limit();
+  const std::optional<std::uint64_t> free_bytes = parts_.device_free(device);
+  const std::uint64_t charged = account.charged();
+  events::Oom event{device,  api,   requested,  reason,
+                    charged, limit, free_bytes, std::min(account.available(), free_bytes.value_or(0))};
+  event.reserved = charged;
+  event.sharing = sharing;
+  event.needed = needed;
+  parts_.pools.explain(event, of);
+  event.used -= std::min(event.used, parts_.async_pools.free_bytes(device));
+  event.quarantined += parts_.async_pools.deferred_bytes(device);
+  if (!sharing) {
+    event.reason = cause_of(event, account.available());
+  }
+  if (parts_.async_pools.used_bytes(device) > 0) {
+    event.used = without_rounding(event.used, parts_.journal.tally().devices[device]);
+  }
+  if (event.reason == events::Reason::group || event.reason == events::Reason::device) {
+    parts_.pools.publication.publish(device);  // its own row is among those of the holders
+  }
+  if (event.reason == events::Reason::group) {
+    explain_group(account, event);
+  } else if (event.reason == events::Reason::device) {
+    for (ledger::Holder &holder : account.holders(kMostHolders)) {
+      event.holders.push_back(as_event(std::move(holder)));
+    }
+  }
+  parts_.journal.record(event);
+  parts_.pools.publication.publish(device);
+}
+
+bool Admission::refuses_on_purpose(const Request &request, const Contexts::Current &where) {
+  if (!parts_.faults.any() || where.error != CUDA_SUCCESS || request.invalid || request.requested == 0 ||
+      !parts_.faults.refuses(request.requested, request.caller)) {
+    return false;
+  }
+  record_oom(request.api, request.requested, request.upper_bound, where.device, events::Reason::fault,
+             where.context.get());
+  return true;
+}
+
+CUresult Admission::deny(const Request &request, const Contexts::Current &where, events::Reason reason) {
+  record_oom(request.api, request.requested, request.upper_bound, where.device, reason, where.context.get());
+  return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+bool Admission::has_room(const Request &request, const Contexts::Current &where, Room::Patience patience) {
+  return request.upper_bound <= parts_.account(where.device).available() ||
+         parts_.room.make_room({request.api, where.device, request.upper_bound}, patience);
+}
+
+CUresult Admission::act_with_room(const Request &request, const Contexts::Current &where, Act act, Obtained &obtained) {
+  std::uint64_t returned = parts_.async_pools.returned(where.device);
+  const CUresult result = act(obtained);
+  return result == CUDA_ERROR_OUT_OF_MEMORY ? act_again(parts_, request, where, act, obtained, returned) : result;
 }
 
 CUresult Admission::admit(const Request &request, const Contexts::Current &where, Act act, Undo undo,
                           Obtained &obtained, std::optional<ledger::Transit> *surplus) {
-  ledger::Account &account = ledger_.account(where.device);
+  ledger::Account &account = parts_.account(where.device);
   const ledger::Change change(account.changes());
   ledger::ReserveOutcome reserved{};
   std::uint64_t returned = 0;
   // Zero bytes are the driver's to refuse, also in a process beyond its limit, where not even they fit.
-  if (request.upper_bound != 0 && !reserve(request, where, returned, reserved, surplus)) {
-    return where.error != CUDA_SUCCESS || request.invalid ? ask_beyond_limit(request, where, reserved, act, undo)
-                                                          : deny_reserve(request, where, reserved);
+  if (request.upper_bound != 0 && !reserve(parts_, request, where, returned, reserved, surplus)) {
+    return where.error != CUDA_SUCCESS || request.invalid
+               ? ask_beyond_limit(parts_, request, where, reserved, act, undo)
+               : deny_reserve(parts_, request, where, reserved);
   }
   CUresult result = act(obtained);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     if (surplus != nullptr) {
       surplus->reset();  // what follows may wait for work
     }
-    result = act_again(request, where, act, obtained, returned);
+    result = act_again(parts_, request, where, act, obtained, returned);
   }
   // A pool at its own cap refuses while the device has enough.
-  const auto device_is_full = [&] { return device_free(where.device).value_or(0) < request.upper_bound; };
-  for (ReturningMemory returning(devices_, where.device, account, request.upper_bound);
+  const auto device_is_full = [&] { return parts_.device_free(where.device).value_or(0) < request.upper_bound; };
+  for (ReturningMemory returning(parts_.devices, where.device, account, request.upper_bound);
        result == CUDA_ERROR_OUT_OF_MEMORY && device_is_full() && returning.expected();) {
     account.release(request.upper_bound);
     returning.sleep();
-    returned = async_.returned(where.device);
+    returned = parts_.async_pools.returned(where.device);
     reserved = account.reserve(request.upper_bound, ledger::Effort::kReclaimFromDead);
     if (reserved != ledger::ReserveOutcome::granted) {
       return deny(request, where, reason_of(reserved));
@@ -305,7 +310,7 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
       deny(request, where, events::Reason::device);
     } else if (result != CUDA_ERROR_INVALID_CONTEXT) {  // the runtime probes with no context and comes again
-      journal_.count_failed_alloc();
+      parts_.journal.count_failed_alloc();
     }
     return result;
   }
@@ -326,7 +331,7 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
 
 CUresult Admission::obtain_in_units(AddressBook &book, Request request, const Contexts::Current &where, Act act,
                                     Undo undo, CUdeviceptr *key) {
-  const ledger::Account &account = ledger_.account(where.device);
+  const ledger::Account &account = parts_.account(where.device);
   const std::uint64_t left = account.available();
   const std::uint64_t most = left >= request.upper_bound ? left : account.limit();
   const std::uint64_t whole = std::max(request.upper_bound, StreamPools::whole_units(request.upper_bound));
@@ -342,7 +347,7 @@ CUresult Admission::obtain_in_units(AddressBook &book, Request request, const Co
 
 CUresult Admission::obtain(AddressBook &book, const Request &request, const Contexts::Current &where, Act act,
                            Undo undo, CUdeviceptr *key) {
-  const std::uint64_t start = journal_.logging() ? now_ns() : 0;
+  const std::uint64_t start = parts_.journal.logging() ? now_ns() : 0;
   Obtained obtained;
   std::optional<ledger::Transit> surplus;
   const CUresult result =
@@ -352,17 +357,17 @@ CUresult Admission::obtain(AddressBook &book, const Request &request, const Cont
   }
   const Block block{obtained.bytes, where.device, where.context, request.kind, request.charged};
   const CUresult entered =
-      books_.enter(book, request, block, obtained.address, journal_.logging() ? now_ns() - start : 0);
+      parts_.books.enter(book, request, block, obtained.address, parts_.journal.logging() ? now_ns() - start : 0);
   if (entered == CUDA_SUCCESS) {
     *key = obtained.address;
   } else if (undo(obtained.address) == CUDA_SUCCESS) {  // nothing is held that is not in the books
-    books_.discharge(block);
+    parts_.books.discharge(block);
   }
   return entered;
 }
 
 CUresult Admission::obtain_here(AddressBook &book, const Request &request, Act act, Undo undo, CUdeviceptr *key) {
-  if (request.charged && limit_unknown()) {
+  if (request.charged && parts_.devices.limit_unknown()) {
     return refuse_as_driver(act, undo);
   }
   const Contexts::Current where = current();
@@ -384,20 +389,20 @@ CUresult Admission::enter_pooled(const StreamPools::PoolRef &pool, const Request
                                  Undo undo, CUdeviceptr obtained, CUdeviceptr *address) {
   const auto give_back = [&] {
     undo(obtained);
-    stream_pools_.block_ended(*pool);
-    room_.wait_for_work(pool->device);
-    stream_pools_.trim(request.api, pool->device);
+    parts_.stream_pools.block_ended(*pool);
+    parts_.room.wait_for_work(pool->device, [] { return false; });
+    parts_.stream_pools.trim(request.api, pool->device);
   };
-  if (const std::uint64_t missing = stream_pools_.reconcile(request.api, *pool); missing > 0) {
-    const ledger::ReserveOutcome more = ledger_.account(pool->device).reserve(missing);
+  if (const std::uint64_t missing = parts_.stream_pools.reconcile(request.api, *pool); missing > 0) {
+    const ledger::ReserveOutcome more = parts_.account(pool->device).reserve(missing);
     if (more != ledger::ReserveOutcome::granted) {
       give_back();
       return deny(request, where, reason_of(more));
     }
-    stream_pools_.add(request.api, *pool, missing);
+    parts_.stream_pools.add(request.api, *pool, missing);
   }
   const Block block{bytes, pool->device, owner, events::Kind::pool, true, pool};
-  const CUresult entered = books_.enter(books_.blocks, request, block, obtained, 0);
+  const CUresult entered = parts_.books.enter(parts_.books.blocks, request, block, obtained, 0);
   if (entered != CUDA_SUCCESS) {
     give_back();
     return entered;

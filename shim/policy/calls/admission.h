@@ -4,41 +4,24 @@
 
 #include <optional>
 
-#include "policy/calls/books.h"
-#include "policy/calls/room_maker.h"
-#include "policy/contexts/any_context.h"
-#include "policy/contexts/captures.h"
-#include "policy/devices/faults.h"
-#include "policy/driver_pools/async_pools.h"
+#include "ledger/ledger.h"
+#include "policy/block_pool/room.h"
+#include "policy/calls/address_book.h"
+#include "policy/devices/request.h"
 
 namespace ration::policy {
 
+struct CallParts;
+
 class Admission {
  public:
-  Admission(Devices &devices, Contexts &contexts, Captures &captures, ledger::Ledger &ledger, events::Journal &journal,
-            Books &books, BlockPools &pools, StreamPools &stream_pools, AsyncPools &async, RoomMaker &room,
-            Faults &faults)
-      : devices_(devices),
-        contexts_(contexts),
-        captures_(captures),
-        ledger_(ledger),
-        journal_(journal),
-        books_(books),
-        pools_(pools),
-        stream_pools_(stream_pools),
-        async_(async),
-        room_(room),
-        faults_(faults) {}
+  explicit Admission(const CallParts &parts) : parts_(parts) {}
 
   // The current context, and its device with its size known as far as the driver tells.
   Contexts::Current current();
-  // A limit was asked for and the driver does not say on what devices: nothing may be taken.
-  bool limit_unknown() { return devices_.limit_unknown(); }
   // The driver refuses in its own words; what it serves all the same goes back: OUT_OF_MEMORY.
   static CUresult refuse_as_driver(Act act, Undo undo);
 
-  std::optional<std::uint64_t> device_free(int device) noexcept { return policy::device_free(contexts_, device); }
-  void poll_pending(int device) noexcept { room_.poll_pending(device); }
   // Whether the request's bound fits, if need be into what can be made free: without a wait, or briefly waited for.
   bool has_room(const Request &request, const Contexts::Current &where, Room::Patience patience = Room::Patience::none);
   // Reserves `request.upper_bound`, runs `act`, commits what it obtained. Denied: OUT_OF_MEMORY, and nothing is held.
@@ -75,29 +58,7 @@ class Admission {
                   const Context *of, bool sharing = false);
 
  private:
-  // After the driver has had no memory: gives back to the device what is free elsewhere, as often as it helps.
-  // `returned` as in reserve().
-  CUresult act_again(const Request &request, const Contexts::Current &where, Act act, Obtained &obtained,
-                     std::uint64_t &returned);
-  // What the driver will refuse whatever memory there is, in its own words.
-  CUresult ask_beyond_limit(const Request &request, const Contexts::Current &where, ledger::ReserveOutcome outcome,
-                            Act act, Undo undo);
-  CUresult deny_reserve(const Request &request, const Contexts::Current &where, ledger::ReserveOutcome outcome);
-  bool deferred_could_serve(const Request &request, int device);
-  bool reserve(const Request &request, const Contexts::Current &where, std::uint64_t &returned,
-               ledger::ReserveOutcome &outcome, std::optional<ledger::Transit> *surplus);
-
-  Devices &devices_;
-  Contexts &contexts_;
-  Captures &captures_;
-  ledger::Ledger &ledger_;
-  events::Journal &journal_;
-  Books &books_;
-  BlockPools &pools_;
-  StreamPools &stream_pools_;
-  AsyncPools &async_;
-  RoomMaker &room_;
-  Faults &faults_;
+  const CallParts &parts_;
 };
 
 // cuMemFree_v2, the undo of everything that has an address.

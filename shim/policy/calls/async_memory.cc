@@ -7,6 +7,7 @@
 #include "base/wait.h"
 #include "events/diagnostics.h"
 #include "policy/block_pool/merged_bytes.h"
+#include "policy/calls/call_parts.h"
 
 namespace ration::policy {
 namespace {
@@ -21,394 +22,413 @@ constexpr std::uint64_t kSplintered = 64;
 constexpr std::uint64_t kInRests = 32;
 // What is freed may count as so much more to the driver: a look at it is then worth its cost.
 constexpr std::uint64_t kRoundedUp = 2U << 20U;
-}  // namespace
 
 // A pool grows by whole steps. Where few blocks of this size would fill the limit, nearly to the last byte, the rests
 // of all steps would be one block less in the end.
-bool AsyncMemory::loses_a_block(int device, std::uint64_t bytes, std::uint64_t bound) {
-  const std::uint64_t limit = ledger_.account(device).attainable();
+bool loses_a_block(const CallParts &parts, int device, std::uint64_t bytes, std::uint64_t bound) {
+  const std::uint64_t limit = parts.account(device).attainable();
   if (limit == UINT64_MAX || bytes == 0 || limit / bytes > kFewAtMost || limit % bytes > limit / kFewAtMost) {
     return false;
   }
   // The last step of a pool that is capped may be smaller.
-  const std::uint64_t in_last = async_.is_capped(device) ? limit % bound / StreamPools::whole_units(bytes) : 0;
+  const std::uint64_t in_last =
+      parts.async_pools.is_capped(device) ? limit % bound / StreamPools::whole_units(bytes) : 0;
   return limit / bound * (bound / StreamPools::whole_units(bytes)) + in_last < limit / bytes;
 }
 
-// What is idle in pieces too small for the request, as far as is known.
-std::uint64_t AsyncMemory::splinters(const Ask &ask, std::uint64_t idle) {
-  const Splinters &known = splinters_[ask.where.device];
-  const bool of_size = ask.bytes >= known.for_bytes.load(std::memory_order_relaxed);
-  return of_size ? std::min(idle, known.bytes.load(std::memory_order_relaxed)) : 0;
-}
+// What one request asks of the device's pool, and what it got.
+class PoolRequest {
+ public:
+  PoolRequest(const CallParts &parts, AsyncHints &hints, const Request &request, const Contexts::Current &where,
+              const StreamPools::PoolRef &pool, CUdeviceptr *address)
+      : parts_(parts), hints_(hints), request_(request), where_(where), pool_(pool), address_(address) {}
 
-// After the pool has served it: where it grew, nothing that was idle could serve it.
-void AsyncMemory::note_splinters(const Ask &ask) {
-  if (!ask.large || async_.idle_bytes(ask.where.device) < ask.idle) {
-    return;
-  }
-  Splinters &known = splinters_[ask.where.device];
-  known.bytes.store(ask.idle + ask.bound % StreamPools::whole_units(ask.bytes), std::memory_order_relaxed);
-  known.for_bytes.store(ask.bytes, std::memory_order_relaxed);
-}
-
-// Whether fewer blocks of this size, by more than one, are to be had once the pool has grown for it. Not in a program
-// of many sizes: beside a block of the driver's, what is free in the pool cannot be had once less than a step is left.
-bool AsyncMemory::wastes_a_block(const Ask &ask, std::uint64_t available) {
-  const int device = ask.where.device;
-  const std::uint64_t limit = ledger_.account(device).attainable();
-  if (!ask.again || limit == UINT64_MAX || available < ask.bound) {
-    return false;
-  }
-  const std::uint64_t bytes = StreamPools::whole_units(ask.bytes);
-  const std::uint64_t in_bound = ask.bound / bytes;
-  if (in_bound + (available - ask.bound) / bytes >= available / bytes) {
-    return false;
-  }
-  const std::uint64_t rests = ask.bound - in_bound * bytes + splinters(ask, async_.idle_bytes(device));
-  return rests > limit / kInRests || rests >= bytes;
-}
-
-// While anything else is charged, what is free in the pool can be had only with a step's room for it to grow.
-bool AsyncMemory::strands_a_step(const Ask &ask, std::uint64_t available) {
-  return available / 2 < ask.bound && !stream_pools_.can_reach_cap(*ask.pool);
-}
-
-// What neighbours there are is in shared memory, so it is asked last.
-bool AsyncMemory::is_for_driver(const Ask &ask) {
-  const int device = ask.where.device;
-  const std::uint64_t available = ledger_.account(device).available();
-  const std::uint64_t idle = async_.idle_bytes(device);
-  if (available < ask.bytes || idle - (ask.again ? splinters(ask, idle) : 0) >= ask.bytes) {
-    return false;
-  }
-  return loses_a_block(device, ask.bytes, ask.bound) || strands_a_step(ask, available) ||
-         wastes_a_block(ask, available) || pools_.devices.on(device).bounds.strands_others(ask.bytes);
-}
-
-bool AsyncMemory::could_serve_later(const Ask &ask) {
-  const int device = ask.where.device;
-  const std::uint64_t left =
-      std::min(ledger_.account(device).available(), admission_.device_free(device).value_or(UINT64_MAX));
-  return async_.deferred_bytes(device) > 0 && left + async_.free_bytes(device) >= ask.bytes;
-}
-
-AsyncMemory::Reservation::Reservation(AsyncMemory &memory, const Ask &ask)
-    : pools_(memory.stream_pools_), ask_(ask), transit_(memory.ledger_.account(ask.where.device).transits()) {}
-
-AsyncMemory::Reservation::~Reservation() {
-  if (holds_) {
-    ++*ask_.reservations;
-  }
-}
-
-void AsyncMemory::Reservation::hold() {
-  holds_ = true;
-  transit_.hold();
-}
-
-std::optional<StreamPools::Call> AsyncMemory::Reservation::step(ledger::Effort effort) {
-  const std::optional<StreamPools::Call> call = pools_.reserve(*ask_.pool, ask_.bound, effort);
-  if (call) {
-    hold();
-  }
-  return call;
-}
-
-std::optional<StreamPools::Call> AsyncMemory::Reservation::to_cap() {
-  const std::optional<StreamPools::Call> call = pools_.reserve_to_cap(*ask_.pool);
-  if (call) {
-    hold();
-  }
-  return call;
-}
-
-void AsyncMemory::Reservation::trim_by(std::uint64_t bytes) {
-  if (pools_.trim_by(ask_.request.api, *ask_.pool, bytes)) {
-    hold();
-  }
-}
-
-AsyncMemory::Taken AsyncMemory::take_and_enter(const Ask &ask, const StreamPools::Call &call, CUdeviceptr *address,
-                                               CUresult &result) {
-  CUdeviceptr obtained = 0;
-  result = async_.take(ask.where.device, ask.where.context, ask.bytes, &obtained);
-  stream_pools_.finish_and_release(*ask.pool, call, result == CUDA_SUCCESS);
-  if (result == CUDA_SUCCESS) {
-    note_splinters(ask);
-    return enter(ask, obtained, address, result);
-  }
-  stream_pools_.reconcile(ask.request.api, *ask.pool);  // releases what others left charged for this call
-  return result == CUDA_ERROR_OUT_OF_MEMORY ? Taken::no_room : Taken::over;
-}
-
-AsyncMemory::Taken AsyncMemory::enter(const Ask &ask, CUdeviceptr obtained, CUdeviceptr *address, CUresult &result) {
-  const auto undo = [&](CUdeviceptr taken) { return async_.put_back(ask.where.context, taken); };
-  result =
-      admission_.enter_pooled(ask.pool, ask.request, ask.where, ask.where.context, ask.bytes, undo, obtained, address);
-  return Taken::over;
-}
-
-// With all that its cap leaves it reserved, the pool cannot grow beyond the limit. nullopt: not so much is left,
-// because other memory is charged.
-std::optional<AsyncMemory::Taken> AsyncMemory::take_to_cap(const Ask &ask, CUdeviceptr *address, CUresult &result) {
-  Reservation rest(*this, ask);
-  if (const std::optional<StreamPools::Call> call = rest.to_cap()) {
-    return take_and_enter(ask, *call, address, result);
-  }
-  return std::nullopt;
-}
-
-AsyncMemory::Taken AsyncMemory::take_near_limit(const Ask &ask, CUdeviceptr *address, CUresult &result) {
-  const int device = ask.where.device;
-  ledger::Account &account = ledger_.account(device);
-  std::uint64_t rest = account.available();
-  const std::uint64_t idle = async_.idle_bytes(device);
-  if ((idle >= ask.bytes || rest >= ask.bytes) && async_.is_capped(device)) {
-    std::optional<Taken> taken = take_to_cap(ask, address, result);
-    if (!taken && stream_pools_.trim(ask.request.api, device, ask.pool.get())) {  // what the program's own pools keep
-      rest = account.available();
-      taken = take_to_cap(ask, address, result);
-    }
-    if (taken) {
-      return *taken;
-    }
-  }
-  if (idle < ask.bytes || rest >= ask.bound || ask.bound > account.limit()) {
-    return Taken::crowded_out;
-  }
-  Reservation reservation(*this, ask);  // holds what is trimmed, too
-  reservation.trim_by(ask.bound - rest);
-  if (account.available() < ask.bound) {  // only a larger chunk is free
-    reservation.trim_by(ask.bound);
-  }
-  if (is_for_driver(ask)) {
-    return Taken::no_room;
-  }
-  const std::optional<StreamPools::Call> call = reservation.step(ledger::Effort::kImmediate);
-  return call ? take_and_enter(ask, *call, address, result) : Taken::crowded_out;
-}
-
-AsyncMemory::Taken AsyncMemory::take_once(const Ask &ask, CUdeviceptr *address, CUresult &result) {
-  {
-    Reservation reservation(*this, ask);
-    if (const std::optional<StreamPools::Call> call = reservation.step(ledger::Effort::kReclaimFromDead)) {
-      return take_and_enter(ask, *call, address, result);
-    }
-  }
-  if (const CUdeviceptr retained = async_.take_retained(ask.pool, ask.bytes); retained != 0) {
-    return enter(ask, retained, address, result);
-  }
-  return take_near_limit(ask, address, result);
-}
-
-// Waits for what was freed before only where that can serve it, and for other threads only where they may have crowded
-// it out: for each that was under way at this thread's look, however long that one is kept from running. Whoever had a
-// reservation in vain waits for them all, and looks a limited number of times: such threads could wait for one another.
-bool AsyncMemory::take_in_turn(const Ask &ask, CUdeviceptr *address, CUresult &result) {
-  constexpr int kMostInVain = 20;
-  const int device = ask.where.device;
-  ledger::Transits &transits = ledger_.account(device).transits();
-  Waiter waiter;
-  for (int in_vain = 0; in_vain < kMostInVain && !is_for_driver(ask);) {
-    const std::uint64_t seen = async_.returned(device);
-    const std::uint64_t ended = transits.ended() - *ask.reservations;
-    const Taken taken = take_once(ask, address, result);
-    const std::uint64_t turn = transits.turn();
-    if (taken == Taken::over) {
-      return true;
-    }
-    if (async_.returned(device) != seen || async_.release_retained(device) ||
-        (could_serve_later(ask) && async_.reclaim(ask.request.api, device, seen))) {
-      continue;
-    }
-    const auto another_ended = [&] { return transits.ended() - *ask.reservations != ended; };
-    const auto may_look = [&] {
-      return transits.have_ended(turn) || async_.returned(device) != seen ||
-             (taken == Taken::crowded_out && another_ended());
-    };
-    while (!may_look()) {
+  std::uint64_t bound() const { return bound_; }
+  CUresult result() const { return result_; }
+  // Waits for what was freed before only where that can serve it, and for other threads only where they may have
+  // crowded it out: for each that was under way at this thread's look, however long that one is kept from running.
+  // Whoever had a reservation in vain waits for them all, and looks a limited number of times: such threads could wait
+  // for one another.
+  bool take_in_turn() {
+    constexpr int kMostInVain = 20;
+    ledger::Transits &transits = account_.transits();
+    Waiter waiter;
+    for (int in_vain = 0; in_vain < kMostInVain && !is_for_driver();) {
+      const std::uint64_t seen = parts_.async_pools.returned(device_);
+      const std::uint64_t ended = transits.ended() - reservations_;
+      const Taken taken = take_once();
+      const std::uint64_t turn = transits.turn();
+      if (taken == Taken::over) {
+        return true;
+      }
+      if (parts_.async_pools.returned(device_) != seen || parts_.async_pools.release_retained(device_) ||
+          (could_serve_later() && parts_.async_pools.reclaim(request_.api, device_, seen))) {
+        continue;
+      }
+      const auto another_ended = [&] { return transits.ended() - reservations_ != ended; };
+      const auto may_look = [&] {
+        return transits.have_ended(turn) || parts_.async_pools.returned(device_) != seen ||
+               (taken == Taken::crowded_out && another_ended());
+      };
+      while (!may_look()) {
+        waiter.pause();
+      }
+      if (parts_.async_pools.returned(device_) != seen) {
+        continue;
+      }
+      if (!another_ended()) {
+        return false;
+      }
+      in_vain += taken == Taken::no_room ? 1 : 0;  // another thread may have held the chunk, or was replacing it
       waiter.pause();
     }
-    if (async_.returned(device) != seen) {
-      continue;
+    return false;
+  }
+
+ private:
+  // Some of the limit, reserved for a call that needs less: whoever fails to reserve meanwhile waits for its end.
+  class Reservation {
+   public:
+    explicit Reservation(PoolRequest &of) : of_(of), transit_(of.account_.transits()) {}
+    ~Reservation() { of_.reservations_ += holds_ ? 1 : 0; }
+    Reservation(const Reservation &) = delete;
+    Reservation &operator=(const Reservation &) = delete;
+    // nullopt: not so much is left.
+    std::optional<StreamPools::Call> step(ledger::Effort effort) {
+      return hold(of_.parts_.stream_pools.reserve(*of_.pool_, of_.bound_, effort));
     }
-    if (!another_ended()) {
+    // All that its cap leaves the pool. nullopt: other memory is charged, so not so much is left.
+    std::optional<StreamPools::Call> to_cap() { return hold(of_.parts_.stream_pools.reserve_to_cap(*of_.pool_)); }
+    void trim_by(std::uint64_t bytes) {
+      if (of_.parts_.stream_pools.trim_by(of_.request_.api, *of_.pool_, bytes)) {
+        hold();
+      }
+    }
+
+   private:
+    std::optional<StreamPools::Call> hold(const std::optional<StreamPools::Call> &call) {
+      if (call) {
+        hold();
+      }
+      return call;
+    }
+    void hold() {
+      holds_ = true;
+      transit_.hold();
+    }
+
+    PoolRequest &of_;
+    ledger::Transit transit_;
+    bool holds_ = false;
+  };
+  // How one attempt to take a block from the pool ended.
+  enum class Taken {
+    over,         // `result_` is the answer
+    no_room,      // the pool has no room for it
+    crowded_out,  // not enough is left to try; other threads may have reserved it
+  };
+
+  // What is idle in pieces too small for the request, as far as is known.
+  std::uint64_t splinters(std::uint64_t idle) const {
+    const bool of_size = bytes_ >= hints_.splintered_for.load(std::memory_order_relaxed);
+    return of_size ? std::min(idle, hints_.splinters.load(std::memory_order_relaxed)) : 0;
+  }
+  // After the pool has served it: where it grew, nothing that was idle could serve it.
+  void note_splinters() {
+    if (!large_ || parts_.async_pools.idle_bytes(device_) < idle_) {
+      return;
+    }
+    hints_.splinters.store(idle_ + bound_ % StreamPools::whole_units(bytes_), std::memory_order_relaxed);
+    hints_.splintered_for.store(bytes_, std::memory_order_relaxed);
+  }
+  // Whether fewer blocks of this size, by more than one, are to be had once the pool has grown for it. Not in a program
+  // of many sizes: beside a block of the driver's, what is free in the pool cannot be had once less than a step is
+  // left.
+  bool wastes_a_block(std::uint64_t available) const {
+    const std::uint64_t limit = account_.attainable();
+    if (!again_ || limit == UINT64_MAX || available < bound_) {
       return false;
     }
-    in_vain += taken == Taken::no_room ? 1 : 0;  // another thread may have held the chunk, or was replacing it
-    waiter.pause();
+    const std::uint64_t bytes = StreamPools::whole_units(bytes_);
+    const std::uint64_t in_bound = bound_ / bytes;
+    if (in_bound + (available - bound_) / bytes >= available / bytes) {
+      return false;
+    }
+    const std::uint64_t rests = bound_ - in_bound * bytes + splinters(parts_.async_pools.idle_bytes(device_));
+    return rests > limit / kInRests || rests >= bytes;
   }
-  return false;
+  // While anything else is charged, what is free in the pool can be had only with a step's room for it to grow.
+  bool strands_a_step(std::uint64_t available) const {
+    return available / 2 < bound_ && !parts_.stream_pools.can_reach_cap(*pool_);
+  }
+  // Whether the driver itself serves it better than its pool (decision 013). What neighbours there are is in shared
+  // memory, so it is asked last.
+  bool is_for_driver() const {
+    const std::uint64_t available = account_.available();
+    const std::uint64_t idle = parts_.async_pools.idle_bytes(device_);
+    if (available < bytes_ || idle - (again_ ? splinters(idle) : 0) >= bytes_) {
+      return false;
+    }
+    return loses_a_block(parts_, device_, bytes_, bound_) || strands_a_step(available) || wastes_a_block(available) ||
+           parts_.pools.devices.on(device_).bounds.strands_others(bytes_);
+  }
+  bool could_serve_later() const {
+    const std::uint64_t left = std::min(account_.available(), parts_.device_free(device_).value_or(UINT64_MAX));
+    return parts_.async_pools.deferred_bytes(device_) > 0 && left + parts_.async_pools.free_bytes(device_) >= bytes_;
+  }
+  Taken take_and_enter(const StreamPools::Call &call) {
+    CUdeviceptr obtained = 0;
+    result_ = parts_.async_pools.take(device_, where_.context, bytes_, &obtained);
+    parts_.stream_pools.finish_and_release(*pool_, call, result_ == CUDA_SUCCESS);
+    if (result_ == CUDA_SUCCESS) {
+      note_splinters();
+      return enter(obtained);
+    }
+    parts_.stream_pools.reconcile(request_.api, *pool_);  // releases what others left charged for this call
+    return result_ == CUDA_ERROR_OUT_OF_MEMORY ? Taken::no_room : Taken::over;
+  }
+  Taken enter(CUdeviceptr obtained) {
+    const auto undo = [&](CUdeviceptr taken) { return parts_.async_pools.put_back(where_.context, taken); };
+    result_ = parts_.admission.enter_pooled(pool_, request_, where_, where_.context, bytes_, undo, obtained, address_);
+    return Taken::over;
+  }
+  // With all that its cap leaves it reserved, the pool cannot grow beyond the limit. nullopt: not so much is left,
+  // because other memory is charged.
+  std::optional<Taken> take_to_cap() {
+    Reservation rest(*this);
+    if (const std::optional<StreamPools::Call> call = rest.to_cap()) {
+      return take_and_enter(*call);
+    }
+    return std::nullopt;
+  }
+  Taken take_near_limit() {
+    std::uint64_t rest = account_.available();
+    const std::uint64_t idle = parts_.async_pools.idle_bytes(device_);
+    if ((idle >= bytes_ || rest >= bytes_) && parts_.async_pools.is_capped(device_)) {
+      std::optional<Taken> taken = take_to_cap();
+      if (!taken &&
+          parts_.stream_pools.trim(request_.api, device_, pool_.get())) {  // what the program's own pools keep
+        rest = account_.available();
+        taken = take_to_cap();
+      }
+      if (taken) {
+        return *taken;
+      }
+    }
+    if (idle < bytes_ || rest >= bound_ || bound_ > account_.limit()) {
+      return Taken::crowded_out;
+    }
+    Reservation reservation(*this);  // holds what is trimmed, too
+    reservation.trim_by(bound_ - rest);
+    if (account_.available() < bound_) {  // only a larger chunk is free
+      reservation.trim_by(bound_);
+    }
+    if (is_for_driver()) {
+      return Taken::no_room;
+    }
+    const std::optional<StreamPools::Call> call = reservation.step(ledger::Effort::kImmediate);
+    return call ? take_and_enter(*call) : Taken::crowded_out;
+  }
+  Taken take_once() {
+    {
+      Reservation reservation(*this);
+      if (const std::optional<StreamPools::Call> call = reservation.step(ledger::Effort::kReclaimFromDead)) {
+        return take_and_enter(*call);
+      }
+    }
+    if (const CUdeviceptr retained = parts_.async_pools.take_retained(pool_, bytes_); retained != 0) {
+      return enter(retained);
+    }
+    return take_near_limit();
+  }
+
+  const CallParts &parts_;
+  AsyncHints &hints_;
+  const Request &request_;
+  const Contexts::Current &where_;
+  const StreamPools::PoolRef &pool_;
+  CUdeviceptr *const address_;
+  const int device_ = where_.device;
+  ledger::Account &account_ = parts_.account(device_);
+  const std::uint64_t bytes_ = request_.upper_bound;
+  const std::uint64_t bound_ = parts_.stream_pools.upper_bound(*pool_, bytes_);  // the most that the pool may grow by
+  const bool large_ = bytes_ >= bound_ / kSplintered;  // a part of a step that leaves a rest worth counting
+  const std::uint64_t idle_ = large_ ? parts_.async_pools.idle_bytes(device_) : 0;  // in the pool, before
+  const bool again_ = large_ && hints_.latest.exchange(bytes_) == bytes_;  // the latest large request was of this size
+  std::uint64_t reservations_ = 0;
+  CUresult result_ = CUDA_SUCCESS;
+};
+
+// Makes the pool reserve so much. OUT_OF_MEMORY: also where the limit has not so much left.
+CUresult extend(const CallParts &parts, const Contexts::Current &where, const StreamPools::PoolRef &pool,
+                std::uint64_t bytes) {
+  const std::uint64_t bound = parts.stream_pools.upper_bound(*pool, bytes);
+  std::optional<StreamPools::Call> call = parts.stream_pools.reserve(*pool, bound, ledger::Effort::kReclaimFromDead);
+  if (!call && parts.async_pools.is_capped(where.device) && parts.account(where.device).available() >= bytes) {
+    call = parts.stream_pools.reserve_to_cap(*pool);
+  }
+  if (!call) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  const CUresult result = parts.async_pools.preallocate(where.device, where.context, bytes);
+  parts.stream_pools.finish_and_release(*pool, *call, result == CUDA_SUCCESS);
+  if (result == CUDA_SUCCESS) {
+    parts.stream_pools.block_ended(*pool);
+  }
+  return result;
 }
+
+void charge_missing(const CallParts &parts, const char *api, StreamPools::Pool &pool) {
+  if (parts.stream_pools.charge_missing(api, pool)) {
+    parts.stream_pools.trim(api, pool.device);
+  }
+}
+
+}  // namespace
 
 CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, const StreamPools::PoolRef &pool,
                                Act act, CUdeviceptr *address) {
   const int device = where.device;
   request.kind = events::Kind::pool;
   preallocate(request, where, pool);
-  devices_.heed(device);
-  async_.poll_if_due(device);
+  parts_.devices.heed(device);
+  parts_.async_pools.poll_if_due(device);
   merge_chunks(request, where, pool);
   const std::uint64_t bytes = request.upper_bound;
-  if (async_.idle_bytes(device) < bytes) {  // before the pool grows, or the driver serves it
-    async_.release_needless(device);
-    if (async_.deferred_bytes(device) >= bytes && async_.idle_bytes(device) < bytes) {
-      async_.collect(device);
+  if (parts_.async_pools.idle_bytes(device) < bytes) {  // before the pool grows, or the driver serves it
+    parts_.async_pools.release_needless(device);
+    if (parts_.async_pools.deferred_bytes(device) >= bytes && parts_.async_pools.idle_bytes(device) < bytes) {
+      parts_.async_pools.collect(device);
     }
   }
-  std::uint64_t reservations = 0;
-  const std::uint64_t bound = stream_pools_.upper_bound(*pool, bytes);
-  if (ledger_.account(device).available() < bound) {
-    admission_.poll_pending(device);  // what else is charged keeps the pool from its cap
+  PoolRequest ask(parts_, hints_[device], request, where, pool, address);
+  if (parts_.account(device).available() < ask.bound()) {
+    parts_.pending.poll(device);  // what else is charged keeps the pool from its cap
   }
-  const bool large = bytes >= bound / kSplintered;
-  const bool again = large && latest_[device].exchange(bytes) == bytes;
-  const Ask ask{request, where, pool, bytes, bound, large ? async_.idle_bytes(device) : 0, large, again, &reservations};
-  CUresult result = CUDA_SUCCESS;
-  const bool first =
-      pools_.devices.on(device).bounds.is_of_few(bytes) && async_.idle_bytes(device) + async_.used_bytes(device) == 0;
-  if (!pools_.gifts.is_beyond_order(device, bytes) && take_in_turn(ask, address, result)) {
-    if (first && result == CUDA_SUCCESS) {
-      single_chunk_[device].store(async_.idle_bytes(device) + async_.used_bytes(device), std::memory_order_relaxed);
+  const bool first = parts_.pools.devices.on(device).bounds.is_of_few(bytes) &&
+                     parts_.async_pools.idle_bytes(device) + parts_.async_pools.used_bytes(device) == 0;
+  if (!parts_.pools.gifts.is_beyond_order(device, bytes) && ask.take_in_turn()) {
+    if (first && ask.result() == CUDA_SUCCESS) {
+      hints_[device].single_chunk.store(parts_.async_pools.idle_bytes(device) + parts_.async_pools.used_bytes(device),
+                                        std::memory_order_relaxed);
     }
-    return result;
+    return ask.result();
   }
   request.kind = events::Kind::device;
-  return admission_.obtain_in_units(books_.blocks, request, where, act, undo_free, address);
-}
-
-CUresult AsyncMemory::extend(const Contexts::Current &where, const StreamPools::PoolRef &pool, std::uint64_t bytes) {
-  const std::uint64_t bound = stream_pools_.upper_bound(*pool, bytes);
-  std::optional<StreamPools::Call> call = stream_pools_.reserve(*pool, bound, ledger::Effort::kReclaimFromDead);
-  if (!call && async_.is_capped(where.device) && ledger_.account(where.device).available() >= bytes) {
-    call = stream_pools_.reserve_to_cap(*pool);
-  }
-  if (!call) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  const CUresult result = async_.preallocate(where.device, where.context, bytes);
-  stream_pools_.finish_and_release(*pool, *call, result == CUDA_SUCCESS);
-  if (result == CUDA_SUCCESS) {
-    stream_pools_.block_ended(*pool);
-  }
-  return result;
-}
-
-void AsyncMemory::charge_missing(const char *api, StreamPools::Pool &pool) {
-  if (stream_pools_.charge_missing(api, pool)) {
-    stream_pools_.trim(api, pool.device);
-  }
+  return parts_.admission.obtain_in_units(parts_.books.blocks, request, where, act, undo_free, address);
 }
 
 // What the program has freed goes back first, without a wait for anything but a fence of an idle device.
 bool AsyncMemory::has_no_block(const StreamPools::Pool &pool, const ContextRef &context) {
   const int device = pool.device;
-  const auto freed = [&] { return async_.deferred_bytes(device) + async_.retained_bytes(device); };
-  const auto may_be_empty = [&](std::uint64_t bytes) {
-    return async_.used_bytes(device) <= bytes + bytes / 8 + kRoundedUp;
+  const auto freed = [&] {
+    return parts_.async_pools.deferred_bytes(device) + parts_.async_pools.retained_bytes(device);
   };
-  if (!may_be_empty(freed() + async_.ordered_bytes(device))) {
+  const auto may_be_empty = [&](std::uint64_t bytes) {
+    return parts_.async_pools.used_bytes(device) <= bytes + bytes / 8 + kRoundedUp;
+  };
+  if (!may_be_empty(freed() + parts_.async_pools.ordered_bytes(device))) {
     return false;
   }
-  async_.note_ordered(device, context);
+  parts_.async_pools.note_ordered(device, context);
   if (!may_be_empty(freed())) {
     return false;
   }
-  async_.collect(device);
+  parts_.async_pools.collect(device);
   const std::uint64_t start = now_ns();
-  std::uint64_t waited = merge_waited_ns_[device].load(std::memory_order_relaxed);
-  const bool longer = async_.deferred_bytes(device) > 0 && start - waited > kWaitsApart * kBrieflyNs &&
-                      merge_waited_ns_[device].compare_exchange_strong(waited, start);
+  std::uint64_t waited = hints_[device].merge_waited_ns.load(std::memory_order_relaxed);
+  const bool longer = parts_.async_pools.deferred_bytes(device) > 0 && start - waited > kWaitsApart * kBrieflyNs &&
+                      hints_[device].merge_waited_ns.compare_exchange_strong(waited, start);
   const std::uint64_t most_ns = longer ? kBrieflyNs : kFenceNs;
-  for (Backoff backoff; async_.deferred_bytes(device) > 0 && now_ns() - start < most_ns; backoff.sleep()) {
-    async_.collect(device);
+  for (Backoff backoff; parts_.async_pools.deferred_bytes(device) > 0 && now_ns() - start < most_ns; backoff.sleep()) {
+    parts_.async_pools.collect(device);
   }
-  async_.release_retained(device);
-  return async_.used_bytes(device) == 0;
+  parts_.async_pools.release_retained(device);
+  return parts_.async_pools.used_bytes(device) == 0;
 }
 
 void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &where,
                                const StreamPools::PoolRef &pool) {
   const int device = where.device;
   const std::uint64_t bytes = std::max<std::uint64_t>(1, request.upper_bound);
-  if (!pools_.devices.on(device).bounds.is_of_few(bytes) ||
-      async_.free_bytes(device) + async_.ordered_bytes(device) == 0 || !has_no_block(*pool, where.context)) {
+  if (!parts_.pools.devices.on(device).bounds.is_of_few(bytes) ||
+      parts_.async_pools.free_bytes(device) + parts_.async_pools.ordered_bytes(device) == 0 ||
+      !has_no_block(*pool, where.context)) {
     return;
   }
-  const std::uint64_t held = async_.idle_bytes(device);
-  const bool single = single_chunk_[device].load(std::memory_order_relaxed) == held;
+  const std::uint64_t held = parts_.async_pools.idle_bytes(device);
+  const bool single = hints_[device].single_chunk.load(std::memory_order_relaxed) == held;
   const FreePieces free{single ? 1U : 2U, held, single ? held / bytes : 0};
-  const bool exact = loses_a_block(device, bytes, stream_pools_.upper_bound(*pool, bytes));
+  const bool exact = loses_a_block(parts_, device, bytes, parts_.stream_pools.upper_bound(*pool, bytes));
   const auto left = [&] {
-    return std::min(pools_.devices.on(device).bounds.rest_of_limit(),
-                    pools_.devices.on(device).bounds.free_beyond_headroom());
+    return std::min(parts_.pools.devices.on(device).bounds.rest_of_limit(),
+                    parts_.pools.devices.on(device).bounds.free_beyond_headroom());
   };
   const auto merged_with = [&](std::uint64_t kept_elsewhere) {
     const std::uint64_t rest = left() + kept_elsewhere;
     const std::uint64_t merged = merged_bytes(free, rest, bytes);
     return exact && merged != 0 ? whole_units(held + rest) : merged;  // no rest is of whole steps
   };
-  stream_pools_.reconcile_all(request.api, device);  // the program's synchronise may have released something
-  admission_.poll_pending(device);
-  const std::uint64_t idle = stream_pools_.idle(device);
+  parts_.stream_pools.reconcile_all(request.api, device);  // the program's synchronise may have released something
+  parts_.pending.poll(device);
+  const std::uint64_t idle = parts_.stream_pools.idle(device);
   const std::uint64_t merged = merged_with(idle - std::min(idle, held));
   if (held == 0) {
     return;
   }
-  const std::uint64_t limit = ledger_.account(device).limit();
+  const std::uint64_t limit = parts_.account(device).limit();
   const std::uint64_t rest = left();
   const bool loses_one = (held + rest) / bytes > held / bytes + rest / bytes &&
-                         !ledger_.account(device).transits().any();  // else the figures are of two moments
+                         !parts_.account(device).transits().any();  // else the figures are of two moments
   // Chunks that hold nothing are trimmed where the pool must grow: little of the limit, or one block, is no matter.
   if (merged == 0 || (!single && !loses_one && (held < limit / 2 || merged / bytes < 2))) {
     if (exact && (!single || free.blocks < limit / bytes)) {
-      stream_pools_.trim_by(request.api, *pool, held);  // the driver serves such blocks
+      parts_.stream_pools.trim_by(request.api, *pool, held);  // the driver serves such blocks
     }
     return;
   }
-  ledger::Transit transit(ledger_.account(device).transits());
+  ledger::Transit transit(parts_.account(device).transits());
   transit.hold();
   if (merged == merged_with(0)) {
-    stream_pools_.trim_by(request.api, *pool, held);
+    parts_.stream_pools.trim_by(request.api, *pool, held);
   } else {
-    stream_pools_.trim(request.api, device);
+    parts_.stream_pools.trim(request.api, device);
   }
-  CUresult result = extend(where, pool, merged);
+  CUresult result = extend(parts_, where, pool, merged);
   // Where an exact chunk cannot be had the driver serves such blocks.
   for (std::uint64_t less = merged; result == CUDA_ERROR_OUT_OF_MEMORY && !exact && less / 2 >= bytes;) {
     // Other threads may have taken blocks of that size meanwhile: the rest of one would be lost.
-    less = std::min(nine_tenths(less), std::max(bytes, ledger_.account(device).available())) / bytes * bytes;
-    result = extend(where, pool, less);
+    less = std::min(nine_tenths(less), std::max(bytes, parts_.account(device).available())) / bytes * bytes;
+    result = extend(parts_, where, pool, less);
   }
-  charge_missing(request.api, *pool);
-  single_chunk_[device].store(async_.idle_bytes(device), std::memory_order_relaxed);
+  charge_missing(parts_, request.api, *pool);
+  hints_[device].single_chunk.store(parts_.async_pools.idle_bytes(device), std::memory_order_relaxed);
 }
 
 // One allocation and its free. The driver keeps what was freed, up to the release threshold.
 void AsyncMemory::preallocate(const Request &request, const Contexts::Current &where,
                               const StreamPools::PoolRef &pool) {
-  if (!async_.begin_preallocation(where.device)) {
+  if (!parts_.async_pools.begin_preallocation(where.device)) {
     return;
   }
-  pools_.gifts.start_giving();
-  ledger::Account &account = ledger_.account(where.device);
+  parts_.pools.gifts.start_giving();
+  ledger::Account &account = parts_.account(where.device);
   ledger::Transit transit(account.transits());
   transit.hold();
-  const Preallocation plan = devices_.async_preallocation_on(where.device);
+  const Preallocation plan = parts_.devices.async_preallocation_on(where.device);
   std::uint64_t bytes = plan.fair ? std::min(plan.bytes, account.fair_part(true)) : plan.bytes;
   if (!plan.exact) {
-    const std::uint64_t free_now = admission_.device_free(where.device).value_or(UINT64_MAX);
-    const std::uint64_t headroom = pools_.devices.on(where.device).bounds.headroom(plan, free_now);
+    const std::uint64_t free_now = parts_.device_free(where.device).value_or(UINT64_MAX);
+    const std::uint64_t headroom = parts_.pools.devices.on(where.device).bounds.headroom(plan, free_now);
     bytes = std::min({bytes, account.available(), free_now - std::min(free_now, headroom)});
-    const std::uint64_t bound = stream_pools_.upper_bound(*pool, bytes);
+    const std::uint64_t bound = parts_.stream_pools.upper_bound(*pool, bytes);
     if (bound > std::min(account.available(), free_now)) {  // one step of the pool less fits
-      bytes = bound - stream_pools_.upper_bound(*pool, 1);
+      bytes = bound - parts_.stream_pools.upper_bound(*pool, 1);
     }
   }
   CUresult result = CUDA_SUCCESS;
   while (bytes >= std::max<std::uint64_t>(1, plan.exact ? 0 : request.upper_bound)) {
-    result = extend(where, pool, bytes);
+    result = extend(parts_, where, pool, bytes);
     if (result == CUDA_SUCCESS || plan.exact || result != CUDA_ERROR_OUT_OF_MEMORY) {
       break;
     }
@@ -418,65 +438,66 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
     events::say("mode async: device " + std::to_string(where.device) + ": " + std::to_string(bytes) +
                 " bytes cannot be preallocated (error " + std::to_string(result) + ")");
   }
-  charge_missing(request.api, *pool);
-  single_chunk_[where.device].store(async_.idle_bytes(where.device), std::memory_order_relaxed);
+  charge_missing(parts_, request.api, *pool);
+  hints_[where.device].single_chunk.store(parts_.async_pools.idle_bytes(where.device), std::memory_order_relaxed);
 }
 
 CUresult AsyncMemory::defer(CUdeviceptr address, const Block &block) {
-  const CUresult state = async_.contexts().state_of_caller();
+  const CUresult state = parts_.async_pools.contexts().state_of_caller();
   if (state != CUDA_SUCCESS) {
     return state;
   }
-  return async_.defer(block.device, {address, block.size, block.context}) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  return parts_.async_pools.defer(block.device, {address, block.size, block.context}) ? CUDA_SUCCESS
+                                                                                      : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult AsyncMemory::finish_free(const char *api, const Block &block) {
   const int device = block.device;
-  if (synchronous_free_) {
-    return async_.drain(api, device);
+  if (parts_.options.synchronous_free) {
+    return parts_.async_pools.drain(api, device);
   }
-  const ledger::Account &account = ledger_.account(device);
+  const ledger::Account &account = parts_.account(device);
   // A large one has its fence before any later work. It waits as the driver's free does where the next allocation of
   // its size would have to.
   const bool large = block.size >= account.limit() / kFewAtMost;
   if (large) {
-    async_.collect(device);
+    parts_.async_pools.collect(device);
   } else {
-    async_.poll_if_due(device);
+    parts_.async_pools.poll_if_due(device);
   }
-  const bool full = account.available() < block.size ||
-                    (async_.was_full(device) && admission_.device_free(device).value_or(UINT64_MAX) < block.size);
+  const bool full = account.available() < block.size || (parts_.async_pools.was_full(device) &&
+                                                         parts_.device_free(device).value_or(UINT64_MAX) < block.size);
   // An allocation would have to wait for half of the limit sooner or later, perhaps under a lock that the work needs.
   const auto holds_much = [&] {
-    return account.limit() != UINT64_MAX && async_.deferred_bytes(device) > account.limit() / 2;
+    return account.limit() != UINT64_MAX && parts_.async_pools.deferred_bytes(device) > account.limit() / 2;
   };
   if (holds_much()) {
-    async_.collect(device);
+    parts_.async_pools.collect(device);
   }
   // What is free is rarely all in one.
-  if ((full && async_.idle_bytes(device) / (large ? 2 : 1) < block.size) || holds_much()) {
-    async_.wait_for_context(api, device, *block.context);
+  if ((full && parts_.async_pools.idle_bytes(device) / (large ? 2 : 1) < block.size) || holds_much()) {
+    parts_.async_pools.wait_for_context(api, device, *block.context);
   }
   return CUDA_SUCCESS;
 }
 
 CUresult AsyncMemory::refuse_deferred() {
-  journal_.count_failed_free();
-  const CUresult state = async_.contexts().state_of_caller();
+  parts_.journal.count_failed_free();
+  const CUresult state = parts_.async_pools.contexts().state_of_caller();
   return state != CUDA_SUCCESS ? state : CUDA_ERROR_INVALID_VALUE;
 }
 
 std::optional<Block> AsyncMemory::block_at(CUdeviceptr address, CUdeviceptr *base) {
   CUdeviceptr start = 0;
-  if (!enabled_ || !real.cuPointerGetAttribute.present() ||
+  if (!parts_.options.async || !real.cuPointerGetAttribute.present() ||
       real.cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address) != CUDA_SUCCESS) {
     return std::nullopt;
   }
-  std::optional<Block> block = books_.blocks.find(start);
+  std::optional<Block> block = parts_.books.blocks.find(start);
   if (base != nullptr) {
     *base = start;
   }
-  return block && owns(*block) ? block : std::nullopt;
+  return block && parts_.async_pools.owns(block->pool) ? block : std::nullopt;
 }
 
 }  // namespace ration::policy

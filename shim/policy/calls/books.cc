@@ -2,7 +2,13 @@
 
 #include <optional>
 
+#include "policy/calls/call_parts.h"
+
 namespace ration::policy {
+
+events::Via Books::via_of(const Request &request) const {
+  return parts_.journal.logging() && via_of_ != nullptr ? via_of_(request.caller) : events::Via::driver;
+}
 
 CUresult Books::enter(AddressBook &book, const Request &request, const Block &block, CUdeviceptr key,
                       std::uint64_t duration_ns) {
@@ -10,14 +16,14 @@ CUresult Books::enter(AddressBook &book, const Request &request, const Block &bl
   AddressBook::Inserted inserted{};
   try {
     if (&book == &blocks) {
-      pools_.slabs.wait_for_ends(key, block.size);
-      if (journal_.logging()) {
+      parts_.pools.slabs.wait_for_ends(key, block.size);
+      if (parts_.journal.logging()) {
         ending_.wait_for(key, block.size);
       }
     }
     inserted = book.insert(key, block, displaced);
   } catch (...) {
-    journal_.count_failed_alloc();
+    parts_.journal.count_failed_alloc();
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (displaced) {
@@ -39,7 +45,7 @@ CUresult Books::enter(AddressBook &book, const Request &request, const Block &bl
                       duration_ns};
   event.charged = block.charged;
   event.stream = reinterpret_cast<std::uintptr_t>(request.stream);
-  journal_.record(event);
+  parts_.journal.record(event);
   publish(block);
   if (!book.announce(key)) {
     end_block(block.context->ended_by.load(std::memory_order_acquire), {key, block});
@@ -50,24 +56,24 @@ CUresult Books::enter(AddressBook &book, const Request &request, const Block &bl
 
 CUresult Books::end(AddressBook &book, const char *api, std::uint64_t address, End end) {
   if (address == 0) {
-    journal_.count_null_free();
+    parts_.journal.count_null_free();
     return end(nullptr);
   }
   Block block;
   const AddressBook::Found found = book.begin_end(address, block);
   if (found == AddressBook::Found::ending_elsewhere) {
-    journal_.count_failed_free();
+    parts_.journal.count_failed_free();
     return CUDA_ERROR_INVALID_VALUE;
   }
   const bool known = found == AddressBook::Found::begun;
-  const ledger::Change change(known ? &ledger_.account(block.device).changes() : nullptr);
+  const ledger::Change change(known ? &parts_.account(block.device).changes() : nullptr);
   std::optional<EndingRanges::Ending> ending;
-  if (known && &book == &blocks && journal_.logging()) {
+  if (known && &book == &blocks && parts_.journal.logging()) {
     ending.emplace(ending_, address, block.size);
   }
   const CUresult result = end(known ? &block : nullptr);
   if (result != CUDA_SUCCESS) {
-    known ? keep(book, {address, block}) : journal_.count_failed_free();
+    known ? keep(book, {address, block}) : parts_.journal.count_failed_free();
     return result;
   }
   if (known) {
@@ -83,12 +89,18 @@ void Books::record_end(const char *api, CUdeviceptr address, const Block &block,
   event.kind = block.kind;
   event.charged = block.charged;
   event.source = block.pool != nullptr ? events::Source::pool : events::Source::driver;
-  journal_.record(event);
+  parts_.journal.record(event);
 }
 
 void Books::discharge(const Block &block) {
   if (block.charged && block.pool == nullptr) {
-    ledger_.account(block.device).release(block.size);
+    parts_.account(block.device).release(block.size);
+  }
+}
+
+void Books::publish(const Block &block) noexcept {
+  if (block.charged) {
+    parts_.pools.publication.publish_exactly(block.device);
   }
 }
 
@@ -98,12 +110,12 @@ void Books::end_block(const char *api, const AddressedBlock &block) {
   publish(held);  // before less is reserved
   discharge(held);
   if (held.pool != nullptr) {
-    stream_pools_.block_ended(*held.pool, held.size);
+    parts_.stream_pools.block_ended(*held.pool, held.size);
   }
 }
 
 void Books::keep(AddressBook &book, const AddressedBlock &block) {
-  journal_.count_failed_free();
+  parts_.journal.count_failed_free();
   if (!book.cancel_end(block.first)) {
     end_block(block.second.context->ended_by.load(std::memory_order_acquire), block);
     book.finish_end(block.first);

@@ -6,14 +6,13 @@
 #pragma once
 
 #include "base/function_ref.h"
-#include "events/journal.h"
-#include "ledger/ledger.h"
-#include "policy/block_pool/block_pools.h"
 #include "policy/calls/address_book.h"
 #include "policy/calls/ending_ranges.h"
 #include "policy/devices/request.h"
 
 namespace ration::policy {
+
+struct CallParts;
 
 class Books {
  public:
@@ -21,8 +20,7 @@ class Books {
   // Ends a block for real; nullptr: the address is in no book, the driver answers for it.
   using End = FunctionRef<CUresult(const Block *block)>;
 
-  Books(ledger::Ledger &ledger, events::Journal &journal, BlockPools &pools, StreamPools &stream_pools)
-      : ledger_(ledger), journal_(journal), pools_(pools), stream_pools_(stream_pools) {}
+  explicit Books(const CallParts &parts) : parts_(parts) {}
 
   // Enters a block and logs it. Anything but success: it could not be entered, and the caller gives it back.
   CUresult enter(AddressBook &book, const Request &request, const Block &block, CUdeviceptr key,
@@ -36,29 +34,20 @@ class Books {
   // Releases what was charged for this block alone.
   void discharge(const Block &block);
   // After its record, where the block is one that figures of its device count.
-  void publish(const Block &block) noexcept {
-    if (block.charged) {
-      pools_.publication.publish_exactly(block.device);
-    }
-  }
+  void publish(const Block &block) noexcept;
   // The driver refused to end a block that was begun.
   void keep(AddressBook &book, const AddressedBlock &block);
 
   // How the program's call came to us, for the log; the hooks know the callers.
   void set_via(ViaOf via_of) { via_of_ = via_of; }
-  events::Via via_of(const Request &request) const {
-    return journal_.logging() && via_of_ != nullptr ? via_of_(request.caller) : events::Via::driver;
-  }
+  events::Via via_of(const Request &request) const;
 
   AddressBook blocks;                                         // by address
   AddressBook arrays;                                         // by handle
   const ContextRef no_context = std::make_shared<Context>();  // of blocks that no context takes along
 
  private:
-  ledger::Ledger &ledger_;
-  events::Journal &journal_;
-  BlockPools &pools_;
-  StreamPools &stream_pools_;
+  const CallParts &parts_;
   EndingRanges ending_;
   ViaOf via_of_ = nullptr;
 };

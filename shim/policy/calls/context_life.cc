@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "policy/calls/call_parts.h"
+
 namespace ration::policy {
 
 namespace {
@@ -21,30 +23,34 @@ bool is_gone(CUdevice device) {
 CUresult ContextLife::create(const char *api, CUcontext *handle, CUdevice device, DriverCall call) {
   const auto note = [&]() noexcept -> ContextRef {
     try {
-      ContextRef made = contexts_.note_created(*handle, devices_.ordinal_of(device));
+      ContextRef made = parts_.contexts.note_created(*handle, parts_.devices.ordinal_of(device));
       finish_unseen_ends();
       return made;
     } catch (...) {  // out of memory of the host: the context is noted when it is first seen current
       return nullptr;
     }
   };
-  return overhead_.make_context(api, devices_.ordinal_of(device), Room::Patience::briefly, call, note);
+  return parts_.overhead.make_context(api, parts_.devices.ordinal_of(device), Room::Patience::briefly, call, note);
+}
+
+void ContextLife::attached(CUcontext handle) {
+  parts_.contexts.add_reference(handle, +1);
 }
 
 CUresult ContextLife::retain_primary(CUcontext *handle, CUdevice device, DriverCall call) {
-  const int ordinal = devices_.ordinal_of(device);
-  const Contexts::PrimaryGate turn(contexts_, ordinal);
+  const int ordinal = parts_.devices.ordinal_of(device);
+  const Contexts::PrimaryGate turn(parts_.contexts, ordinal);
   finish_unseen_ends();
   const auto note = [&]() noexcept -> ContextRef {
     try {
-      contexts_.add_primary_reference(ordinal, +1);
-      return contexts_.note_primary(*handle, ordinal);
+      parts_.contexts.add_primary_reference(ordinal, +1);
+      return parts_.contexts.note_primary(*handle, ordinal);
     } catch (...) {  // as above
       return nullptr;
     }
   };
-  if (contexts_.primary_of(ordinal) == nullptr) {
-    return overhead_.make_context("cuDevicePrimaryCtxRetain", ordinal, Room::Patience::none, call, note);
+  if (parts_.contexts.primary_of(ordinal) == nullptr) {
+    return parts_.overhead.make_context("cuDevicePrimaryCtxRetain", ordinal, Room::Patience::none, call, note);
   }
   const CUresult result = call();
   if (result == CUDA_SUCCESS) {
@@ -58,13 +64,13 @@ void ContextLife::end_begun_blocks(AddressBook &book, const char *api, const Con
   while (const std::size_t count = book.begun_of(context, batch)) {
     for (std::size_t i = 0; i < count; ++i) {
       const auto &[address, block] = batch[i];
-      if (async_.owns(block.pool)) {  // the driver's pool does not know that it ends
-        (void)async_.defer(block.device, {address, block.size, block.context});
+      if (parts_.async_pools.owns(block.pool)) {  // the driver's pool does not know that it ends
+        (void)parts_.async_pools.defer(block.device, {address, block.size, block.context});
       }
-      if (&book == &books_.arrays) {
-        mapped_.array_gone(api, address);
+      if (&book == &parts_.books.arrays) {
+        parts_.mapped_memory.array_gone(api, address);
       }
-      books_.end_block(api, batch[i]);
+      parts_.books.end_block(api, batch[i]);
       book.finish_end(batch[i].first);
     }
   }
@@ -73,20 +79,20 @@ void ContextLife::end_begun_blocks(AddressBook &book, const char *api, const Con
 // What launches have left there ends with the device's last context. Only the driver knows which one that is, and what
 // graphs hold of the device then: nothing.
 void ContextLife::end_graph_blocks(const char *api, int device) {
-  const StreamPools::PoolRef pool = stream_pools_.known_of_graphs(device);
+  const StreamPools::PoolRef pool = parts_.stream_pools.known_of_graphs(device);
   if (pool == nullptr) {
     return;
   }
   if (pool->graphs->live_bytes.load() != 0) {
     const ContextRef &owner = pool->graphs->owner;
-    books_.blocks.begin_end_of(owner);  // before the question: what is left later is another context's
+    parts_.books.blocks.begin_end_of(owner);  // before the question: what is left later is another context's
     if (StreamPools::used_bytes(*pool) == 0) {
-      end_begun_blocks(books_.blocks, api, owner);
+      end_begun_blocks(parts_.books.blocks, api, owner);
     } else {
-      books_.blocks.cancel_end_of(owner);
+      parts_.books.blocks.cancel_end_of(owner);
     }
   }
-  stream_pools_.charge_missing(api, *pool);
+  parts_.stream_pools.charge_missing(api, *pool);
 }
 
 CUresult ContextLife::end_known(const char *api, const ContextRef &context, DriverCall call,
@@ -95,42 +101,42 @@ CUresult ContextLife::end_known(const char *api, const ContextRef &context, Driv
   // Begun before the call: once the driver has destroyed the context it may give its addresses to another thread. No
   // driver call of ours names the context meanwhile.
   context->begin_end();
-  books_.blocks.begin_end_of(context);
-  books_.arrays.begin_end_of(context);
-  pools_.begin_end(context);
+  parts_.books.blocks.begin_end_of(context);
+  parts_.books.arrays.begin_end_of(context);
+  parts_.pools.begin_end(context);
   const CUresult result = call();
   if (result != CUDA_SUCCESS || !is_gone()) {
-    pools_.cancel_end(context);
-    books_.blocks.cancel_end_of(context);
-    books_.arrays.cancel_end_of(context);
+    parts_.pools.cancel_end(context);
+    parts_.books.blocks.cancel_end_of(context);
+    parts_.books.arrays.cancel_end_of(context);
     context->refuse_end();
     return result;
   }
-  contexts_.forget(context, api);
+  parts_.contexts.forget(context, api);
   finish_end(api, context);
   return result;
 }
 
 void ContextLife::finish_end(const char *api, const ContextRef &context) {
-  books_.blocks.begin_end_of(context);  // what other threads entered meanwhile
-  books_.arrays.begin_end_of(context);
-  pools_.begin_end(context);
-  end_begun_blocks(books_.blocks, api, context);
-  end_begun_blocks(books_.arrays, api, context);
+  parts_.books.blocks.begin_end_of(context);  // what other threads entered meanwhile
+  parts_.books.arrays.begin_end_of(context);
+  parts_.pools.begin_end(context);
+  end_begun_blocks(parts_.books.blocks, api, context);
+  end_begun_blocks(parts_.books.arrays, api, context);
   end_graph_blocks(api, context->device);
-  pools_.finish_end(api, context);
-  async_.forget(context);
-  async_.collect(context->device);
-  imports_.finish_end(context);
-  pending_.drop(context);
-  overhead_.context_ended(*context);
+  parts_.pools.finish_end(api, context);
+  parts_.async_pools.forget(context);
+  parts_.async_pools.collect(context->device);
+  parts_.imports.finish_end(context);
+  parts_.pending.drop(context);
+  parts_.overhead.context_ended(*context);
 }
 
 void ContextLife::finish_unseen_ends() noexcept try {
-  if (!contexts_.has_ended_unseen()) {
+  if (!parts_.contexts.has_ended_unseen()) {
     return;
   }
-  for (const ContextRef &context : contexts_.take_ended_unseen()) {
+  for (const ContextRef &context : parts_.contexts.take_ended_unseen()) {
     context->begin_end();  // returns once no driver call of ours names it
     finish_end("unknown", context);
   }
@@ -138,41 +144,41 @@ void ContextLife::finish_unseen_ends() noexcept try {
 }
 
 CUresult ContextLife::destroy(const char *api, CUcontext handle, DriverCall call) {
-  const ContextRef context = contexts_.find(handle);
+  const ContextRef context = parts_.contexts.find(handle);
   return context != nullptr ? end_known(api, context, call, [] { return true; }) : call();
 }
 
 CUresult ContextLife::detach(const char *api, CUcontext handle, DriverCall call) {
-  if (contexts_.find(handle) == nullptr) {
+  if (parts_.contexts.find(handle) == nullptr) {
     return call();
   }
-  const bool last = contexts_.add_reference(handle, -1) <= 0;
+  const bool last = parts_.contexts.add_reference(handle, -1) <= 0;
   const CUresult result = last ? destroy(api, handle, call) : call();
   if (result != CUDA_SUCCESS) {
-    contexts_.add_reference(handle, +1);
+    parts_.contexts.add_reference(handle, +1);
   }
   return result;
 }
 
 CUresult ContextLife::reset_primary(const char *api, CUdevice device, DriverCall call) {
-  const Contexts::PrimaryGate turn(contexts_, devices_.ordinal_of(device));
-  const ContextRef context = contexts_.primary_of(devices_.ordinal_of(device));
+  const Contexts::PrimaryGate turn(parts_.contexts, parts_.devices.ordinal_of(device));
+  const ContextRef context = parts_.contexts.primary_of(parts_.devices.ordinal_of(device));
   return context != nullptr ? end_known(api, context, call, [] { return true; }) : call();
 }
 
 CUresult ContextLife::release_primary(const char *api, CUdevice device, DriverCall call) {
-  const int ordinal = devices_.ordinal_of(device);
-  const Contexts::PrimaryGate turn(contexts_, ordinal);
-  const ContextRef context = contexts_.primary_of(ordinal);
+  const int ordinal = parts_.devices.ordinal_of(device);
+  const Contexts::PrimaryGate turn(parts_.contexts, ordinal);
+  const ContextRef context = parts_.contexts.primary_of(ordinal);
   if (context == nullptr) {
     return call();
   }
   // The driver's word decides; our own count only where it gives none.
-  const bool last = contexts_.add_primary_reference(ordinal, -1) <= 0;
+  const bool last = parts_.contexts.add_primary_reference(ordinal, -1) <= 0;
   const bool driver_tells = real.cuDevicePrimaryCtxGetState.present();
   const CUresult result = end_known(api, context, call, [&] { return driver_tells ? is_gone(device) : last; });
   if (result != CUDA_SUCCESS) {
-    contexts_.add_primary_reference(ordinal, +1);
+    parts_.contexts.add_primary_reference(ordinal, +1);
   }
   return result;
 }
@@ -189,8 +195,8 @@ bool ContextLife::device_of(CUgreenCtx green, CUdevice &device) {
 
 // The first one of a device takes memory, which goes with the primary context.
 CUresult ContextLife::create_green(CUgreenCtx *green, CUdevice device, DriverCall call) {
-  return overhead_.make_context("cuGreenCtxCreate", devices_.ordinal_of(device), Room::Patience::briefly, call,
-                                [&] { return green_created(*green, device); });
+  return parts_.overhead.make_context("cuGreenCtxCreate", parts_.devices.ordinal_of(device), Room::Patience::briefly,
+                                      call, [&] { return green_created(*green, device); });
 }
 
 ContextRef ContextLife::green_created(CUgreenCtx green, CUdevice device) noexcept try {
@@ -198,13 +204,13 @@ ContextRef ContextLife::green_created(CUgreenCtx green, CUdevice device) noexcep
     Guard guard(greens_mutex_);
     greens_[green] = device;
   }
-  contexts_.add_primary_reference(devices_.ordinal_of(device), +1);
+  parts_.contexts.add_primary_reference(parts_.devices.ordinal_of(device), +1);
   // It holds its device's primary context, which the program may never have named.
-  const Contexts::PrimaryGate turn(contexts_, devices_.ordinal_of(device));
+  const Contexts::PrimaryGate turn(parts_.contexts, parts_.devices.ordinal_of(device));
   CUcontext primary = nullptr;
   if (real.cuDevicePrimaryCtxRetain.present() && real.cuDevicePrimaryCtxRelease_v2.present() &&
       real.cuDevicePrimaryCtxRetain(&primary, device) == CUDA_SUCCESS) {
-    ContextRef noted = contexts_.note_primary(primary, devices_.ordinal_of(device));
+    ContextRef noted = parts_.contexts.note_primary(primary, parts_.devices.ordinal_of(device));
     real.cuDevicePrimaryCtxRelease_v2(device);
     return noted;
   }
@@ -221,7 +227,7 @@ void ContextLife::green_converted(CUcontext context, CUgreenCtx green) noexcept 
     known = current && real.cuCtxGetDevice(&device) == CUDA_SUCCESS;
   }
   if (known) {
-    contexts_.note_green(context, green, devices_.ordinal_of(device));
+    parts_.contexts.note_green(context, green, parts_.devices.ordinal_of(device));
   }
 } catch (...) {  // as above
 }
@@ -229,11 +235,11 @@ void ContextLife::green_converted(CUcontext context, CUgreenCtx green) noexcept 
 CUresult ContextLife::destroy_green(const char *api, CUgreenCtx green, DriverCall call) {
   CUdevice device = 0;
   const bool known = device_of(green, device);
-  const Contexts::PrimaryGate turn(contexts_, devices_.ordinal_of(device));
+  const Contexts::PrimaryGate turn(parts_.contexts, parts_.devices.ordinal_of(device));
   // It lets go of the primary context: should it have been the last, that one ends and its memory with it.
   const CUresult result = known ? release_primary(api, device, call) : call();
   if (result == CUDA_SUCCESS) {
-    contexts_.forget_green(green);
+    parts_.contexts.forget_green(green);
     Guard guard(greens_mutex_);
     greens_.erase(green);
   }
@@ -242,23 +248,23 @@ CUresult ContextLife::destroy_green(const char *api, CUgreenCtx green, DriverCal
 
 CUresult ContextLife::change_peer(CUcontext peer, bool enabled, DriverCall call) {
   if (enabled) {
-    const Contexts::Current from = contexts_.current();
-    if (const ContextRef to = contexts_.find(peer); to != nullptr) {
-      contexts_.note_peer(from.device, to->device);
+    const Contexts::Current from = parts_.contexts.current();
+    if (const ContextRef to = parts_.contexts.find(peer); to != nullptr) {
+      parts_.contexts.note_peer(from.device, to->device);
     } else {
-      contexts_.note_anywhere();
+      parts_.contexts.note_anywhere();
     }
   }
   const CUresult result = call();
   if (result == CUDA_SUCCESS) {
-    const Contexts::Current where = contexts_.current();
-    if (const ContextRef other = contexts_.find(peer); where.error == CUDA_SUCCESS && other != nullptr) {
-      if (async_mode_) {
-        async_.peer_changed(where.device, other->device, enabled);
+    const Contexts::Current where = parts_.contexts.current();
+    if (const ContextRef other = parts_.contexts.find(peer); where.error == CUDA_SUCCESS && other != nullptr) {
+      if (parts_.options.async) {
+        parts_.async_pools.peer_changed(where.device, other->device, enabled);
       }
       if (enabled) {
-        pools_.granules.peer_may_access(other->device, where.device);
-        imports_.peer_may_access(other->device, where.device);
+        parts_.pools.granules.peer_may_access(other->device, where.device);
+        parts_.imports.peer_may_access(other->device, where.device);
       }
     }
   }

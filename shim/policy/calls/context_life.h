@@ -6,34 +6,20 @@
 
 #include "base/function_ref.h"
 #include "base/lock.h"
-#include "policy/calls/async_memory.h"
-#include "policy/calls/mapped_memory.h"
-#include "policy/calls/overhead.h"
-#include "policy/imports/ipc_importer.h"
-#include "policy/physical/pending_frees.h"
+#include "policy/calls/address_book.h"
+#include "policy/devices/request.h"
 
 namespace ration::policy {
 
+struct CallParts;
+
 class ContextLife {
  public:
-  ContextLife(Devices &devices, Contexts &contexts, Books &books, BlockPools &pools, AsyncPools &async,
-              StreamPools &stream_pools, IpcImporter &imports, PendingFrees &pending, MappedMemory &mapped,
-              Overhead &overhead, bool async_mode)
-      : devices_(devices),
-        contexts_(contexts),
-        books_(books),
-        pools_(pools),
-        async_(async),
-        stream_pools_(stream_pools),
-        imports_(imports),
-        pending_(pending),
-        mapped_(mapped),
-        overhead_(overhead),
-        async_mode_(async_mode) {}
+  explicit ContextLife(const CallParts &parts) : parts_(parts) {}
 
   // Runs `call`, which creates a context of `device` and writes its handle.
   CUresult create(const char *api, CUcontext *handle, CUdevice device, DriverCall call);
-  void attached(CUcontext handle) { contexts_.add_reference(handle, +1); }
+  void attached(CUcontext handle);
   // Runs `call`, which retains `device`'s primary context and writes its handle.
   CUresult retain_primary(CUcontext *handle, CUdevice device, DriverCall call);
   // Runs `call`, which destroys `handle`; on success its blocks have ended with it.
@@ -60,17 +46,7 @@ class ContextLife {
   ContextRef green_created(CUgreenCtx green, CUdevice device) noexcept;  // the primary context
   bool device_of(CUgreenCtx green, CUdevice &device);  // false, and untouched: we did not see its creation
 
-  Devices &devices_;
-  Contexts &contexts_;
-  Books &books_;
-  BlockPools &pools_;
-  AsyncPools &async_;
-  StreamPools &stream_pools_;
-  IpcImporter &imports_;
-  PendingFrees &pending_;
-  MappedMemory &mapped_;
-  Overhead &overhead_;
-  const bool async_mode_;
+  const CallParts &parts_;
   RankedMutex greens_mutex_{Rank::kGreens};
   std::unordered_map<CUgreenCtx, CUdevice> greens_ GUARDED_BY(greens_mutex_);
 };

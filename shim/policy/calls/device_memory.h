@@ -2,33 +2,19 @@
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 
-#include "policy/calls/async_memory.h"
-#include "policy/imports/ipc_importer.h"
+#include "policy/block_pool/block_pools.h"
+#include "policy/devices/request.h"
 
 namespace ration::policy {
+
+struct CallParts;
 
 class DeviceMemory {
  public:
   // With ipc=direct, blocks of this size and more are the driver's own, so that any process can open them.
   static constexpr std::uint64_t kLargeBytes = 2U << 20U;
 
-  struct Options {
-    bool pool = false;          // blocks come from our pools (mode pool), where the driver allows it
-    bool large_direct = false;  // ipc=direct
-    bool limit_managed = true;  // managed memory counts against the limit, in its full size
-  };
-
-  DeviceMemory(const Options &options, ledger::Ledger &ledger, events::Journal &journal, Books &books,
-               BlockPools &pools, Admission &admission, RoomMaker &room, AsyncMemory &async, IpcImporter &imports)
-      : options_(options),
-        ledger_(ledger),
-        journal_(journal),
-        books_(books),
-        pools_(pools),
-        admission_(admission),
-        room_(room),
-        async_(async),
-        imports_(imports) {}
+  explicit DeviceMemory(const CallParts &parts);
 
   // Runs `act` only where no pool serves the request. Denied: OUT_OF_MEMORY. Only success writes `*address`.
   CUresult allocate(const Request &request, Act act, CUdeviceptr *address) {
@@ -47,21 +33,15 @@ class DeviceMemory {
   }
 
  private:
-  bool is_for_pools(std::uint64_t bytes) const { return !options_.large_direct || bytes < kLargeBytes; }
+  bool is_for_pools(std::uint64_t bytes) const { return !large_direct_ || bytes < kLargeBytes; }
   CUresult allocate_direct(Request request, const Contexts::Current &where, Act act, CUdeviceptr *address);
   CUresult allocate_slow(const Request &given, bool pooled, Act act, CUdeviceptr *address);
   CUresult free_missed(const char *api, CUdeviceptr address, DriverCall call);
   CUresult free_slow(const char *api, CUdeviceptr address, DriverCall call);
 
-  const Options options_;
-  ledger::Ledger &ledger_;
-  events::Journal &journal_;
-  Books &books_;
-  BlockPools &pools_;
-  Admission &admission_;
-  RoomMaker &room_;
-  AsyncMemory &async_;
-  IpcImporter &imports_;
+  const CallParts &parts_;
+  BlockPools &pools_;  // of a hit, which looks at nothing else
+  const bool large_direct_;
 };
 
 }  // namespace ration::policy

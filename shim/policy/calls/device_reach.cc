@@ -4,6 +4,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "policy/calls/call_parts.h"
+
 namespace ration::policy {
 namespace {
 
@@ -18,6 +20,9 @@ bool is_default(CUstream stream) {
 
 }  // namespace
 
+DeviceReach::DeviceReach(const CallParts &parts)
+    : parts_(parts), contexts_(parts.contexts), fences_(parts.fences), sync_memops_(parts.sync_memops) {}
+
 bool DeviceReach::is_of_family(const char *name, int version) {
   const std::string_view asked = name;
   return version >= kFirst64BitVersion &&
@@ -29,13 +34,13 @@ bool DeviceReach::is_of_family(const char *name, int version) {
 // Only of blocks whose frees wait for a fence: those of pools, those of mode async, which the driver knows, and those
 // of other processes in granules, which a copy must be given access to.
 int DeviceReach::device_at(CUdeviceptr address) {
-  int device = pools_.slabs.device_at(address);
+  int device = parts_.pools.slabs.device_at(address);
   if (device < 0) {
-    const ContextRef opener = imports_.opener_in_granules(address);
+    const ContextRef opener = parts_.imports.opener_in_granules(address);
     device = opener != nullptr ? opener->device : -1;
   }
   int ordinal = -1;
-  if (device >= 0 || !async_.enabled()) {
+  if (device >= 0 || !parts_.options.async) {
     return device;
   }
   const RelaxedCapture relaxed;
@@ -81,10 +86,16 @@ void DeviceReach::each_context(const Work &work, const Visit &visit) {
   }
 }
 
+bool DeviceReach::has_unsealed_frees() noexcept {
+  return parts_.pools.devices.has_unsealed_frees() || parts_.async_pools.has_unsealed_frees();
+}
+
 void DeviceReach::seal_frees() noexcept {
   if (has_unsealed_frees()) {
-    pools_.devices.seal_frees();
-    async_.seal_frees();
+    parts_.pools.devices.seal_frees();
+    if (parts_.options.async) {
+      parts_.async_pools.seal_frees();
+    }
   }
   fences_.take_unsealed_note();
   if (has_unsealed_frees()) {  // not all were sealed, or others came
@@ -104,8 +115,8 @@ DeviceReach::Noted::Noted(DeviceReach &reach, const Work &work, const Used &used
     reach.each_context(work, [&](const ContextRef &context) {
       enter(context);
       used_.each_abroad(*context, [&](int device) {
-        reach.pools_.granules.peer_may_access(device, context->device);
-        reach.imports_.peer_may_access(device, context->device);
+        reach.parts_.pools.granules.peer_may_access(device, context->device);
+        reach.parts_.imports.peer_may_access(device, context->device);
       });
     });
   } catch (...) {  // out of memory of the host

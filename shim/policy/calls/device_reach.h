@@ -5,23 +5,16 @@
 // Called from: hooks, around the driver's call.
 #pragma once
 
-#include "policy/block_pool/block_pools.h"
-#include "policy/calls/async_memory.h"
 #include "policy/calls/sync_memops.h"
-#include "policy/imports/ipc_importer.h"
+#include "policy/contexts/fence_tracker.h"
 
 namespace ration::policy {
 
+struct CallParts;
+
 class DeviceReach {
  public:
-  DeviceReach(Contexts &contexts, FenceTracker &fences, BlockPools &pools, AsyncMemory &async, IpcImporter &imports,
-              SyncMemops &sync_memops)
-      : contexts_(contexts),
-        fences_(fences),
-        pools_(pools),
-        async_(async),
-        imports_(imports),
-        sync_memops_(sync_memops) {}
+  explicit DeviceReach(const CallParts &parts);
 
   struct Work {
     CUstream stream = nullptr;      // of a synchronous call: the default one, by its own handle
@@ -95,17 +88,16 @@ class DeviceReach {
   void note_unknown() noexcept { contexts_.note_anywhere(); }
 
  private:
-  bool has_unsealed_frees() noexcept { return pools_.devices.has_unsealed_frees() || async_.has_unsealed_frees(); }
+  bool has_unsealed_frees() noexcept;
   bool is_abroad(const Work &work, const Used &used) noexcept;
   template <class Visit>
   void each_context(const Work &work, const Visit &visit);
   int device_at(CUdeviceptr address);
 
+  const CallParts &parts_;
+  // What every launch and copy asks.
   Contexts &contexts_;
   FenceTracker &fences_;
-  BlockPools &pools_;
-  AsyncMemory &async_;
-  IpcImporter &imports_;
   SyncMemops &sync_memops_;
 };
 

@@ -3,20 +3,22 @@
 #include <algorithm>
 #include <utility>
 
+#include "policy/calls/call_parts.h"
+
 namespace ration::policy {
 GraphMemory::ExecRef GraphMemory::describe(GraphNeeds needs, bool frees_at_launch) {
   auto exec = std::make_shared<Exec>();
   exec->frees_at_launch = frees_at_launch;
   exec->number = last_number_.fetch_add(1) + 1;
   for (const GraphNeed &need : needs.at_once) {
-    const Device *device = devices_.find(need.device);
+    const Device *device = parts_.devices.find(need.device);
     if (device == nullptr || need.bytes == 0) {
       continue;
     }
     auto part = std::make_unique<Part>();
     part->need = need;
     if (StreamPools::can_tell_of_graphs()) {
-      part->pool = stream_pools_.of_graphs(need.device, device->handle);
+      part->pool = parts_.stream_pools.of_graphs(need.device, device->handle);
     }
     for (const GraphNeeds::Left &left : needs.left) {
       part->left_bytes += left.device == need.device ? StreamPools::whole_units(left.requested) : 0;
@@ -40,13 +42,17 @@ void GraphMemory::enter(Execs::node_type node) noexcept {
   count_.store(execs_.size(), std::memory_order_relaxed);
 }
 
+void GraphMemory::note_allocation() noexcept {
+  parts_.stream_pools.note_graph_allocation();
+}
+
 CUresult GraphMemory::instantiate(const char *api, CUgraph graph, std::uint64_t flags, CUgraphExec *handle,
                                   DriverCall call) {
-  GraphNeeds needs = stream_pools_.graphs_allocate() ? graph_needs(graph) : GraphNeeds();
+  GraphNeeds needs = parts_.stream_pools.graphs_allocate() ? graph_needs(graph) : GraphNeeds();
   if (needs.at_once.empty() && needs.frees.empty()) {
     return call();
   }
-  if (admission_.limit_unknown()) {
+  if (parts_.devices.limit_unknown()) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   const ExecRef exec = describe(std::move(needs), (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0);
@@ -64,7 +70,7 @@ CUresult GraphMemory::instantiate(const char *api, CUgraph graph, std::uint64_t 
 
 CUresult GraphMemory::run(Run kind, const char *api, CUgraphExec handle, CUstream stream, DriverCall call) {
   const ExecRef exec = find(handle);
-  if (exec == nullptr || (captures_.running() && is_captured(stream))) {
+  if (exec == nullptr || (parts_.captures.running() && is_captured(stream))) {
     return call();
   }
   const Call of{api, handle, stream, kind == Run::launch};
@@ -88,7 +94,7 @@ void GraphMemory::begin_launch(const Exec &exec) noexcept {
 
 void GraphMemory::end_launch(const char *api, const Exec &exec, bool success) {
   for (std::size_t i = 0; success && i < exec.needs.frees.size(); ++i) {
-    books_.end(books_.blocks, api, exec.needs.frees[i], [](const Block *) { return CUDA_SUCCESS; });
+    parts_.books.end(parts_.books.blocks, api, exec.needs.frees[i], [](const Block *) { return CUDA_SUCCESS; });
   }
   for (const std::unique_ptr<Part> &part : exec.parts) {
     if (part->pool == nullptr || part->left_bytes == 0) {
@@ -103,7 +109,7 @@ void GraphMemory::end_launch(const char *api, const Exec &exec, bool success) {
         Request request{api, left.requested, left.requested, nullptr};
         request.kind = events::Kind::pool;
         const Block block{left.requested, left.device, part->pool->graphs->owner, events::Kind::pool, true, part->pool};
-        books_.enter(books_.blocks, request, block, left.address, 0);
+        parts_.books.enter(parts_.books.blocks, request, block, left.address, 0);
       }
     }
   }
@@ -142,20 +148,20 @@ CUresult GraphMemory::destroy(CUgraphExec handle, DriverCall call) {
   }
   if (!StreamPools::can_tell_of_graphs()) {
     for (const std::unique_ptr<Part> &part : node.mapped()->parts) {
-      ledger_.account(part->need.device).release(part->need.bytes);
+      parts_.account(part->need.device).release(part->need.bytes);
     }
   }
   return result;
 }
 
 CUresult GraphMemory::trim(const char *api, CUdevice device, DriverCall call) {
-  const Device *known = devices_.find_handle(device);
-  if (known == nullptr || !StreamPools::can_tell_of_graphs() || !stream_pools_.graphs_allocate()) {
+  const Device *known = parts_.devices.find_handle(device);
+  if (known == nullptr || !StreamPools::can_tell_of_graphs() || !parts_.stream_pools.graphs_allocate()) {
     return call();
   }
-  const StreamPools::PoolRef pool = stream_pools_.of_graphs(known->ordinal, device);
+  const StreamPools::PoolRef pool = parts_.stream_pools.of_graphs(known->ordinal, device);
   const CUresult result = StreamPools::trim_graphs(*pool->graphs);
-  stream_pools_.charge_missing(api, *pool);
+  parts_.stream_pools.charge_missing(api, *pool);
   return result;
 }
 

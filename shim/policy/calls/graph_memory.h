@@ -14,24 +14,20 @@
 #include <optional>
 #include <vector>
 
-#include "policy/calls/admission.h"
+#include "policy/calls/address_book.h"
+#include "policy/devices/request.h"
 #include "policy/driver_pools/graph_needs.h"
 
 namespace ration::policy {
 
+struct CallParts;
+
 class GraphMemory {
  public:
-  GraphMemory(Devices &devices, ledger::Ledger &ledger, Captures &captures, Books &books, StreamPools &stream_pools,
-              Admission &admission)
-      : devices_(devices),
-        ledger_(ledger),
-        captures_(captures),
-        books_(books),
-        stream_pools_(stream_pools),
-        admission_(admission) {}
+  explicit GraphMemory(const CallParts &parts) : parts_(parts) {}
 
   // A program's graph has an allocation node now.
-  void note_allocation() noexcept { stream_pools_.note_graph_allocation(); }
+  void note_allocation() noexcept;
   // Whether any executable graph that allocates exists; else launches need not come here.
   bool holds_any() const { return count_.load(std::memory_order_relaxed) != 0; }
 
@@ -106,12 +102,7 @@ class GraphMemory {
   CUresult grow(StreamPools::Pool &pool, std::uint64_t bound, DriverCall rest);
   bool must_fail(const StreamPools::Pool &pool, std::uint64_t bound);
 
-  Devices &devices_;
-  ledger::Ledger &ledger_;
-  Captures &captures_;
-  Books &books_;
-  StreamPools &stream_pools_;
-  Admission &admission_;
+  const CallParts &parts_;
   std::atomic<Taken> taken_{Taken::unknown};
   std::atomic<std::uint64_t> last_number_{0};
   std::atomic<std::size_t> count_{0};

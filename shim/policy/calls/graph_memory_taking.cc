@@ -4,6 +4,8 @@
 
 #include "policy/calls/graph_memory.h"
 
+#include "policy/calls/call_parts.h"
+
 namespace ration::policy {
 namespace {
 
@@ -44,7 +46,7 @@ void instantiate_block(int device, std::uint64_t bytes, FunctionRef<void()> see)
 // While it lasts no trim of ours comes, and of what other launches reserved nothing is released that this one may need.
 class GraphMemory::Relying {
  public:
-  Relying(GraphMemory &memory, Exec &exec, bool launches) : pools_(memory.stream_pools_), exec_(exec) {
+  Relying(GraphMemory &memory, Exec &exec, bool launches) : pools_(memory.parts_.stream_pools), exec_(exec) {
     calls_.reserve(exec.parts.size());
     can_ = true;
     for (const std::unique_ptr<Part> &part : exec.parts) {
@@ -119,13 +121,13 @@ bool GraphMemory::takes_at_run(const char *api, const Exec &exec) {
 void GraphMemory::probe(const char *api, Part &part) {
   StreamPools::Pool &pool = *part.pool;
   const std::uint64_t before = StreamPools::reserved_bytes(pool);
-  const std::uint64_t bound = stream_pools_.upper_bound(pool, before + 1);
+  const std::uint64_t bound = parts_.stream_pools.upper_bound(pool, before + 1);
   Contexts::Current where;
   where.device = part.need.device;
-  const bool room =
-      admission_.has_room({api, bound, bound, nullptr}, where, Room::Patience::briefly) && !must_fail(pool, bound);
+  const bool room = parts_.admission.has_room({api, bound, bound, nullptr}, where, Room::Patience::briefly) &&
+                    !must_fail(pool, bound);
   const std::optional<StreamPools::Call> call =
-      room ? stream_pools_.reserve(pool, bound, ledger::Effort::kReclaimFromDead) : std::nullopt;
+      room ? parts_.stream_pools.reserve(pool, bound, ledger::Effort::kReclaimFromDead) : std::nullopt;
   if (!call) {
     return;
   }
@@ -133,8 +135,8 @@ void GraphMemory::probe(const char *api, Part &part) {
   if (StreamPools::reserved_bytes(pool) > before) {
     StreamPools::trim_graphs(*pool.graphs);
   }
-  stream_pools_.finish_and_release(pool, *call, true);
-  stream_pools_.charge_missing(api, pool);
+  parts_.stream_pools.finish_and_release(pool, *call, true);
+  parts_.stream_pools.charge_missing(api, pool);
 }
 
 CUresult GraphMemory::run(const Call &of, Exec &exec, DriverCall call) {
@@ -143,7 +145,7 @@ CUresult GraphMemory::run(const Call &of, Exec &exec, DriverCall call) {
     const bool relied = relying.still_can();
     relying.end(!relied);
     for (std::size_t i = 0; !relied && i < exec.parts.size(); ++i) {  // another graph ran, or memory was lost meanwhile
-      stream_pools_.charge_missing(of.api, *exec.parts[i]->pool);
+      parts_.stream_pools.charge_missing(of.api, *exec.parts[i]->pool);
     }
     return result;
   }
@@ -182,15 +184,16 @@ CUresult GraphMemory::take(const Call &of, Exec &exec, std::size_t next, DriverC
 }
 
 std::uint64_t GraphMemory::bound_of(const Part &part) {
-  return part.pool != nullptr ? std::min(stream_pools_.upper_bound(*part.pool, part.need.bytes), part.enough.load())
-                              : part.need.bytes;
+  return part.pool != nullptr
+             ? std::min(parts_.stream_pools.upper_bound(*part.pool, part.need.bytes), part.enough.load())
+             : part.need.bytes;
 }
 
 std::uint64_t GraphMemory::live_of(const Exec &exec, const Part &part) {
   std::uint64_t bytes = 0;
   for (const GraphNeeds::Left &left : exec.needs.left) {
     if (left.device == part.need.device && part.left_bytes != 0) {
-      const std::optional<Block> block = books_.blocks.find(left.address);
+      const std::optional<Block> block = parts_.books.blocks.find(left.address);
       bytes += block && block->pool == part.pool ? StreamPools::whole_units(block->size) : 0;
     }
   }
@@ -203,7 +206,7 @@ std::uint64_t GraphMemory::kept_by_others(const Exec &exec, const Part &part, co
                                           bool launches) {
   const std::uint64_t live = part.pool->graphs->live_bytes.load();
   const std::uint64_t own = (launches ? part.left_bytes : 0) + live_of(exec, part);
-  return live - std::min(live, own) + stream_pools_.relied_by_others(*part.pool, call);
+  return live - std::min(live, own) + parts_.stream_pools.relied_by_others(*part.pool, call);
 }
 
 // Rounded once: a pool grows for all that is in it.
@@ -211,27 +214,28 @@ std::uint64_t GraphMemory::lacking(const Part &part, std::uint64_t kept, std::ui
   const auto with_kept = [=](std::uint64_t bytes) { return bytes + std::min(kept, UINT64_MAX - bytes); };
   std::uint64_t needed = with_kept(bound_of(part));
   if (needed > held) {
-    needed = std::min(needed, stream_pools_.upper_bound(*part.pool, with_kept(part.need.bytes)));
+    needed = std::min(needed, parts_.stream_pools.upper_bound(*part.pool, with_kept(part.need.bytes)));
   }
-  return needed > held ? stream_pools_.upper_bound(*part.pool, needed - held) : 0;
+  return needed > held ? parts_.stream_pools.upper_bound(*part.pool, needed - held) : 0;
 }
 
 bool GraphMemory::fits(const Part &part, std::uint64_t bound) {
-  return ledger_.account(part.need.device).available() >= bound && !must_fail(*part.pool, bound);
+  return parts_.account(part.need.device).available() >= bound && !must_fail(*part.pool, bound);
 }
 
 bool GraphMemory::is_wrong(const Exec &exec) {
   const auto &frees = exec.needs.frees;
   return (!exec.frees_at_launch && std::any_of(exec.parts.begin(), exec.parts.end(),
                                                [&](const auto &part) { return live_of(exec, *part) != 0; })) ||
-         std::any_of(frees.begin(), frees.end(), [&](CUdeviceptr address) { return !books_.blocks.find(address); });
+         std::any_of(frees.begin(), frees.end(),
+                     [&](CUdeviceptr address) { return !parts_.books.blocks.find(address); });
 }
 
 CUresult GraphMemory::take_part(const Call &of, const Exec &exec, Part &part, DriverCall rest) {
   StreamPools::Pool *const pool = part.pool.get();
   const int device = part.need.device;
   const std::uint64_t bound = bound_of(part);
-  if (pool != nullptr && of.exec != nullptr && ledger_.account(device).available() < bound) {
+  if (pool != nullptr && of.exec != nullptr && parts_.account(device).available() < bound) {
     if (of.launches && is_wrong(exec)) {
       return CUDA_ERROR_INVALID_VALUE;
     }
@@ -259,9 +263,10 @@ CUresult GraphMemory::take_part(const Call &of, const Exec &exec, Part &part, Dr
   where.device = device;
   Obtained obtained;
   std::optional<ledger::Transit> surplus;
-  const CUresult result = admission_.admit(request, where, act, keep, obtained, request.exact ? nullptr : &surplus);
+  const CUresult result =
+      parts_.admission.admit(request, where, act, keep, obtained, request.exact ? nullptr : &surplus);
   if (pool != nullptr) {
-    stream_pools_.charge_missing(of.api, *pool);
+    parts_.stream_pools.charge_missing(of.api, *pool);
   }
   return other != CUDA_SUCCESS ? other : result;
 }
@@ -270,9 +275,9 @@ CUresult GraphMemory::grow(StreamPools::Pool &pool, std::uint64_t bound, DriverC
   if (must_fail(pool, bound)) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  const StreamPools::Call call = stream_pools_.begin(pool, bound);
+  const StreamPools::Call call = parts_.stream_pools.begin(pool, bound);
   const CUresult result = rest();
-  stream_pools_.finish(pool, call, result == CUDA_SUCCESS);
+  parts_.stream_pools.finish(pool, call, result == CUDA_SUCCESS);
   return result;
 }
 
@@ -280,7 +285,7 @@ CUresult GraphMemory::grow(StreamPools::Pool &pool, std::uint64_t bound, DriverC
 // so it is not tried where it must fail.
 bool GraphMemory::must_fail(const StreamPools::Pool &pool, std::uint64_t bound) {
   const std::uint64_t idle = StreamPools::reserved_bytes(pool);
-  return admission_.device_free(pool.device).value_or(UINT64_MAX) < bound - std::min(bound, idle);
+  return parts_.device_free(pool.device).value_or(UINT64_MAX) < bound - std::min(bound, idle);
 }
 
 std::optional<CUresult> GraphMemory::take_shared(const Call &of, const Exec &exec, Part &part, std::uint64_t bound,
@@ -293,14 +298,14 @@ std::optional<CUresult> GraphMemory::take_shared(const Call &of, const Exec &exe
   StreamPools::begin_relying(graphs);
   const std::optional<CUresult> result = take_sharing(of, exec, part, bound, rest);
   StreamPools::end_relying(graphs);
-  stream_pools_.charge_missing(of.api, *part.pool);
+  parts_.stream_pools.charge_missing(of.api, *part.pool);
   return result;
 }
 
 std::optional<CUresult> GraphMemory::take_sharing(const Call &of, const Exec &exec, Part &part, std::uint64_t bound,
                                                   DriverCall rest) {
   StreamPools::Pool &pool = *part.pool;
-  StreamPools::Call call = stream_pools_.share(pool, bound);
+  StreamPools::Call call = parts_.stream_pools.share(pool, bound);
   const std::uint64_t held = StreamPools::reserved_bytes(pool);
   const std::uint64_t kept = kept_by_others(exec, part, call, of.launches);
   bool uploaded = false;
@@ -308,8 +313,8 @@ std::optional<CUresult> GraphMemory::take_sharing(const Call &of, const Exec &ex
   const std::uint64_t more = lacking(part, kept, held);
   Contexts::Current where;
   where.device = part.need.device;
-  if (kept < held && admission_.has_room({of.api, more, more, nullptr}, where, Room::Patience::briefly) &&
-      stream_pools_.extend(pool, call, more)) {
+  if (kept < held && parts_.admission.has_room({of.api, more, more, nullptr}, where, Room::Patience::briefly) &&
+      parts_.stream_pools.extend(pool, call, more)) {
     result = real.cuGraphUpload(of.exec, of.stream);
     uploaded = result == CUDA_SUCCESS;
     if (uploaded && StreamPools::reserved_bytes(pool) > held + call.charged) {
@@ -319,7 +324,7 @@ std::optional<CUresult> GraphMemory::take_sharing(const Call &of, const Exec &ex
       result = rest();
     }
   }
-  stream_pools_.finish_and_release(pool, call, uploaded);
+  parts_.stream_pools.finish_and_release(pool, call, uploaded);
   return result != CUDA_ERROR_OUT_OF_MEMORY ? std::optional(result) : std::nullopt;
 }
 

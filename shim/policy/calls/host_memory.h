@@ -2,14 +2,15 @@
 // Layer: policy/calls. Threads: any.
 #pragma once
 
-#include "policy/calls/admission.h"
+#include "policy/devices/request.h"
 
 namespace ration::policy {
 
+struct CallParts;
+
 class HostMemory {
  public:
-  HostMemory(Devices &devices, Books &books, Admission &admission)
-      : devices_(devices), books_(books), admission_(admission) {}
+  explicit HostMemory(const CallParts &parts) : parts_(parts) {}
 
   // On a device whose memory is the host's, what the pools keep of it and do not use makes room for it.
   CUresult allocate(Request request, Act act, Undo undo, CUdeviceptr *address);
@@ -18,9 +19,7 @@ class HostMemory {
  private:
   bool shares_memory_with(int device);
 
-  Devices &devices_;
-  Books &books_;
-  Admission &admission_;
+  const CallParts &parts_;
 };
 
 }  // namespace ration::policy

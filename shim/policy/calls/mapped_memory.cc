@@ -3,10 +3,12 @@
 #include <utility>
 #include <vector>
 
+#include "policy/calls/call_parts.h"
+
 namespace ration::policy {
 
 ledger::Changes *MappedMemory::changes_of(const PhysicalMemory::PieceRef &piece) {
-  return piece != nullptr && piece->charged ? &ledger_.account(piece->device).changes() : nullptr;
+  return piece != nullptr && piece->charged ? &parts_.account(piece->device).changes() : nullptr;
 }
 
 void MappedMemory::end_piece(const char *api, const PhysicalMemory::PieceRef &piece) {
@@ -16,10 +18,10 @@ void MappedMemory::end_piece(const char *api, const PhysicalMemory::PieceRef &pi
   events::Free event{piece->handle, piece->bytes, piece->device, 0, api};
   event.kind = piece->charged ? events::Kind::vmm : events::Kind::host;
   event.charged = piece->charged;
-  journal_.record(event);
+  parts_.journal.record(event);
   if (piece->charged) {
-    pools_.publication.publish_exactly(piece->device);
-    ledger_.account(piece->device).release(piece->bytes);
+    parts_.pools.publication.publish_exactly(piece->device);
+    parts_.account(piece->device).release(piece->bytes);
   }
 }
 
@@ -27,21 +29,21 @@ CUresult MappedMemory::create(Request request, const CUmemLocation &location, Ac
                               CUmemGenericAllocationHandle *handle) {
   request.charged = location.type == CU_MEM_LOCATION_TYPE_DEVICE;
   request.kind = request.charged ? events::Kind::vmm : events::Kind::host;
-  if (request.charged && admission_.limit_unknown()) {
+  if (request.charged && parts_.devices.limit_unknown()) {
     return Admission::refuse_as_driver(act, undo);
   }
   // Where it lies, not what is current. A device that is not there is the driver's to refuse, however full the others
   // are.
-  if (request.charged && devices_.all() != nullptr && devices_.find(location.id) == nullptr) {
+  if (request.charged && parts_.devices.all() != nullptr && parts_.devices.find(location.id) == nullptr) {
     return Admission::refuse_as_driver(act, undo);
   }
-  const int device = request.charged && devices_.find(location.id) != nullptr ? location.id : 0;
-  const Contexts::Current where{books_.no_context, device, CUDA_SUCCESS};
-  if (request.charged && admission_.refuses_on_purpose(request, where)) {
+  const int device = request.charged && parts_.devices.find(location.id) != nullptr ? location.id : 0;
+  const Contexts::Current where{parts_.books.no_context, device, CUDA_SUCCESS};
+  if (request.charged && parts_.admission.refuses_on_purpose(request, where)) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   Obtained obtained;
-  const CUresult result = request.charged ? admission_.admit(request, where, act, undo, obtained) : act(obtained);
+  const CUresult result = request.charged ? parts_.admission.admit(request, where, act, undo, obtained) : act(obtained);
   if (result != CUDA_SUCCESS) {
     return result;
   }
@@ -54,16 +56,24 @@ CUresult MappedMemory::create(Request request, const CUmemLocation &location, Ac
     physical_.created(piece);
   } catch (...) {
     if (undo(obtained.address) == CUDA_SUCCESS && request.charged) {
-      ledger_.account(device).release(obtained.bytes);
+      parts_.account(device).release(obtained.bytes);
     }
-    journal_.count_failed_alloc();
+    parts_.journal.count_failed_alloc();
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  events::Alloc event{obtained.address, obtained.bytes,         request.requested,      device, 0, request.api,
-                      request.kind,     events::Source::driver, books_.via_of(request), 0};
+  events::Alloc event{obtained.address,
+                      obtained.bytes,
+                      request.requested,
+                      device,
+                      0,
+                      request.api,
+                      request.kind,
+                      events::Source::driver,
+                      parts_.books.via_of(request),
+                      0};
   event.charged = request.charged;
-  journal_.record(event);
-  pools_.publication.publish_exactly(device);
+  parts_.journal.record(event);
+  parts_.pools.publication.publish_exactly(device);
   *handle = obtained.address;
   return CUDA_SUCCESS;
 }
@@ -78,7 +88,7 @@ CUresult MappedMemory::release(const char *api, CUmemGenericAllocationHandle han
   if (result == CUDA_SUCCESS) {
     end_piece(api, piece);
   } else {
-    physical_.cancel_release(handle, piece);
+    physical_.retained(handle, piece);
   }
   return result;
 }
@@ -98,7 +108,7 @@ CUresult MappedMemory::with_hold(const char *api, const PhysicalMemory::PieceRef
 // A block of a pool, or another process's, is memory that cuMemAlloc gave: no handle's, whatever it is made of.
 CUresult MappedMemory::retain(const char *api, CUdeviceptr address, CUmemGenericAllocationHandle *handle,
                               DriverCall call) {
-  if (pools_.slabs.owner_of(address) != nullptr || imports_.covers(address)) {
+  if (parts_.pools.slabs.owner_of(address) != nullptr || parts_.imports.covers(address)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   const PhysicalMemory::PieceRef piece = physical_.hold_at(address);
@@ -112,24 +122,21 @@ CUresult MappedMemory::map(const char *api, CUdeviceptr address, std::uint64_t b
 }
 
 CUresult MappedMemory::unmap(const char *api, CUdeviceptr address, std::uint64_t bytes, DriverCall call) {
-  if (pools_.slabs.owner_of(address) != nullptr || imports_.covers(address)) {
+  if (parts_.pools.slabs.owner_of(address) != nullptr || parts_.imports.covers(address)) {
     return CUDA_ERROR_INVALID_VALUE;  // as above
   }
   const std::vector<PhysicalMemory::Mapping> mappings = physical_.begin_unmap(address, bytes);
   const ledger::Change change(mappings.empty() ? nullptr : changes_of(mappings.front().piece));
   const CUresult result = call();
-  if (result != CUDA_SUCCESS) {
-    physical_.cancel_unmap(mappings);
-    return result;
-  }
-  for (const PhysicalMemory::Mapping &mapping : mappings) {
-    end_piece(api, mapping.piece);
+  for (const auto &[start, length, piece] : mappings) {
+    result == CUDA_SUCCESS ? end_piece(api, piece) : physical_.mapped(start, length, piece);
   }
   return result;
 }
 
 CUresult MappedMemory::set_access(CUdeviceptr address, DriverCall call) {
-  return pools_.slabs.owner_of(address) != nullptr || imports_.covers(address) ? CUDA_ERROR_INVALID_VALUE : call();
+  return parts_.pools.slabs.owner_of(address) != nullptr || parts_.imports.covers(address) ? CUDA_ERROR_INVALID_VALUE
+                                                                                           : call();
 }
 
 // Each piece that is to be mapped is held before the driver is asked: a release on another thread may come between.
@@ -151,9 +158,10 @@ CUresult MappedMemory::map_arrays(const CUarrayMapInfo *entries, std::size_t cou
     }
   }
   if (!lost.empty()) {
-    const ContextRef context = contexts_.of_stream(stream);
-    pending_.add(context != nullptr ? context : books_.no_context, std::move(lost), stream);
-    pools_.publication.publish_exactly(context != nullptr ? context->device : 0);
+    const ContextRef context = parts_.contexts.of_stream(stream);
+    const int device = lost.front()->device;
+    parts_.pending.add({context != nullptr ? context : parts_.books.no_context, device, 0, std::move(lost)}, stream);
+    parts_.pools.publication.publish_exactly(context != nullptr ? context->device : 0);
   }
   return result;
 }

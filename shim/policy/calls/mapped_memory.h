@@ -3,26 +3,18 @@
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 
-#include "policy/calls/admission.h"
-#include "policy/imports/ipc_importer.h"
+#include "ledger/ledger.h"
+#include "policy/devices/request.h"
 #include "policy/physical/pending_frees.h"
 #include "policy/physical/physical_memory.h"
 
 namespace ration::policy {
 
+struct CallParts;
+
 class MappedMemory final : public PendingFrees::PieceOwner {
  public:
-  MappedMemory(Devices &devices, Contexts &contexts, ledger::Ledger &ledger, events::Journal &journal, Books &books,
-               BlockPools &pools, PendingFrees &pending, Admission &admission, IpcImporter &imports)
-      : devices_(devices),
-        contexts_(contexts),
-        ledger_(ledger),
-        journal_(journal),
-        books_(books),
-        pools_(pools),
-        pending_(pending),
-        admission_(admission),
-        imports_(imports) {}
+  explicit MappedMemory(const CallParts &parts) : parts_(parts) {}
 
   CUresult create(Request request, const CUmemLocation &location, Act act, Undo undo,
                   CUmemGenericAllocationHandle *handle);
@@ -47,15 +39,7 @@ class MappedMemory final : public PendingFrees::PieceOwner {
   template <class Keep>
   CUresult with_hold(const char *api, const PhysicalMemory::PieceRef &piece, DriverCall call, const Keep &keep);
 
-  Devices &devices_;
-  Contexts &contexts_;
-  ledger::Ledger &ledger_;
-  events::Journal &journal_;
-  Books &books_;
-  BlockPools &pools_;
-  PendingFrees &pending_;
-  Admission &admission_;
-  IpcImporter &imports_;
+  const CallParts &parts_;
   PhysicalMemory physical_;
 };
 

@@ -1,8 +1,11 @@
 #include "policy/calls/overhead.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/wait.h"
+#include "policy/calls/call_parts.h"
+#include "policy/calls/room_for_driver.h"
 #include "policy/contexts/any_context.h"
 #include "policy/contexts/captures.h"
 
@@ -18,6 +21,9 @@ constexpr int kLooks = 5;
 constexpr std::uint64_t kMostOfContext = std::uint64_t{2} << 30;
 // What a call of a known size may take beside it: the driver takes memory in blocks.
 constexpr std::uint64_t kMostBeside = std::uint64_t{64} << 20;
+// Of each Part.
+constexpr OverheadKind kKinds[] = {OverheadKind::context, OverheadKind::context, OverheadKind::limit,
+                                   OverheadKind::module, OverheadKind::module};
 
 std::uint64_t attribute(int which, CUdevice device) {
   int value = 0;
@@ -39,7 +45,38 @@ std::uint64_t most_of(CUlimit limit, std::size_t value, CUdevice device) {
   return threads == 0 || padded > (UINT64_MAX - kMostBeside) / threads ? UINT64_MAX : padded * threads + kMostBeside;
 }
 
+// The current context, where there is one.
+std::optional<Contexts::Current> current_in(const CallParts &parts) noexcept try {
+  Contexts::Current here = parts.contexts.current();
+  return here.error == CUDA_SUCCESS && here.context->handle != nullptr ? std::optional(std::move(here)) : std::nullopt;
+} catch (...) {  // out of memory of the host
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> used_on(Contexts &contexts, int device) {
+  std::optional<std::uint64_t> used;
+  if (real.cuMemGetInfo_v2.present()) {
+    ask_in_context_of(contexts, device, [&] {
+      std::size_t free_bytes = 0;
+      std::size_t total = 0;
+      if (real.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS) {
+        used = total - std::min(free_bytes, total);
+      }
+    });
+  }
+  return used;
+}
+
+CUresult run(const CallParts &parts, const char *api, std::uint64_t bytes, DriverCall call) {
+  const CUresult result = call();
+  const std::optional<Contexts::Current> here = result == CUDA_ERROR_OUT_OF_MEMORY ? current_in(parts) : std::nullopt;
+  return here ? try_with_room(parts, {api, here->device, bytes}, Room::Patience::briefly, call) : result;
+}
+
 }  // namespace
+
+Overhead::Overhead(const CallParts &parts)
+    : parts_(parts), measures_(parts.options.charge_context || parts.journal.is_read()) {}
 
 Overhead::Span::Span(Overhead &overhead, int device) : state_(overhead.states_[device]) {
   {
@@ -62,50 +99,33 @@ Overhead::Span::~Span() {
   }
 }
 
-OverheadKind Overhead::kind_of(Part part) {
-  switch (part) {
-    case Part::context:
-    case Part::bound:
-      return OverheadKind::context;
-    case Part::limit:
-      return OverheadKind::limit;
-    default:
-      return OverheadKind::module;
-  }
+std::uint64_t Overhead::State::sum() const {
+  return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
 }
 
-std::optional<Contexts::Current> Overhead::where() noexcept try {
-  Contexts::Current here = contexts_.current();
-  return here.error == CUDA_SUCCESS && here.context->handle != nullptr ? std::optional(std::move(here)) : std::nullopt;
-} catch (...) {  // out of memory of the host
+std::optional<std::int64_t> Overhead::State::taken(const Measure &measure, const Reading &now) {
+  for (int source = 0; base && source < kSources; ++source) {
+    const std::optional<std::int64_t> &before = base->beyond[static_cast<std::size_t>(source)];
+    const std::optional<std::int64_t> &after = now.beyond[static_cast<std::size_t>(source)];
+    if (!before || !after || (source == kProcess && !now.named)) {
+      continue;
+    }
+    const std::int64_t bytes = *after - *before;
+    if (bytes < 0 && !measure.gives) {
+      return 0;  // the baseline stays: another call's figure is older than that
+    }
+    base = now;
+    return source == kProcess || bytes < 0
+               ? bytes
+               : static_cast<std::int64_t>(
+                     std::min(static_cast<std::uint64_t>(bytes), std::min<std::uint64_t>(measure.most, INT64_MAX)));
+  }
   return std::nullopt;
 }
 
-std::optional<std::uint64_t> Overhead::used_on(int device) {
-  std::optional<std::uint64_t> used;
-  if (real.cuMemGetInfo_v2.present()) {
-    ask_in_context_of(contexts_, device, [&] {
-      std::size_t free_bytes = 0;
-      std::size_t total = 0;
-      if (real.cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS) {
-        used = total - std::min(free_bytes, total);
-      }
-    });
-  }
-  return used;
-}
-
-std::uint64_t Overhead::sum_of(int device) const {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t bytes : states_[device].bytes) {
-    sum += bytes;
-  }
-  return sum;
-}
-
 Overhead::Reading Overhead::beyond_books(int device, const ProcessFigure &figure, std::optional<std::uint64_t> used) {
-  const std::uint64_t charged = ledger_.account(device).charged();
-  const std::uint64_t books = charged - (charge_ ? std::min(charged, sum_of(device)) : 0);
+  const std::uint64_t charged = parts_.account(device).charged();
+  const std::uint64_t books = charged - (parts_.options.charge_context ? std::min(charged, states_[device].sum()) : 0);
   const auto beyond = [books](const std::optional<std::uint64_t> &bytes) {
     return bytes ? std::optional(static_cast<std::int64_t>(*bytes) - static_cast<std::int64_t>(books)) : std::nullopt;
   };
@@ -121,17 +141,17 @@ Overhead::Reading Overhead::beyond_books(int device, const ProcessFigure &figure
 }
 
 std::optional<Overhead::Reading> Overhead::read(int device) noexcept try {
-  const Device *known = devices_.find(device);
+  const Device *known = parts_.devices.find(device);
   if (known == nullptr) {
     return std::nullopt;
   }
-  const ledger::Changes &changes = ledger_.account(device).changes();
+  const ledger::Changes &changes = parts_.account(device).changes();
   Backoff backoff;
   for (int look = 1;; ++look) {
     if (const std::optional<std::uint64_t> before = changes.when_quiet()) {
       const RelaxedCapture relaxed;
-      const ProcessFigure figure = figures_.on(*known);
-      const std::optional<std::uint64_t> used = used_on(device);
+      const ProcessFigure figure = parts_.figures.on(*known);
+      const std::optional<std::uint64_t> used = used_on(parts_.contexts, device);
       Guard guard(mutex_);
       const Reading reading = beyond_books(device, figure, used);
       if (changes.when_quiet() == before) {
@@ -151,7 +171,7 @@ void Overhead::change(int device, Part part, std::int64_t bytes) {
   if (part == Part::bound) {
     states_[device].bounds += static_cast<std::uint64_t>(bytes);
   }
-  change(device, kind_of(part), bytes);
+  change(device, kKinds[static_cast<int>(part)], bytes);
 }
 
 void Overhead::change(int device, OverheadKind kind, std::int64_t bytes) {
@@ -162,15 +182,15 @@ void Overhead::change(int device, OverheadKind kind, std::int64_t bytes) {
   } else {
     held -= std::min(held, static_cast<std::uint64_t>(-bytes));
   }
-  if (charge_ && bytes > 0) {
-    ledger_.account(device).charge(static_cast<std::uint64_t>(bytes));
-  } else if (charge_ && bytes < 0) {
-    ledger_.account(device).release(static_cast<std::uint64_t>(-bytes));
+  if (parts_.options.charge_context && bytes > 0) {
+    parts_.account(device).charge(static_cast<std::uint64_t>(bytes));
+  } else if (parts_.options.charge_context && bytes < 0) {
+    parts_.account(device).release(static_cast<std::uint64_t>(-bytes));
   }
   std::array<std::uint64_t, events::kOverheadKinds> told = state.bytes;
   std::uint64_t &contexts = told[static_cast<std::size_t>(OverheadKind::context)];
   contexts -= std::min(contexts, state.bounds);
-  journal_.count_overhead(device, told);
+  parts_.journal.count_overhead(device, told);
 }
 
 // What the process holds beyond the books and what was measured: of launches and streams, or of a call that could not
@@ -181,109 +201,81 @@ void Overhead::charge_rest(int device, const Reading &now) {
     return;
   }
   const auto had = static_cast<std::int64_t>(state.bytes[static_cast<std::size_t>(OverheadKind::other)]);
-  const std::int64_t measured = static_cast<std::int64_t>(sum_of(device)) - had;
+  const std::int64_t measured = static_cast<std::int64_t>(state.sum()) - had;
   change(device, OverheadKind::other, std::max<std::int64_t>(*now.beyond[kProcess] - measured, 0) - had);
 }
 
-std::optional<std::int64_t> Overhead::taken(const Measure &measure, const Reading &now) {
-  State &state = states_[measure.owner.device];
-  for (int source = 0; state.base && source < kSources; ++source) {
-    const std::optional<std::int64_t> &before = state.base->beyond[static_cast<std::size_t>(source)];
-    const std::optional<std::int64_t> &after = now.beyond[static_cast<std::size_t>(source)];
-    if (!before || !after || (source == kProcess && !now.named)) {
-      continue;
-    }
-    const std::int64_t bytes = *after - *before;
-    if (bytes < 0 && !measure.gives) {
-      return 0;  // the baseline stays: another call's figure is older than that
-    }
-    state.base = now;
-    return source == kProcess || bytes < 0
-               ? bytes
-               : static_cast<std::int64_t>(
-                     std::min(static_cast<std::uint64_t>(bytes), std::min<std::uint64_t>(measure.most, INT64_MAX)));
-  }
-  return std::nullopt;
-}
-
-// All that is on the device and not ours: the strictest reading.
-std::int64_t Overhead::bound_of(const Measure &measure, const std::optional<Reading> &now) {
-  if (!charge_ || !now || !now->beyond[kDriver]) {
-    return 0;
-  }
-  return std::max<std::int64_t>(*now->beyond[kDriver] - static_cast<std::int64_t>(sum_of(measure.owner.device)), 0);
-}
-
 void Overhead::finish(const char *api, const Measure &measure) noexcept try {
-  const Owner &owner = measure.owner;
+  Owner owner = measure.owner;
   const std::optional<Reading> now = read(owner.device);
-  enter(measure, now);
-  if (charge_) {
-    room_.return_excess(api, owner.device);
+  {
+    Guard guard(mutex_);
+    State &state = states_[owner.device];
+    const std::optional<std::int64_t> measured = now ? state.taken(measure, *now) : std::nullopt;
+    std::int64_t bytes = measured.value_or(0);
+    if (!measured && measure.first) {
+      owner.part = Part::bound;
+      parts_.journal.count_unmeasured(owner.device);
+      if (parts_.options.charge_context && now &&
+          now->beyond[kDriver]) {  // all that is on the device and not ours: the strictest reading
+        bytes = std::max<std::int64_t>(*now->beyond[kDriver] - static_cast<std::int64_t>(state.sum()), 0);
+      }
+    }
+    std::uint64_t &held = owners_[owner];
+    bytes = std::max(bytes, -static_cast<std::int64_t>(held));
+    held = static_cast<std::uint64_t>(static_cast<std::int64_t>(held) + bytes);
+    if (bytes != 0) {
+      change(owner.device, owner.part, bytes);
+    }
+    if (now) {
+      charge_rest(owner.device, *now);
+    }
+  }
+  if (parts_.options.charge_context) {
+    return_excess(parts_, api, owner.device);
   }
 } catch (...) {  // out of memory of the host
 }
 
-void Overhead::enter(const Measure &measure, const std::optional<Reading> &now) {
-  Owner owner = measure.owner;
-  Guard guard(mutex_);
-  const std::optional<std::int64_t> measured = now ? taken(measure, *now) : std::nullopt;
-  const bool is_bound = !measured && measure.first;
-  if (is_bound) {
-    owner.part = Part::bound;
-    journal_.count_unmeasured(owner.device);
-  }
-  std::uint64_t &held = owners_[owner];
-  const std::int64_t bytes =
-      std::max(is_bound ? bound_of(measure, now) : measured.value_or(0), -static_cast<std::int64_t>(held));
-  held = static_cast<std::uint64_t>(static_cast<std::int64_t>(held) + bytes);
-  if (bytes != 0) {
-    change(owner.device, owner.part, bytes);
-  }
-  if (now) {
-    charge_rest(owner.device, *now);
-  }
+CUresult Overhead::launch(const char *api, DriverCall call) {
+  return run(parts_, api, 0, call);
 }
 
-CUresult Overhead::run(const char *api, std::uint64_t bytes, DriverCall call) {
+// `made` names what it was taken for.
+CUresult Overhead::measured(const char *api, int device, DriverCall call, FunctionRef<std::optional<Measure>()> made) {
+  std::optional<Span> span;
+  if (measures_) {
+    span.emplace(*this, device);
+  }
   const CUresult result = call();
-  const std::optional<Contexts::Current> here = result == CUDA_ERROR_OUT_OF_MEMORY ? where() : std::nullopt;
-  return here ? room_.try_again(api, here->device, bytes, Room::Patience::briefly, call) : result;
+  const std::optional<Measure> measure = result == CUDA_SUCCESS ? made() : std::nullopt;
+  if (measures_ && measure) {
+    finish(api, *measure);
+  }
+  return result;
 }
 
 CUresult Overhead::load_module(const char *api, CUmodule *module, DriverCall call) {
-  const std::optional<Contexts::Current> here = measures_ && module != nullptr ? where() : std::nullopt;
-  if (!here) {
-    return run(api, 0, call);
-  }
-  const Span span(*this, here->device);
-  const CUresult result = run(api, 0, call);
-  if (result == CUDA_SUCCESS) {
-    finish(api, {{here->device, here->context->number, Part::module, number(*module)}});
-  }
-  return result;
-}
-
-bool Overhead::is_owner(const Owner &owner) {
-  Guard guard(mutex_);
-  return owners_.count(owner) != 0;
+  const std::optional<Contexts::Current> here = measures_ && module != nullptr ? current_in(parts_) : std::nullopt;
+  const auto load = [&] { return run(parts_, api, 0, call); };
+  const auto made = [&] {
+    return std::optional(Measure{{here->device, here->context->number, Part::module, *module}});
+  };
+  return here ? measured(api, here->device, load, made) : load();
 }
 
 CUresult Overhead::use_library(const char *api, CUlibrary library, DriverCall call) {
-  const std::optional<Contexts::Current> here = measures_ ? where() : std::nullopt;
+  const std::optional<Contexts::Current> here = measures_ ? current_in(parts_) : std::nullopt;
+  const auto load = [&] { return run(parts_, api, 0, call); };
   if (!here) {
-    return run(api, 0, call);
+    return load();
   }
-  const Owner owner{here->device, here->context->number, Part::library, number(library)};
-  if (is_owner(owner)) {
-    return call();
-  }
-  const Span span(*this, here->device);
-  const CUresult result = run(api, 0, call);
-  if (result == CUDA_SUCCESS) {
-    finish(api, {owner});
-  }
-  return result;
+  const Measure measure{{here->device, here->context->number, Part::library, library}};
+  const auto is_known = [&] {
+    Guard guard(mutex_);
+    return owners_.count(measure.owner) != 0;
+  };
+  return is_known() ? call() : measured(api, here->device, load, [&] { return std::optional(measure); });
 }
 
 // A driver that does not say whose kernel it is takes the memory unseen.
@@ -291,26 +283,23 @@ CUresult Overhead::use_kernel(const char *api, CUkernel kernel, DriverCall call)
   CUlibrary library = nullptr;
   return measures_ && real.cuKernelGetLibrary.present() && real.cuKernelGetLibrary(&library, kernel) == CUDA_SUCCESS
              ? use_library(api, library, call)
-             : run(api, 0, call);
+             : run(parts_, api, 0, call);
 }
 
 CUresult Overhead::set_limit(CUlimit limit, std::size_t value, DriverCall call) {
   constexpr const char *kApi = "cuCtxSetLimit";
-  const std::optional<Contexts::Current> here = measures_ ? where() : std::nullopt;
-  const Device *device = here ? devices_.find(here->device) : nullptr;
+  const std::optional<Contexts::Current> here = measures_ ? current_in(parts_) : std::nullopt;
+  const Device *device = here ? parts_.devices.find(here->device) : nullptr;
   if (device == nullptr) {
-    return run(kApi, 0, call);
+    return run(parts_, kApi, 0, call);
   }
   const std::uint64_t most = most_of(limit, value, device->handle);
-  const Span span(*this, here->device);
-  const CUresult result = run(kApi, most != UINT64_MAX ? most : 0, call);
-  if (result == CUDA_SUCCESS) {
-    Measure measure{{here->device, here->context->number, Part::limit, static_cast<std::uintptr_t>(limit)}};
-    measure.most = most;
-    measure.gives = true;
-    finish(kApi, measure);
-  }
-  return result;
+  const Measure measure{{here->device, here->context->number, Part::limit,
+                         reinterpret_cast<const void *>(static_cast<std::uintptr_t>(limit))},
+                        most,
+                        true};
+  const auto set = [&] { return run(parts_, kApi, most != UINT64_MAX ? most : 0, call); };
+  return measured(kApi, here->device, set, [&] { return std::optional(measure); });
 }
 
 CUresult Overhead::make_context(const char *api, int device, Room::Patience patience, DriverCall call,
@@ -318,29 +307,19 @@ CUresult Overhead::make_context(const char *api, int device, Room::Patience pati
   const auto make = [&] {
     const CUresult result = call();
     const bool refused = result == CUDA_ERROR_OUT_OF_MEMORY && device >= 0;
-    const CUresult answer = refused ? room_.try_again(api, device, 0, patience, call) : result;
+    const CUresult answer = refused ? try_with_room(parts_, {api, device, 0}, patience, call) : result;
     if (answer == CUDA_SUCCESS && device >= 0) {
-      ledger_.account(device).show_presence();
+      parts_.account(device).show_presence();
     }
     return answer;
   };
-  if (!measures_) {
-    const CUresult result = make();
-    if (result == CUDA_SUCCESS) {
-      (void)note();
-    }
-    return result;
-  }
-  const Span span(*this, device);
-  const CUresult result = make();
-  const ContextRef made = result == CUDA_SUCCESS ? note() : nullptr;
-  if (made != nullptr) {
-    Measure measure{{device, made->number, Part::context, 0}};
-    measure.most = kMostOfContext;
-    measure.first = true;
-    finish(api, measure);
-  }
-  return result;
+  const auto made = [&] {
+    const ContextRef context = note();
+    return context != nullptr
+               ? std::optional(Measure{{device, context->number, Part::context, 0}, kMostOfContext, false, true})
+               : std::nullopt;
+  };
+  return measured(api, device, make, made);
 }
 
 template <class Which>
@@ -372,7 +351,7 @@ void Overhead::end(const Entries &entries) {
 }
 
 // Taken out before the call: once the driver has unloaded it, another thread's may get its handle.
-CUresult Overhead::unload(Part part, std::uintptr_t handle, DriverCall call) {
+CUresult Overhead::unload(Part part, const void *handle, DriverCall call) {
   Entries entries;
   if (measures_) {
     try {
@@ -400,7 +379,7 @@ void Overhead::context_ended(const Context &context) noexcept try {
     return;
   }
   end(take_out([&](const Owner &owner) { return owner.device == context.device && owner.context == context.number; }));
-  const std::vector<ContextRef> live = contexts_.live();
+  const std::vector<ContextRef> live = parts_.contexts.live();
   if (std::none_of(live.begin(), live.end(),
                    [&](const ContextRef &other) { return other->device == context.device; })) {
     Guard guard(mutex_);  // launches' memory has gone with the last one
@@ -411,13 +390,13 @@ void Overhead::context_ended(const Context &context) noexcept try {
 }
 
 void Overhead::correct(int device) noexcept try {
-  const Device *known = charge_ ? devices_.find(device) : nullptr;
+  const Device *known = parts_.options.charge_context ? parts_.devices.find(device) : nullptr;
   if (known == nullptr) {
     return;
   }
-  const ledger::Changes &changes = ledger_.account(device).changes();
+  const ledger::Changes &changes = parts_.account(device).changes();
   const std::optional<std::uint64_t> before = changes.when_quiet();
-  const ProcessFigure figure = before ? figures_.on(*known) : ProcessFigure{};
+  const ProcessFigure figure = before ? parts_.figures.on(*known) : ProcessFigure{};
   Guard guard(mutex_);
   if (figure.bytes && states_[device].measuring.load() == 0) {
     const Reading now = beyond_books(device, figure, std::nullopt);

@@ -18,36 +18,29 @@
 
 #include "base/function_ref.h"
 #include "base/lock.h"
-#include "events/journal.h"
-#include "policy/calls/room_for_driver.h"
+#include "ledger/ledger.h"
+#include "policy/block_pool/room.h"
 #include "policy/contexts/contexts.h"
-#include "policy/devices/process_figures.h"
+#include "policy/devices/nvml_figures.h"
 #include "policy/devices/request.h"
 
 namespace ration::policy {
 
+struct CallParts;
+
 class Overhead {
  public:
-  Overhead(Devices &devices, Contexts &contexts, ledger::Ledger &ledger, events::Journal &journal,
-           ProcessFigures &figures, RoomForDriver &room, bool charge)
-      : devices_(devices),
-        contexts_(contexts),
-        ledger_(ledger),
-        journal_(journal),
-        figures_(figures),
-        room_(room),
-        charge_(charge),
-        measures_(charge || journal.is_read()) {}
+  explicit Overhead(const CallParts &parts);
 
   // Each runs `call`, whose answer is the result, with room for it. A failure of ours leaves its bytes uncounted.
   CUresult load_module(const char *api, CUmodule *module, DriverCall call);
-  CUresult unload_module(CUmodule module, DriverCall call) { return unload(Part::module, number(module), call); }
+  CUresult unload_module(CUmodule module, DriverCall call) { return unload(Part::module, module, call); }
   // What may be a library's first use in the current context, which is when its variables are made.
   CUresult use_library(const char *api, CUlibrary library, DriverCall call);
   CUresult use_kernel(const char *api, CUkernel kernel, DriverCall call);
-  CUresult unload_library(CUlibrary library, DriverCall call) { return unload(Part::library, number(library), call); }
+  CUresult unload_library(CUlibrary library, DriverCall call) { return unload(Part::library, library, call); }
   CUresult set_limit(CUlimit limit, std::size_t value, DriverCall call);
-  CUresult launch(const char *api, DriverCall call) { return run(api, 0, call); }
+  CUresult launch(const char *api, DriverCall call);
 
   // Runs `call`, which may make a context of the device; `note` is called after a success and names it. `patience` as
   // Room's.
@@ -65,7 +58,7 @@ class Overhead {
     int device;
     unsigned context;  // its number
     Part part;
-    std::uintptr_t handle;
+    const void *handle;
 
     bool operator<(const Owner &other) const {
       return std::tie(device, context, part, handle) < std::tie(other.device, other.context, other.part, other.handle);
@@ -77,7 +70,17 @@ class Overhead {
     std::array<std::optional<std::int64_t>, kSources> beyond;
     bool named = false;  // NVML lists this process
   };
+  // `most`: what the call can take; `gives`: it may as well give back; `first`: there was no context to measure in.
+  struct Measure {
+    Owner owner;
+    std::uint64_t most = UINT64_MAX;
+    bool gives = false;
+    bool first = false;
+  };
   struct State {
+    std::uint64_t sum() const;
+    std::optional<std::int64_t> taken(const Measure &measure, const Reading &now);
+
     std::atomic<int> measuring{0};  // calls
     std::optional<Reading> base;    // of those
     std::array<std::uint64_t, events::kOverheadKinds> bytes{};
@@ -95,47 +98,20 @@ class Overhead {
     static void end(void *state) noexcept { static_cast<State *>(state)->measuring.fetch_sub(1); }
     State &state_;
   };
-  // `most`: what the call can take; `gives`: it may as well give back; `first`: there was no context to measure in.
-  struct Measure {
-    Owner owner;
-    std::uint64_t most = UINT64_MAX;
-    bool gives = false;
-    bool first = false;
-  };
-
-  template <class Handle>
-  static std::uintptr_t number(Handle handle) {
-    return reinterpret_cast<std::uintptr_t>(handle);
-  }
-  static events::OverheadKind kind_of(Part part);
-  // The current context, where there is one.
-  std::optional<Contexts::Current> where() noexcept;
-  CUresult run(const char *api, std::uint64_t bytes, DriverCall call);
-  std::optional<std::uint64_t> used_on(int device);
+  CUresult measured(const char *api, int device, DriverCall call, FunctionRef<std::optional<Measure>()> made);
   std::optional<Reading> read(int device) noexcept;
   Reading beyond_books(int device, const ProcessFigure &figure, std::optional<std::uint64_t> used) REQUIRES(mutex_);
   void finish(const char *api, const Measure &measure) noexcept;
-  void enter(const Measure &measure, const std::optional<Reading> &now);
-  std::optional<std::int64_t> taken(const Measure &measure, const Reading &now) REQUIRES(mutex_);
-  std::int64_t bound_of(const Measure &measure, const std::optional<Reading> &now) REQUIRES(mutex_);
   void change(int device, Part part, std::int64_t bytes) REQUIRES(mutex_);
   void change(int device, events::OverheadKind kind, std::int64_t bytes) REQUIRES(mutex_);
   void charge_rest(int device, const Reading &now) REQUIRES(mutex_);
-  std::uint64_t sum_of(int device) const REQUIRES(mutex_);
-  bool is_owner(const Owner &owner);
-  CUresult unload(Part part, std::uintptr_t handle, DriverCall call);
+  CUresult unload(Part part, const void *handle, DriverCall call);
   using Entries = std::vector<std::pair<Owner, std::uint64_t>>;
   template <class Which>
   Entries take_out(const Which &which);
   void end(const Entries &entries);
 
-  Devices &devices_;
-  Contexts &contexts_;
-  ledger::Ledger &ledger_;
-  events::Journal &journal_;
-  ProcessFigures &figures_;
-  RoomForDriver &room_;
-  const bool charge_;
+  const CallParts &parts_;
   const bool measures_;  // else no one would see the figures
   RankedMutex mutex_{Rank::kOverhead};
   State states_[ledger::kMaxDevices];  // all but `measuring` under mutex_

@@ -7,37 +7,17 @@
 #include <optional>
 #include <string_view>
 
-#include "policy/calls/async_memory.h"
-#include "policy/calls/overhead.h"
-#include "policy/calls/sync_memops.h"
+#include "policy/contexts/contexts.h"
 #include "policy/devices/memory_figures.h"
-#include "policy/driver_pools/default_pools.h"
-#include "policy/imports/ipc_importer.h"
-#include "policy/physical/pending_frees.h"
+#include "policy/devices/request.h"
 
 namespace ration::policy {
 
+struct CallParts;
+
 class Queries {
  public:
-  // `show_limit`: the limit is reported as the size of the device.
-  Queries(Devices &devices, ledger::Ledger &ledger, BlockPools &pools, StreamPools &stream_pools,
-          DefaultPools &default_pools, AsyncPools &pools_async, PendingFrees &pending, IpcImporter &imports,
-          Admission &admission, RoomMaker &room, AsyncMemory &async, SyncMemops &sync_memops, Overhead &overhead,
-          bool show_limit)
-      : devices_(devices),
-        ledger_(ledger),
-        pools_(pools),
-        stream_pools_(stream_pools),
-        default_pools_(default_pools),
-        async_pools_(pools_async),
-        pending_(pending),
-        imports_(imports),
-        admission_(admission),
-        room_(room),
-        async_(async),
-        sync_memops_(sync_memops),
-        overhead_(overhead),
-        show_limit_(show_limit) {}
+  explicit Queries(const CallParts &parts) : parts_(parts) {}
 
   // Corrects the driver's total and free bytes of the current device. NULL-safe.
   void present_memory(std::size_t *free_bytes, std::size_t *total_bytes);
@@ -69,20 +49,7 @@ class Queries {
   // Of a pool's block or an imported one: its BUFFER_ID, 0 for any other.
   std::uint64_t buffer_id(CUdeviceptr address);
 
-  Devices &devices_;
-  ledger::Ledger &ledger_;
-  BlockPools &pools_;
-  StreamPools &stream_pools_;
-  DefaultPools &default_pools_;
-  AsyncPools &async_pools_;
-  PendingFrees &pending_;
-  IpcImporter &imports_;
-  Admission &admission_;
-  RoomMaker &room_;
-  AsyncMemory &async_;
-  SyncMemops &sync_memops_;
-  Overhead &overhead_;
-  const bool show_limit_;
+  const CallParts &parts_;
   std::atomic<std::uint64_t> ids_given_{1};
 };
 

@@ -1,5 +1,7 @@
 #include "policy/calls/room_for_driver.h"
 
+#include "policy/calls/call_parts.h"
+
 namespace ration::policy {
 namespace {
 
@@ -7,46 +9,45 @@ namespace {
 // asked for so far. A context of an H100 takes 524 MiB.
 constexpr std::uint64_t kFirstWish = std::uint64_t{128} << 20;
 
-}  // namespace
-
-bool RoomForDriver::give_back(const char *api, int device, std::uint64_t bytes, Room::Patience patience) noexcept {
-  const bool retained = async_.release_retained(device);
-  return room_.give_back({api, device, bytes}, patience) || retained;
+bool give_back(const CallParts &parts, const Room::Need &need, Room::Patience patience) noexcept {
+  const bool retained = parts.async_pools.release_retained(need.device);
+  return parts.room.give_back(need, patience) || retained;
 }
 
-CUresult RoomForDriver::try_again(const char *api, int device, std::uint64_t bytes, Room::Patience patience,
-                                  DriverCall call) {
+void record(const CallParts &parts, const Room::Need &need) noexcept try {
+  parts.admission.record_oom(need.api, need.bytes, need.bytes, need.device, events::Reason::device, nullptr);
+} catch (...) {  // out of memory of the host: no record
+}
+
+}  // namespace
+
+CUresult try_with_room(const CallParts &parts, const Room::Need &need, Room::Patience patience, DriverCall call) {
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-  if (bytes != 0 && give_back(api, device, bytes, patience)) {
+  if (need.bytes != 0 && give_back(parts, need, patience)) {
     result = call();
   }
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && give_back(api, device, 0, patience)) {
+  if (result == CUDA_ERROR_OUT_OF_MEMORY && give_back(parts, {need.api, need.device, 0}, patience)) {
     result = call();
   }
   for (std::uint64_t wish = kFirstWish, asked = 0;
-       result == CUDA_ERROR_OUT_OF_MEMORY && room_.take_from_others(api, device, wish);) {
+       result == CUDA_ERROR_OUT_OF_MEMORY && parts.room.take_from_others(need.api, need.device, wish);) {
     result = call();
     asked += wish;
     wish = asked;
   }
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    record(api, device, bytes);
+    record(parts, need);
   }
   return result;
 }
 
-void RoomForDriver::record(const char *api, int device, std::uint64_t bytes) noexcept try {
-  admission_.record_oom(api, bytes, bytes, device, events::Reason::device, nullptr);
-} catch (...) {  // out of memory of the host: no record
-}
-
-void RoomForDriver::return_excess(const char *api, int device) noexcept {
-  ledger::Account &account = ledger_.account(device);
+void return_excess(const CallParts &parts, const char *api, int device) noexcept {
+  ledger::Account &account = parts.account(device);
   if (account.excess() != 0) {
-    async_.release_retained(device);
+    parts.async_pools.release_retained(device);
   }
   if (const std::uint64_t excess = account.excess(); excess != 0) {
-    room_.give_back({api, device, excess}, Room::Patience::none);
+    parts.room.give_back({api, device, excess}, Room::Patience::none);
   }
   if (const std::uint64_t excess = account.excess(); excess != 0) {
     account.want(excess, ledger::Account::Of::limits);

@@ -1,12 +1,12 @@
 #include "policy/calls/room_maker.h"
 
 #include <algorithm>
-#include <iterator>
-#include <list>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/take_out.h"
 #include "base/wait.h"
+#include "policy/calls/call_parts.h"
 #include "policy/contexts/any_context.h"
 
 namespace ration::policy {
@@ -63,22 +63,18 @@ class EmptyStream {
 
 }  // namespace
 
-bool RoomMaker::wait_for_work(int device) noexcept {
-  return wait_for_work(device, [] { return false; });
-}
-
 bool RoomMaker::wait_for_work(int device, FunctionRef<bool()> enough) noexcept try {
   Fence fence;
   CUresult error = CUDA_SUCCESS;
   FenceTracker::Taken taken{};
   {
-    const CaptureExclusion exclusion(fences_.captures());
-    taken = fences_.take(fence, error, device);
+    const CaptureExclusion exclusion(parts_.fences.captures());
+    taken = parts_.fences.take(fence, error, device);
   }
   if (taken != FenceTracker::Taken::taken) {
     return false;
   }
-  const CUresult passed = fences_.by_events() ? poll_briefly(fence, enough) : fences_.wait(fence);
+  const CUresult passed = parts_.fences.by_events() ? poll_briefly(fence, enough) : parts_.fences.wait(fence);
   for (const Fence::Mark &mark : fence.marks) {
     if (const Pin pin(*mark.context); passed == CUDA_SUCCESS && mark.event != nullptr && pin) {
       const CurrentFor current(mark.context->handle);
@@ -87,7 +83,7 @@ bool RoomMaker::wait_for_work(int device, FunctionRef<bool()> enough) noexcept t
       }
     }
   }
-  fences_.recycle(fence);
+  parts_.fences.recycle(fence);
   return passed == CUDA_SUCCESS;
 } catch (...) {  // no memory of the host
   return false;
@@ -100,9 +96,9 @@ CUresult RoomMaker::poll_briefly(const Fence &fence, FunctionRef<bool()> enough)
   Context &context = *fence.marks.front().context;
   const Pin pin(context);
   const EmptyStream synchronised(pin ? context.handle : nullptr);
-  return fences_.poll(fence, [&] {
+  return parts_.fences.poll(fence, [&] {
     {
-      const CaptureExclusion exclusion(fences_.captures());
+      const CaptureExclusion exclusion(parts_.fences.captures());
       synchronised.synchronise();
     }
     return enough();
@@ -113,11 +109,11 @@ void RoomMaker::fence_orphans(int device) noexcept try {
   std::list<OrphanFence> added(1);
   OrphanFence &one = added.front();
   one.device = device;
-  one.up_to = stream_pools_.orphaned(device);
+  one.up_to = parts_.stream_pools.orphaned(device);
   {
-    const CaptureExclusion exclusion(fences_.captures());
+    const CaptureExclusion exclusion(parts_.fences.captures());
     CUresult error = CUDA_SUCCESS;
-    if (!fences_.by_events() || fences_.try_take(one.fence, error, device) != FenceTracker::Taken::taken) {
+    if (!parts_.fences.by_events() || parts_.fences.try_take(one.fence, error, device) != FenceTracker::Taken::taken) {
       return;
     }
   }
@@ -125,24 +121,18 @@ void RoomMaker::fence_orphans(int device) noexcept try {
   {
     Guard guard(mutex_);
     if (orphan_fences_.size() >= kMostOrphanFences) {
-      for (auto each = orphan_fences_.begin(); each != orphan_fences_.end();) {
-        const auto next = std::next(each);
-        if (each->device == device) {
-          earlier.splice(earlier.end(), orphan_fences_, each);
-        }
-        each = next;
-      }
+      earlier = take_out(orphan_fences_, [device](const OrphanFence &each) { return each.device == device; });
     }
     orphan_fences_.splice(orphan_fences_.end(), added);
   }
   for (OrphanFence &each : earlier) {
-    fences_.recycle(each.fence);
+    parts_.fences.recycle(each.fence);
   }
 } catch (...) {  // no memory of the host: they go when the device is idle
 }
 
 void RoomMaker::release_orphans(const char *api, int device) noexcept try {
-  if (!stream_pools_.has_orphans(device)) {
+  if (!parts_.stream_pools.has_orphans(device)) {
     return;
   }
   std::list<OrphanFence> taken;  // so that the driver is asked without the lock
@@ -151,13 +141,13 @@ void RoomMaker::release_orphans(const char *api, int device) noexcept try {
     taken.swap(orphan_fences_);
   }
   {
-    const CaptureExclusion exclusion(fences_.captures());
+    const CaptureExclusion exclusion(parts_.fences.captures());
     taken.remove_if([&](OrphanFence &one) {
-      if (one.device != device || fences_.query(one.fence) != CUDA_SUCCESS) {
+      if (one.device != device || parts_.fences.query(one.fence) != CUDA_SUCCESS) {
         return false;
       }
-      stream_pools_.release_orphans(api, device, one.up_to);
-      fences_.recycle(one.fence);
+      parts_.stream_pools.release_orphans(api, device, one.up_to);
+      parts_.fences.recycle(one.fence);
       return true;
     });
   }
@@ -165,39 +155,39 @@ void RoomMaker::release_orphans(const char *api, int device) noexcept try {
     Guard guard(mutex_);
     orphan_fences_.splice(orphan_fences_.begin(), taken);
   }
-  if (!stream_pools_.has_orphans(device)) {
+  if (!parts_.stream_pools.has_orphans(device)) {
     return;
   }
-  if (const std::uint64_t orphans = stream_pools_.orphaned(device); fences_.is_idle(device)) {
-    stream_pools_.release_orphans(api, device, orphans);
+  if (const std::uint64_t orphans = parts_.stream_pools.orphaned(device); parts_.fences.is_idle(device)) {
+    parts_.stream_pools.release_orphans(api, device, orphans);
   }
 } catch (...) {  // no memory of the host: they stay charged
 }
 
 bool RoomMaker::give_back(const Need &need, Patience patience) noexcept {
   const bool gave = give_own_back(need, patience);
-  if (patience == Patience::briefly && device_free(contexts_, need.device).value_or(0) < need.bytes) {
+  if (patience == Patience::briefly && parts_.device_free(need.device).value_or(0) < need.bytes) {
     return ask_for_device(need) || gave;
   }
   if (gave || patience == Patience::none || need.bytes == 0) {
     return gave;
   }
   Backoff().sleep();
-  return ledger_.account(need.device).held_by_others() != 0;
+  return parts_.account(need.device).held_by_others() != 0;
 }
 
 bool RoomMaker::give_own_back(const Need &need, Patience patience) noexcept {
-  const bool trimmed = stream_pools_.trim(need.api, need.device);
-  return pools_.returning.give_back(need, patience) || trimmed;
+  const bool trimmed = parts_.stream_pools.trim(need.api, need.device);
+  return parts_.pools.returning.give_back(need, patience) || trimmed;
 }
 
 bool RoomMaker::ask_for_device(const Need &need) noexcept {
-  if (!device_free(contexts_, need.device)) {
+  if (!parts_.device_free(need.device)) {
     return take_from_others(need.api, need.device, need.bytes);
   }
-  std::uint64_t usable = pools_.returning.returnable(need.device, need.asking);
+  std::uint64_t usable = parts_.pools.returning.returnable(need.device, need.asking);
   const auto missing = [&] {
-    const std::uint64_t free_bytes = device_free(contexts_, need.device).value_or(0);
+    const std::uint64_t free_bytes = parts_.device_free(need.device).value_or(0);
     return need.bytes - std::min(need.bytes, free_bytes + std::min(usable, UINT64_MAX - free_bytes));
   };
   const bool asked = usable != 0 && missing() != 0 && ask_others(need, Of::device, missing);
@@ -210,26 +200,26 @@ bool RoomMaker::ask_for_device(const Need &need) noexcept {
 }
 
 bool RoomMaker::give_away(const char *api, int device, std::uint64_t bytes) noexcept {
-  const ledger::Account &account = ledger_.account(device);
+  const ledger::Account &account = parts_.account(device);
   const std::uint64_t before = account.charged();
   const auto missing = [&] {
     const std::uint64_t given = before - std::min(before, account.charged());
     return bytes - std::min(bytes, given);
   };
-  async_.collect(device);
-  stream_pools_.trim_by(api, device, missing);
-  if (missing() != 0 && async_.release_retained(device)) {
-    stream_pools_.trim_by(api, device, missing);
+  parts_.async_pools.collect(device);
+  parts_.stream_pools.trim_by(api, device, missing);
+  if (missing() != 0 && parts_.async_pools.release_retained(device)) {
+    parts_.stream_pools.trim_by(api, device, missing);
   }
   if (missing() != 0) {
-    pools_.returning.give_back({api, device, missing()}, Patience::none);
+    parts_.pools.returning.give_back({api, device, missing()}, Patience::none);
   }
   return account.charged() < before;
 }
 
 std::uint64_t RoomMaker::own_reach(const Need &need) noexcept {
-  return pools_.returning.returnable(need.device, need.asking) + pending_.bytes(need.device) +
-         stream_pools_.idle(need.device);
+  return parts_.pools.returning.returnable(need.device, need.asking) + parts_.pending.bytes(need.device) +
+         parts_.stream_pools.idle(need.device);
 }
 
 std::uint64_t RoomMaker::lacking(const ledger::Account &account, const Need &need, std::uint64_t own) {
@@ -241,7 +231,7 @@ bool RoomMaker::make_room(const Need &need, Patience patience) noexcept {
   if (make_own_room(need, patience)) {
     return true;
   }
-  const ledger::Account &account = ledger_.account(need.device);
+  const ledger::Account &account = parts_.account(need.device);
   const std::uint64_t own = own_reach(need);
   if (patience != Patience::briefly || account.left_of_limit() + own < need.bytes) {
     return false;
@@ -256,7 +246,7 @@ bool RoomMaker::make_room(const Need &need, Patience patience) noexcept {
 }
 
 bool RoomMaker::comes_from_others(const Need &need, std::uint64_t own) noexcept {
-  const ledger::Account &account = ledger_.account(need.device);
+  const ledger::Account &account = parts_.account(need.device);
   // First only what cannot be had here. What is missing then is held by work, or could not go back.
   std::uint64_t usable = own;
   const auto missing = [&] { return lacking(account, need, usable); };
@@ -268,17 +258,17 @@ bool RoomMaker::comes_from_others(const Need &need, std::uint64_t own) noexcept 
 }
 
 bool RoomMaker::wait_for_members(const Need &need) noexcept {
-  ledger::Account &account = ledger_.account(need.device);
+  ledger::Account &account = parts_.account(need.device);
   const auto fits = [&](std::uint64_t own) {  // beside what this process uses
     const std::uint64_t most = std::min(account.limit(), account.group_limit());
     const std::uint64_t used = account.charged() - std::min(account.charged(), own);
     return need.bytes <= most - std::min(most, used);
   };
-  if (wait_ns_ == 0 || !fits(own_reach(need)) || fences_.captures().is_run_here()) {
+  if (parts_.options.wait_ns == 0 || !fits(own_reach(need)) || parts_.fences.captures().is_run_here()) {
     return false;
   }
   const std::uint64_t start = now_ns();
-  const std::uint64_t end = (need.begun_ns != 0 ? need.begun_ns : start) + wait_ns_;
+  const std::uint64_t end = (need.begun_ns != 0 ? need.begun_ns : start) + parts_.options.wait_ns;
   const std::uint64_t before = account.available();
   std::uint64_t reminded_ns = 0;
   bool served = false;
@@ -309,7 +299,7 @@ bool RoomMaker::wait_for_members(const Need &need) noexcept {
 }
 
 bool RoomMaker::take_from_others(const char *api, int device, std::uint64_t bytes) noexcept {
-  const ledger::Account &account = ledger_.account(device);
+  const ledger::Account &account = parts_.account(device);
   const std::uint64_t before = account.held_by_others();
   const std::uint64_t most = std::min(bytes, account.surplus());
   const auto missing = [&] {
@@ -320,7 +310,7 @@ bool RoomMaker::take_from_others(const char *api, int device, std::uint64_t byte
 }
 
 bool RoomMaker::ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()> missing) noexcept try {
-  ledger::Account &account = ledger_.account(need.device);
+  ledger::Account &account = parts_.account(need.device);
   std::uint64_t lacking = missing();
   IdleNeighbours::Members idle = account.idle_members(of);  // before they give
   // What moved while they were looked at may be in no figure: only two looks that are the same say that it is too
@@ -337,7 +327,7 @@ bool RoomMaker::ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()>
   }
   account.want(lacking, of);
   const IdleNeighbours::Members asked = neighbours_.willing(idle);
-  if (IdleNeighbours::bytes_of(asked) < lacking || fences_.captures().is_run_here()) {
+  if (IdleNeighbours::bytes_of(asked) < lacking || parts_.fences.captures().is_run_here()) {
     return false;
   }
   const std::uint64_t start = now_ns();
@@ -384,29 +374,29 @@ bool RoomMaker::ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()>
 
 std::uint64_t RoomMaker::within_reach(int device) noexcept {
   const std::uint64_t left =
-      std::min(ledger_.account(device).available(), device_free(contexts_, device).value_or(UINT64_MAX));
-  const std::uint64_t bytes = pools_.returning.returnable(device) + pending_.bytes(device) + stream_pools_.idle(device);
+      std::min(parts_.account(device).available(), parts_.device_free(device).value_or(UINT64_MAX));
+  const std::uint64_t bytes = own_reach({nullptr, device, 0});
   return left + std::min(bytes, UINT64_MAX - left);
 }
 
 void RoomMaker::record_wait(const Need &need, const char *how, std::uint64_t start_ns,
                             std::uint64_t available_before) noexcept {
   const std::uint64_t waited = now_ns() - start_ns;
-  const ledger::Account &account = ledger_.account(need.device);
+  const ledger::Account &account = parts_.account(need.device);
   const std::uint64_t available = account.available();
   if (waited >= kFenceNs) {
     // A group's limit ends with the last member that states it.
     const bool is_limited = std::min(account.limit(), account.group_limit()) < ledger::kMostHeld;
     const std::uint64_t gained = is_limited ? available - std::min(available, available_before) : need.bytes;
-    journal_.record(events::Wait{need.device, need.api, how, 0, gained, waited, CUDA_SUCCESS});
+    parts_.journal.record(events::Wait{need.device, need.api, how, 0, gained, waited, CUDA_SUCCESS});
   }
 }
 
 bool RoomMaker::make_own_room(const Need &need, Patience patience) noexcept try {
   const int device = need.device;
-  const ledger::Account &account = ledger_.account(device);
+  const ledger::Account &account = parts_.account(device);
   const auto enough = [&] { return account.available() >= need.bytes; };
-  if (enough() || (pending_.poll(device) && enough())) {
+  if (enough() || (parts_.pending.poll(device) && enough())) {
     return true;
   }
   release_orphans(need.api, device);
@@ -414,35 +404,35 @@ bool RoomMaker::make_own_room(const Need &need, Patience patience) noexcept try 
     return true;
   }
   // The driver's pools keep what was freed in stream order until the stream reaches the free, and longer.
-  if (stream_pools_.trim(need.api, device) && enough()) {
+  if (parts_.stream_pools.trim(need.api, device) && enough()) {
     return true;
   }
   // Nothing is disturbed or waited for where that cannot suffice.
-  pools_.returning.clean(device);
-  const std::uint64_t held = pools_.returning.returnable(device, need.asking);
-  const std::uint64_t pending = pending_.bytes(device);
-  const std::uint64_t idle = stream_pools_.idle(device);
+  parts_.pools.returning.clean(device);
+  const std::uint64_t held = parts_.pools.returning.returnable(device, need.asking);
+  const std::uint64_t pending = parts_.pending.bytes(device);
+  const std::uint64_t idle = parts_.stream_pools.idle(device);
   if (need.bytes > account.limit() || account.available() + held + pending + idle < need.bytes) {
     return false;
   }
   if (patience == Patience::briefly && pending > 0) {
     const std::uint64_t start = now_ns();
     const std::uint64_t before = account.available();
-    const bool released = pending_.flush(device);
+    const bool released = parts_.pending.flush(device);
     record_wait(need, "event", start, before);
     if (released && enough()) {
       return true;
     }
   }
   if (patience == Patience::briefly && idle > 0) {
-    const std::uint64_t orphans = stream_pools_.orphaned(device);
-    const std::uint64_t freed = stream_pools_.order_mark(device);
+    const std::uint64_t orphans = parts_.stream_pools.orphaned(device);
+    const std::uint64_t freed = parts_.stream_pools.order_mark(device);
     const std::uint64_t start = now_ns();
     const std::uint64_t before = account.available();
-    if (wait_for_work(device, [&] { return stream_pools_.trim(need.api, device) && enough(); })) {
-      stream_pools_.release_orphans(need.api, device, orphans);
-      stream_pools_.trim(need.api, device);
-      stream_pools_.note_passed(device, freed);
+    if (wait_for_work(device, [&] { return parts_.stream_pools.trim(need.api, device) && enough(); })) {
+      parts_.stream_pools.release_orphans(need.api, device, orphans);
+      parts_.stream_pools.trim(need.api, device);
+      parts_.stream_pools.note_passed(device, freed);
     }
     record_wait(need, "poll", start, before);
     if (enough()) {

@@ -9,29 +9,17 @@
 
 #include "base/function_ref.h"
 #include "base/lock.h"
-#include "policy/block_pool/block_pools.h"
 #include "policy/block_pool/room.h"
 #include "policy/calls/idle_neighbours.h"
-#include "policy/driver_pools/async_pools.h"
-#include "policy/driver_pools/stream_pools.h"
-#include "policy/physical/pending_frees.h"
+#include "policy/contexts/fence_tracker.h"
 
 namespace ration::policy {
 
+struct CallParts;
+
 class RoomMaker final : public Room {
  public:
-  RoomMaker(Contexts &contexts, ledger::Ledger &ledger, events::Journal &journal, FenceTracker &fences,
-            PendingFrees &pending, StreamPools &stream_pools, BlockPools &pools, AsyncPools &async,
-            std::uint64_t wait_ns)
-      : contexts_(contexts),
-        ledger_(ledger),
-        journal_(journal),
-        fences_(fences),
-        pending_(pending),
-        stream_pools_(stream_pools),
-        pools_(pools),
-        async_(async),
-        wait_ns_(wait_ns) {}
+  explicit RoomMaker(const CallParts &parts) : parts_(parts) {}
 
   bool make_room(const Need &need, Patience patience) noexcept override;
   bool give_back(const Need &need, Patience patience) noexcept override;
@@ -42,15 +30,10 @@ class RoomMaker final : public Room {
   // What a request of the device could have at the most once everything has finished that was submitted; mode async's
   // own pool apart.
   std::uint64_t within_reach(int device) noexcept;
-  // Whether an allocation may wait for other members (RATION_WAIT).
-  bool may_wait() const { return wait_ns_ != 0; }
-  // Releases what was freed in stream order, as far as the streams have got there. Never waits.
-  void poll_pending(int device) noexcept { pending_.poll(device); }
   // Waits for what was submitted to the device's contexts before the call, and lets the driver's pools take note of it.
   // False: it has not finished after kIdlePatienceNs, a capture prevents it, or the driver failed. Asks `enough` at
   // times, when the pools have taken note of what has finished so far; true ends the wait.
   bool wait_for_work(int device, FunctionRef<bool()> enough) noexcept;
-  bool wait_for_work(int device) noexcept;
   // The driver's pools of the device have a new orphan: what it holds goes with the work that is submitted by now.
   void fence_orphans(int device) noexcept;
   // Releases what destroyed driver pools held, as far as the device is through with it. Never waits.
@@ -86,15 +69,7 @@ class RoomMaker final : public Room {
   };
   CUresult poll_briefly(const Fence &fence, FunctionRef<bool()> enough);
 
-  Contexts &contexts_;
-  ledger::Ledger &ledger_;
-  events::Journal &journal_;
-  FenceTracker &fences_;
-  PendingFrees &pending_;
-  StreamPools &stream_pools_;
-  BlockPools &pools_;
-  AsyncPools &async_;
-  const std::uint64_t wait_ns_;  // for other members' memory, of one call; 0: it does not wait
+  const CallParts &parts_;
   IdleNeighbours neighbours_;
   RankedMutex mutex_{Rank::kOrphanFences};
   std::list<OrphanFence> orphan_fences_ GUARDED_BY(mutex_);  // a list: moved about without memory of the host

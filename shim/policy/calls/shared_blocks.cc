@@ -3,6 +3,9 @@
 #include <bit>
 #include <cstring>
 
+#include "events/diagnostics.h"
+#include "policy/calls/call_parts.h"
+
 namespace ration::policy {
 
 using driver::real;
@@ -14,8 +17,8 @@ void SharedBlocks::say_once(const std::string &line) {
 }
 
 CUresult SharedBlocks::share(const char *api, CUipcMemHandle *handle, CUdeviceptr address, DriverCall call) {
-  const ContextRef owner = pools_.slabs.owner_of(address);
-  if (owner == nullptr && async_.block_at(address)) {
+  const ContextRef owner = parts_.pools.slabs.owner_of(address);
+  if (owner == nullptr && parts_.async_memory.block_at(address)) {
     const CUresult result = call();
     if (result != CUDA_SUCCESS) {
       say_once("memory of mode async cannot be shared with other processes (RATION_IPC=direct: large blocks can)");
@@ -23,20 +26,20 @@ CUresult SharedBlocks::share(const char *api, CUipcMemHandle *handle, CUdevicept
     return result;
   }
   if (owner == nullptr) {
-    return imports_.covers(address) ? CUDA_ERROR_INVALID_VALUE : call();  // an imported block cannot be shared on
+    return parts_.imports.covers(address) ? CUDA_ERROR_INVALID_VALUE : call();  // an imported block cannot be shared on
   }
   if (handle == nullptr) {
     return call();  // the driver's own refusal
   }
-  if (const Contexts::Current where = contexts_.current(); where.error != CUDA_SUCCESS) {
+  if (const Contexts::Current where = parts_.contexts.current(); where.error != CUDA_SUCCESS) {
     return where.error;
   }
   std::string refused;
-  const CUresult result = pools_.sharing.share(address, owner, handle, refused);
+  const CUresult result = parts_.pools.sharing.share(address, owner, handle, refused);
   if (!refused.empty()) {
     const std::optional<pool::Block> block = policy::block_at(address, *owner);
-    admission_.record_oom(api, block ? block->requested : 0, 0, owner->device, events::Reason::pool_holds, owner.get(),
-                          true);
+    parts_.admission.record_oom(api, block ? block->requested : 0, 0, owner->device, events::Reason::pool_holds,
+                                owner.get(), true);
     say_once("memory cannot be shared with other processes: " + refused);
   }
   return result;
@@ -48,15 +51,15 @@ CUresult SharedBlocks::open(const CUipcMemHandle &handle, IpcImporter::Open open
   if (token.magic != ledger::ExportToken::kMagic || address == nullptr) {
     return open(handle, address);
   }
-  const Contexts::Current where = contexts_.current();
+  const Contexts::Current where = parts_.contexts.current();
   if (where.error != CUDA_SUCCESS) {
     return where.error;
   }
-  if (!exports_.is_own(token)) {
-    return imports_.open(token, where.context, open, address);
+  if (!parts_.exports.is_own(token)) {
+    return parts_.imports.open(token, where.context, open, address);
   }
   ledger::ExportedBlock block;
-  if (!exports_.find_own(token, block)) {
+  if (!parts_.exports.find_own(token, block)) {
     return CUDA_ERROR_INVALID_VALUE;
   }
   if (block.kind == ledger::ExportKind::granules) {
@@ -73,15 +76,15 @@ CUresult SharedBlocks::open(const CUipcMemHandle &handle, IpcImporter::Open open
 }
 
 CUresult SharedBlocks::close(CUdeviceptr address, DriverCall call) {
-  if (!imports_.covers(address)) {
+  if (!parts_.imports.covers(address)) {
     return call();
   }
-  const Contexts::Current where = contexts_.current();
+  const Contexts::Current where = parts_.contexts.current();
   if (where.error != CUDA_SUCCESS) {
     return where.error;
   }
   bool handled = false;
-  const CUresult result = imports_.close(address, where.context, handled);
+  const CUresult result = parts_.imports.close(address, where.context, handled);
   return handled ? result : call();
 }
 

@@ -3,21 +3,22 @@
 #include <string>
 
 #include "events/diagnostics.h"
+#include "policy/calls/call_parts.h"
 
 namespace ration::policy {
 
 using driver::real;
 
 CUresult SyncAndCapture::begin_capture(CUstream stream, DriverCall call) {
-  const ContextRef context = contexts_.of_stream(stream);
-  captures_.begin_capture();
+  const ContextRef context = parts_.contexts.of_stream(stream);
+  parts_.captures.begin_capture();
   const CUresult result = call();
-  captures_.finish_begin(stream, result, context);
+  parts_.captures.finish_begin(stream, result, context);
   return result;
 }
 
 void SyncAndCapture::begin_unknown_capture(const char *function) noexcept try {
-  if (!captures_.has_unknown() && captures_.begin_unknown() && defers_) {
+  if (!parts_.captures.has_unknown() && parts_.captures.begin_unknown() && parts_.options.defers()) {
     events::say(
         std::string(function) +
         " is newer than this version of Ration: it may begin stream captures, so what the program frees is used "
@@ -27,18 +28,18 @@ void SyncAndCapture::begin_unknown_capture(const char *function) noexcept try {
 }
 
 CUresult SyncAndCapture::end_capture(CUstream stream, DriverCall call) {
-  const ContextRef context = stream == CU_STREAM_PER_THREAD ? contexts_.of_stream(stream) : nullptr;
-  const std::uint64_t number = captures_.number_of(stream, context);  // another thread may begin the next
+  const ContextRef context = stream == CU_STREAM_PER_THREAD ? parts_.contexts.of_stream(stream) : nullptr;
+  const std::uint64_t number = parts_.captures.number_of(stream, context);  // another thread may begin the next
   const CUresult result = call();
-  captures_.finish_end(number, result);
-  imports_.poll();
+  parts_.captures.finish_end(number, result);
+  parts_.imports.poll();
   return result;
 }
 
 // Forgotten first: a handle that is gone must not be asked about. A destroy that the driver refuses leaves a capture
 // that we no longer know of; the driver then refuses our look at that context, and nothing is cleaned.
 CUresult SyncAndCapture::destroy_stream(CUstream stream, DriverCall call) {
-  captures_.forget(stream);
+  parts_.captures.forget(stream);
   return call();
 }
 
@@ -48,22 +49,23 @@ CUresult SyncAndCapture::synchronise(CUcontext handle, DriverCall call) {
     return call();
   }
   // A green context's covers only itself, and what it does not cover it does not clean.
-  const ContextRef context = meant != nullptr && !contexts_.is_green(meant) ? contexts_.find(meant) : nullptr;
+  const ContextRef context =
+      meant != nullptr && !parts_.contexts.is_green(meant) ? parts_.contexts.find(meant) : nullptr;
   std::uint64_t began = 0;
-  if (defers_) {
-    async_.before_synchronise();
-    began = pools_.devices.before_synchronise();
+  if (parts_.options.defers()) {
+    parts_.async_pools.before_synchronise();
+    began = parts_.pools.devices.before_synchronise();
   }
   const CUresult result = call();
   if (result == CUDA_SUCCESS && context != nullptr) {
-    stream_pools_.reconcile_all("cuCtxSynchronize", context->device);  // the driver's pools shrink here
-    if (defers_) {
+    parts_.stream_pools.reconcile_all("cuCtxSynchronize", context->device);  // the driver's pools shrink here
+    if (parts_.options.defers()) {
       FenceTracker::passed(*context, began);
-      pools_.gifts.after_synchronise(context->device);
+      parts_.pools.gifts.after_synchronise(context->device);
     }
   }
-  if (defers_) {
-    imports_.poll();
+  if (parts_.options.defers()) {
+    parts_.imports.poll();
   }
   return result;
 }

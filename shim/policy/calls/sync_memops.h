@@ -7,14 +7,15 @@
 #include <atomic>
 #include <optional>
 
-#include "policy/block_pool/block_pools.h"
-#include "policy/imports/ipc_importer.h"
+#include "driver/abi.h"
 
 namespace ration::policy {
 
+struct CallParts;
+
 class SyncMemops {
  public:
-  SyncMemops(BlockPools &pools, IpcImporter &imports) : pools_(pools), imports_(imports) {}
+  explicit SyncMemops(const CallParts &parts) : parts_(parts) {}
 
   // Whether the driver cannot keep it for the block around the address, and it is kept here.
   bool is_kept_here(CUdeviceptr address);
@@ -29,8 +30,7 @@ class SyncMemops {
   static CUresult wait(CUstream stream);
 
  private:
-  BlockPools &pools_;
-  IpcImporter &imports_;
+  const CallParts &parts_;
   // Relaxed: a thread that must wait for a block was told of its mark by the thread that set it.
   std::atomic<bool> keeps_any_{false};
 };
