@@ -46,24 +46,22 @@ Assembly::Assembly(Options asked, policy::LimitSource &limits, events::JournalOp
       queries(parts) {}
 
 void Assembly::describe() {
-  if (journal.described() || devices.all() == nullptr) {
+  const std::vector<policy::Device> *known = journal.described() ? nullptr : devices.all();
+  if (known == nullptr) {
     return;
   }
   int version = 0;
   if (real.cuDriverGetVersion.present()) {
     real.cuDriverGetVersion(&version);
   }
-  std::vector<events::DeviceFacts> facts = devices.facts();
-  for (events::DeviceFacts &device : facts) {
+  std::vector<events::DeviceFacts> facts;
+  for (const policy::Device &device : *known) {
+    events::DeviceFacts &of = facts.emplace_back(device.facts());
     const std::uint64_t group_limit = ledger.account(device.ordinal).group_limit();
-    device.group_limit = group_limit != ledger::kNoLimit ? group_limit : 0;
-    const policy::Device *known = devices.find(device.ordinal);
-    if (known == nullptr) {
-      continue;
-    }
-    device.mode = options.async && !policy::AsyncPools::supported_on(known->handle) ? "pool" : "";
-    if (options.pool && (!options.async || !device.mode.empty())) {
-      device.backing = policy::name_of(pools.granules.backing_on(known->handle, device.backing_reason));
+    of.group_limit = group_limit != ledger::kNoLimit ? group_limit : 0;
+    of.mode = options.async && !policy::AsyncPools::supported_on(device.handle) ? "pool" : "";
+    if (options.pool && (!options.async || !of.mode.empty())) {
+      of.backing = policy::name_of(pools.granules.backing_on(device.handle, of.backing_reason));
     }
   }
   name_groups(facts);

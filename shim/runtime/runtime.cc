@@ -13,7 +13,6 @@
 #include "base/fork_exclusion.h"
 #include "base/wait.h"
 #include "config/settings.h"
-#include "events/diagnostics.h"
 #include "policy/devices/nvml_figures.h"
 #include "runtime/assembly.h"
 #include "runtime/configured_limits.h"

@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/wait.h"
-#include "events/diagnostics.h"
 #include "policy/calls/call_parts.h"
 #include "policy/devices/returning_memory.h"
 

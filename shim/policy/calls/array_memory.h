@@ -2,12 +2,10 @@
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 
-#include "policy/devices/request.h"
+#include "policy/calls/admission.h"
 #include "policy/physical/array_costs.h"
 
 namespace ration::policy {
-
-struct CallParts;
 
 class ArrayMemory {
  public:

@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/wait.h"
-#include "events/diagnostics.h"
 #include "policy/block_pool/merged_bytes.h"
 #include "policy/calls/call_parts.h"
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "events/diagnostics.h"
 #include "policy/block_pool/block_pools.h"
 #include "policy/calls/admission.h"
 #include "policy/calls/async_memory.h"

@@ -39,9 +39,6 @@ class GraphMemory {
   CUresult destroy(CUgraphExec exec, DriverCall call);
   CUresult trim(const char *api, CUdevice device, DriverCall call);
 
- private:
-  // When this driver takes the memory.
-  enum class Taken : unsigned char { unknown, instantiating, running };
   struct Part {
     GraphNeed need;
     StreamPools::PoolRef pool;                           // nullptr: the driver tells no figure; charged to the end
@@ -56,16 +53,18 @@ class GraphMemory {
     GraphNeeds needs;
     bool frees_at_launch = false;  // what its launch before has left
   };
-  using ExecRef = std::shared_ptr<Exec>;
-  using Execs = std::map<CUgraphExec, ExecRef>;
   struct Call {
     const char *api;
     CUgraphExec exec;  // nullptr: it is being instantiated
     CUstream stream;
     bool launches;
   };
-  // A launch that nothing is reserved for: its graph has all that it needs.
-  class Relying;
+
+ private:
+  // When this driver takes the memory.
+  enum class Taken : unsigned char { unknown, instantiating, running };
+  using ExecRef = std::shared_ptr<Exec>;
+  using Execs = std::map<CUgraphExec, ExecRef>;
 
   ExecRef describe(GraphNeeds needs, bool frees_at_launch);
   ExecRef find(CUgraphExec exec);
@@ -81,26 +80,6 @@ class GraphMemory {
   void end_launch(const char *api, const Exec &exec, bool success);
   // `bytes`: that were instantiated where the pool had `before`.
   void learn(const StreamPools::Pool &pool, std::uint64_t bytes, std::uint64_t before) noexcept;
-  std::uint64_t bound_of(const Part &part);
-  std::uint64_t live_of(const Exec &exec, const Part &part);  // blocks that an earlier launch of it has left
-  // Of its pool, what it cannot have. `launches`: what it will leave counts there already.
-  std::uint64_t kept_by_others(const Exec &exec, const Part &part, const StreamPools::Call &call, bool launches);
-  // By what the pool, which has `held`, must grow for it.
-  std::uint64_t lacking(const Part &part, std::uint64_t kept, std::uint64_t held);
-  bool fits(const Part &part, std::uint64_t bound);
-  // A launch that the driver refuses whatever the memory: its blocks are there already, or those that it frees are not.
-  bool is_wrong(const Exec &exec);
-  // The driver's call, with what the parts from `next` on take reserved.
-  CUresult take(const Call &of, Exec &exec, std::size_t next, DriverCall call);
-  CUresult take_part(const Call &of, const Exec &exec, Part &part, DriverCall rest);
-  // Takes the memory by an upload, with what is idle in the pool counted as the graph's. nullopt: it does not fit so.
-  std::optional<CUresult> take_shared(const Call &of, const Exec &exec, Part &part, std::uint64_t bound,
-                                      DriverCall rest);
-  std::optional<CUresult> take_sharing(const Call &of, const Exec &exec, Part &part, std::uint64_t bound,
-                                       DriverCall rest);
-  // The call, which may let the pool grow by what is reserved for it.
-  CUresult grow(StreamPools::Pool &pool, std::uint64_t bound, DriverCall rest);
-  bool must_fail(const StreamPools::Pool &pool, std::uint64_t bound);
 
   const CallParts &parts_;
   std::atomic<Taken> taken_{Taken::unknown};

@@ -10,6 +10,9 @@ namespace ration::policy {
 namespace {
 
 using driver::real;
+using Part = GraphMemory::Part;
+using Exec = GraphMemory::Exec;
+using Call = GraphMemory::Call;
 
 // What a launch has taken belongs to its graph; it cannot be given back by itself.
 CUresult keep(CUdeviceptr) {
@@ -41,19 +44,163 @@ void instantiate_block(int device, std::uint64_t bytes, FunctionRef<void()> see)
   real.cuGraphDestroy(graph);
 }
 
-}  // namespace
+std::uint64_t bound_of(const CallParts &parts, const Part &part) {
+  return part.pool != nullptr
+             ? std::min(parts.stream_pools.upper_bound(*part.pool, part.need.bytes), part.enough.load())
+             : part.need.bytes;
+}
 
-// While it lasts no trim of ours comes, and of what other launches reserved nothing is released that this one may need.
-class GraphMemory::Relying {
+// Blocks that an earlier launch of it has left.
+std::uint64_t live_of(const CallParts &parts, const Exec &exec, const Part &part) {
+  std::uint64_t bytes = 0;
+  for (const GraphNeeds::Left &left : exec.needs.left) {
+    if (left.device == part.need.device && part.left_bytes != 0) {
+      const std::optional<Block> block = parts.books.blocks.find(left.address);
+      bytes += block && block->pool == part.pool ? StreamPools::whole_units(block->size) : 0;
+    }
+  }
+  return bytes;
+}
+
+// Of its pool, what it cannot have. `launches`: what it will leave counts there already.
+// Its own blocks of before are there in the place of those to come. Counted last: what another thread frees meanwhile
+// counts as kept.
+std::uint64_t kept_by_others(const CallParts &parts, const Exec &exec, const Part &part, const StreamPools::Call &call,
+                             bool launches) {
+  const std::uint64_t live = part.pool->graphs->live_bytes.load();
+  const std::uint64_t own = (launches ? part.left_bytes : 0) + live_of(parts, exec, part);
+  return live - std::min(live, own) + parts.stream_pools.relied_by_others(*part.pool, call);
+}
+
+// By what the pool, which has `held`, must grow for it.
+// Rounded once: a pool grows for all that is in it.
+std::uint64_t lacking(const CallParts &parts, const Part &part, std::uint64_t kept, std::uint64_t held) {
+  const auto with_kept = [=](std::uint64_t bytes) { return bytes + std::min(kept, UINT64_MAX - bytes); };
+  std::uint64_t needed = with_kept(bound_of(parts, part));
+  if (needed > held) {
+    needed = std::min(needed, parts.stream_pools.upper_bound(*part.pool, with_kept(part.need.bytes)));
+  }
+  return needed > held ? parts.stream_pools.upper_bound(*part.pool, needed - held) : 0;
+}
+
+// A launch that the driver refuses whatever the memory: its blocks are there already, or those that it frees are not.
+bool is_wrong(const CallParts &parts, const Exec &exec) {
+  const auto &frees = exec.needs.frees;
+  return (!exec.frees_at_launch && std::any_of(exec.parts.begin(), exec.parts.end(),
+                                               [&](const auto &part) { return live_of(parts, exec, *part) != 0; })) ||
+         std::any_of(frees.begin(), frees.end(),
+                     [&](CUdeviceptr address) { return !parts.books.blocks.find(address); });
+}
+
+// On a full device a launch leaves all that was free in the driver's pool, which no call gets (an H100, driver 580),
+// so it is not tried where it must fail.
+bool must_fail(const CallParts &parts, const StreamPools::Pool &pool, std::uint64_t bound) {
+  const std::uint64_t idle = StreamPools::reserved_bytes(pool);
+  return parts.device_free(pool.device).value_or(UINT64_MAX) < bound - std::min(bound, idle);
+}
+
+// Takes the memory by an upload, with what is idle in the pool counted as the graph's. nullopt: it does not fit so.
+std::optional<CUresult> take_shared(const CallParts &parts, const Call &of, const Exec &exec, Part &part,
+                                    std::uint64_t bound, DriverCall rest) {
+  StreamPools::Pool &pool = *part.pool;
+  // Graphs share memory in the order of one stream; in another one they may run beside each other.
+  if (pool.graphs->stream.load() != of.stream || !real.cuGraphUpload.present()) {
+    return std::nullopt;
+  }
+  StreamPools::begin_relying(*pool.graphs);
+  StreamPools::Call call = parts.stream_pools.share(pool, bound);
+  const std::uint64_t held = StreamPools::reserved_bytes(pool);
+  const std::uint64_t kept = kept_by_others(parts, exec, part, call, of.launches);
+  bool uploaded = false;
+  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+  const std::uint64_t more = lacking(parts, part, kept, held);
+  Contexts::Current where;
+  where.device = part.need.device;
+  if (kept < held && parts.admission.has_room({of.api, more, more, nullptr}, where, Room::Patience::briefly) &&
+      parts.stream_pools.extend(pool, call, more)) {
+    result = real.cuGraphUpload(of.exec, of.stream);
+    uploaded = result == CUDA_SUCCESS;
+    if (uploaded && StreamPools::reserved_bytes(pool) > held + call.charged) {
+      result = CUDA_ERROR_OUT_OF_MEMORY;  // not all of it was idle; what was taken goes at the trim that follows
+    }
+    if (result == CUDA_SUCCESS) {
+      result = rest();
+    }
+  }
+  parts.stream_pools.finish_and_release(pool, call, uploaded);
+  StreamPools::end_relying(*pool.graphs);
+  parts.stream_pools.charge_missing(of.api, pool);
+  return result != CUDA_ERROR_OUT_OF_MEMORY ? std::optional(result) : std::nullopt;
+}
+
+CUresult take_part(const CallParts &parts, const Call &of, const Exec &exec, Part &part, DriverCall rest) {
+  StreamPools::Pool *const pool = part.pool.get();
+  const int device = part.need.device;
+  const std::uint64_t bound = bound_of(parts, part);
+  if (pool != nullptr && of.exec != nullptr && parts.account(device).available() < bound) {
+    if (of.launches && is_wrong(parts, exec)) {
+      return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (const std::optional<CUresult> shared = take_shared(parts, of, exec, part, bound, rest)) {
+      return *shared;
+    }
+  }
+  CUresult other = CUDA_SUCCESS;  // an answer that has nothing to do with memory
+  const auto act = [&](Obtained &got) {
+    got.bytes = bound;
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (pool == nullptr) {
+      result = rest();
+    } else if (!must_fail(parts, *pool, bound)) {
+      const StreamPools::Call call = parts.stream_pools.begin(*pool, bound);
+      result = rest();
+      parts.stream_pools.finish(*pool, call, result == CUDA_SUCCESS);
+    }
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && of.launches && is_wrong(parts, exec)) {
+      result = CUDA_ERROR_INVALID_VALUE;
+    }
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY) {
+      return result;
+    }
+    other = result;
+    return CUDA_ERROR_INVALID_CONTEXT;  // no allocation that failed
+  };
+  Request request{of.api, part.need.bytes, bound, nullptr};
+  request.kind = events::Kind::pool;
+  request.exact = pool == nullptr;
+  Contexts::Current where;
+  where.device = device;
+  Obtained obtained;
+  std::optional<ledger::Transit> surplus;
+  const CUresult result =
+      parts.admission.admit(request, where, act, keep, obtained, request.exact ? nullptr : &surplus);
+  if (pool != nullptr) {
+    parts.stream_pools.charge_missing(of.api, *pool);
+  }
+  return other != CUDA_SUCCESS ? other : result;
+}
+
+// The driver's call, with what the parts from `next` on take reserved.
+CUresult take(const CallParts &parts, const Call &of, Exec &exec, std::size_t next, DriverCall call) {
+  if (next == exec.parts.size()) {
+    return call();
+  }
+  const auto rest = [&] { return take(parts, of, exec, next + 1, call); };
+  return take_part(parts, of, exec, *exec.parts[next], rest);
+}
+
+// A launch that nothing is reserved for: its graph has all that it needs. While it lasts no trim of ours comes, and of
+// what other launches reserved nothing is released that this one may need.
+class Relying {
  public:
-  Relying(GraphMemory &memory, Exec &exec, bool launches) : pools_(memory.parts_.stream_pools), exec_(exec) {
+  Relying(const CallParts &parts, Exec &exec, bool launches) : pools_(parts.stream_pools), exec_(exec) {
     calls_.reserve(exec.parts.size());
     can_ = true;
     for (const std::unique_ptr<Part> &part : exec.parts) {
       StreamPools::begin_relying(*part->pool->graphs);
-      calls_.push_back(pools_.share(*part->pool, memory.bound_of(*part)));
-      const std::uint64_t kept = memory.kept_by_others(exec, *part, calls_.back(), launches);
-      can_ = can_ && memory.lacking(*part, kept, pools_.latest_figure(*part->pool)) == 0;
+      calls_.push_back(pools_.share(*part->pool, bound_of(parts, *part)));
+      const std::uint64_t kept = kept_by_others(parts, exec, *part, calls_.back(), launches);
+      can_ = can_ && lacking(parts, *part, kept, pools_.latest_figure(*part->pool)) == 0;
     }
     can_ = can_ && still_can();
   }
@@ -84,13 +231,15 @@ class GraphMemory::Relying {
   bool can_ = false;
 };
 
+}  // namespace
+
 CUresult GraphMemory::instantiate_as(const Call &of, Exec &exec, bool uploads, DriverCall call) {
   const bool at_run = StreamPools::can_tell_of_graphs() && !uploads;  // or may be
   if (exec.parts.empty() || (at_run && takes_at_run(of.api, exec))) {
     return call();
   }
   const std::uint64_t before = at_run ? StreamPools::reserved_bytes(*exec.parts.front()->pool) : 0;
-  const CUresult result = take(of, exec, 0, call);
+  const CUresult result = take(parts_, of, exec, 0, call);
   if (result == CUDA_SUCCESS && at_run) {
     learn(*exec.parts.front()->pool, exec.parts.front()->need.bytes, before);
   }
@@ -109,7 +258,10 @@ void GraphMemory::learn(const StreamPools::Pool &pool, std::uint64_t bytes, std:
 }
 
 bool GraphMemory::takes_at_run(const char *api, const Exec &exec) {
-  const auto lacks_room = [this](const std::unique_ptr<Part> &part) { return !fits(*part, bound_of(*part)); };
+  const auto lacks_room = [this](const std::unique_ptr<Part> &part) {
+    const std::uint64_t bound = bound_of(parts_, *part);
+    return parts_.account(part->need.device).available() < bound || must_fail(parts_, *part->pool, bound);
+  };
   if (taken_.load() == Taken::unknown && std::any_of(exec.parts.begin(), exec.parts.end(), lacks_room)) {
     probe(api, *exec.parts.front());
   }
@@ -125,7 +277,7 @@ void GraphMemory::probe(const char *api, Part &part) {
   Contexts::Current where;
   where.device = part.need.device;
   const bool room = parts_.admission.has_room({api, bound, bound, nullptr}, where, Room::Patience::briefly) &&
-                    !must_fail(pool, bound);
+                    !must_fail(parts_, pool, bound);
   const std::optional<StreamPools::Call> call =
       room ? parts_.stream_pools.reserve(pool, bound, ledger::Effort::kReclaimFromDead) : std::nullopt;
   if (!call) {
@@ -140,7 +292,7 @@ void GraphMemory::probe(const char *api, Part &part) {
 }
 
 CUresult GraphMemory::run(const Call &of, Exec &exec, DriverCall call) {
-  if (Relying relying(*this, exec, of.launches); relying) {
+  if (Relying relying(parts_, exec, of.launches); relying) {
     const CUresult result = call();
     const bool relied = relying.still_can();
     relying.end(!relied);
@@ -163,7 +315,7 @@ CUresult GraphMemory::run(const Call &of, Exec &exec, DriverCall call) {
     }
     return result;
   };
-  const CUresult result = take(of, exec, 0, marked);
+  const CUresult result = take(parts_, of, exec, 0, marked);
   for (std::size_t i = 0; result == CUDA_SUCCESS && i < losses.size(); ++i) {
     Part &part = *exec.parts[i];
     const std::uint64_t reserved = StreamPools::reserved_bytes(*part.pool);
@@ -173,159 +325,6 @@ CUresult GraphMemory::run(const Call &of, Exec &exec, DriverCall call) {
     part.losses_seen.store(losses[i]);
   }
   return result;
-}
-
-CUresult GraphMemory::take(const Call &of, Exec &exec, std::size_t next, DriverCall call) {
-  if (next == exec.parts.size()) {
-    return call();
-  }
-  const auto rest = [&] { return take(of, exec, next + 1, call); };
-  return take_part(of, exec, *exec.parts[next], rest);
-}
-
-std::uint64_t GraphMemory::bound_of(const Part &part) {
-  return part.pool != nullptr
-             ? std::min(parts_.stream_pools.upper_bound(*part.pool, part.need.bytes), part.enough.load())
-             : part.need.bytes;
-}
-
-std::uint64_t GraphMemory::live_of(const Exec &exec, const Part &part) {
-  std::uint64_t bytes = 0;
-  for (const GraphNeeds::Left &left : exec.needs.left) {
-    if (left.device == part.need.device && part.left_bytes != 0) {
-      const std::optional<Block> block = parts_.books.blocks.find(left.address);
-      bytes += block && block->pool == part.pool ? StreamPools::whole_units(block->size) : 0;
-    }
-  }
-  return bytes;
-}
-
-// Its own blocks of before are there in the place of those to come. Counted last: what another thread frees meanwhile
-// counts as kept.
-std::uint64_t GraphMemory::kept_by_others(const Exec &exec, const Part &part, const StreamPools::Call &call,
-                                          bool launches) {
-  const std::uint64_t live = part.pool->graphs->live_bytes.load();
-  const std::uint64_t own = (launches ? part.left_bytes : 0) + live_of(exec, part);
-  return live - std::min(live, own) + parts_.stream_pools.relied_by_others(*part.pool, call);
-}
-
-// Rounded once: a pool grows for all that is in it.
-std::uint64_t GraphMemory::lacking(const Part &part, std::uint64_t kept, std::uint64_t held) {
-  const auto with_kept = [=](std::uint64_t bytes) { return bytes + std::min(kept, UINT64_MAX - bytes); };
-  std::uint64_t needed = with_kept(bound_of(part));
-  if (needed > held) {
-    needed = std::min(needed, parts_.stream_pools.upper_bound(*part.pool, with_kept(part.need.bytes)));
-  }
-  return needed > held ? parts_.stream_pools.upper_bound(*part.pool, needed - held) : 0;
-}
-
-bool GraphMemory::fits(const Part &part, std::uint64_t bound) {
-  return parts_.account(part.need.device).available() >= bound && !must_fail(*part.pool, bound);
-}
-
-bool GraphMemory::is_wrong(const Exec &exec) {
-  const auto &frees = exec.needs.frees;
-  return (!exec.frees_at_launch && std::any_of(exec.parts.begin(), exec.parts.end(),
-                                               [&](const auto &part) { return live_of(exec, *part) != 0; })) ||
-         std::any_of(frees.begin(), frees.end(),
-                     [&](CUdeviceptr address) { return !parts_.books.blocks.find(address); });
-}
-
-CUresult GraphMemory::take_part(const Call &of, const Exec &exec, Part &part, DriverCall rest) {
-  StreamPools::Pool *const pool = part.pool.get();
-  const int device = part.need.device;
-  const std::uint64_t bound = bound_of(part);
-  if (pool != nullptr && of.exec != nullptr && parts_.account(device).available() < bound) {
-    if (of.launches && is_wrong(exec)) {
-      return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (const std::optional<CUresult> shared = take_shared(of, exec, part, bound, rest)) {
-      return *shared;
-    }
-  }
-  CUresult other = CUDA_SUCCESS;  // an answer that has nothing to do with memory
-  const auto act = [&](Obtained &got) {
-    got.bytes = bound;
-    CUresult result = pool != nullptr ? grow(*pool, bound, rest) : rest();
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && of.launches && is_wrong(exec)) {
-      result = CUDA_ERROR_INVALID_VALUE;
-    }
-    if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY) {
-      return result;
-    }
-    other = result;
-    return CUDA_ERROR_INVALID_CONTEXT;  // no allocation that failed
-  };
-  Request request{of.api, part.need.bytes, bound, nullptr};
-  request.kind = events::Kind::pool;
-  request.exact = pool == nullptr;
-  Contexts::Current where;
-  where.device = device;
-  Obtained obtained;
-  std::optional<ledger::Transit> surplus;
-  const CUresult result =
-      parts_.admission.admit(request, where, act, keep, obtained, request.exact ? nullptr : &surplus);
-  if (pool != nullptr) {
-    parts_.stream_pools.charge_missing(of.api, *pool);
-  }
-  return other != CUDA_SUCCESS ? other : result;
-}
-
-CUresult GraphMemory::grow(StreamPools::Pool &pool, std::uint64_t bound, DriverCall rest) {
-  if (must_fail(pool, bound)) {
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-  const StreamPools::Call call = parts_.stream_pools.begin(pool, bound);
-  const CUresult result = rest();
-  parts_.stream_pools.finish(pool, call, result == CUDA_SUCCESS);
-  return result;
-}
-
-// On a full device a launch leaves all that was free in the driver's pool, which no call gets (an H100, driver 580),
-// so it is not tried where it must fail.
-bool GraphMemory::must_fail(const StreamPools::Pool &pool, std::uint64_t bound) {
-  const std::uint64_t idle = StreamPools::reserved_bytes(pool);
-  return parts_.device_free(pool.device).value_or(UINT64_MAX) < bound - std::min(bound, idle);
-}
-
-std::optional<CUresult> GraphMemory::take_shared(const Call &of, const Exec &exec, Part &part, std::uint64_t bound,
-                                                 DriverCall rest) {
-  StreamPools::Graphs &graphs = *part.pool->graphs;
-  // Graphs share memory in the order of one stream; in another one they may run beside each other.
-  if (graphs.stream.load() != of.stream || !real.cuGraphUpload.present()) {
-    return std::nullopt;
-  }
-  StreamPools::begin_relying(graphs);
-  const std::optional<CUresult> result = take_sharing(of, exec, part, bound, rest);
-  StreamPools::end_relying(graphs);
-  parts_.stream_pools.charge_missing(of.api, *part.pool);
-  return result;
-}
-
-std::optional<CUresult> GraphMemory::take_sharing(const Call &of, const Exec &exec, Part &part, std::uint64_t bound,
-                                                  DriverCall rest) {
-  StreamPools::Pool &pool = *part.pool;
-  StreamPools::Call call = parts_.stream_pools.share(pool, bound);
-  const std::uint64_t held = StreamPools::reserved_bytes(pool);
-  const std::uint64_t kept = kept_by_others(exec, part, call, of.launches);
-  bool uploaded = false;
-  CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
-  const std::uint64_t more = lacking(part, kept, held);
-  Contexts::Current where;
-  where.device = part.need.device;
-  if (kept < held && parts_.admission.has_room({of.api, more, more, nullptr}, where, Room::Patience::briefly) &&
-      parts_.stream_pools.extend(pool, call, more)) {
-    result = real.cuGraphUpload(of.exec, of.stream);
-    uploaded = result == CUDA_SUCCESS;
-    if (uploaded && StreamPools::reserved_bytes(pool) > held + call.charged) {
-      result = CUDA_ERROR_OUT_OF_MEMORY;  // not all of it was idle; what was taken goes at the trim that follows
-    }
-    if (result == CUDA_SUCCESS) {
-      result = rest();
-    }
-  }
-  parts_.stream_pools.finish_and_release(pool, call, uploaded);
-  return result != CUDA_ERROR_OUT_OF_MEMORY ? std::optional(result) : std::nullopt;
 }
 
 }  // namespace ration::policy

@@ -3,7 +3,6 @@
 #include <bit>
 #include <cstring>
 
-#include "events/diagnostics.h"
 #include "policy/calls/call_parts.h"
 
 namespace ration::policy {

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "events/diagnostics.h"
 #include "policy/calls/call_parts.h"
 
 namespace ration::policy {

@@ -190,14 +190,4 @@ Preallocation Devices::async_preallocation_on(int ordinal) {
   return device != nullptr ? limits_.async_preallocation_on(device->facts()) : Preallocation{};
 }
 
-std::vector<events::DeviceFacts> Devices::facts() {
-  std::vector<events::DeviceFacts> facts;
-  if (const auto *devices = all()) {
-    for (const Device &device : *devices) {
-      facts.push_back(device.facts());
-    }
-  }
-  return facts;
-}
-
 }  // namespace ration::policy

@@ -108,7 +108,6 @@ class Devices {
   // Learns the size of a device from cuMemGetInfo where cuDeviceTotalMem is missing. REQUIRES a current context on it.
   void learn_total(int ordinal);
   std::uint64_t total_on(int ordinal);  // bytes; 0: not known
-  std::vector<events::DeviceFacts> facts();
   Preallocation preallocation_on(int ordinal);
   Preallocation async_preallocation_on(int ordinal);
   // Applies what was ordered for this process or its groups while it runs. False: nothing was for the process since it

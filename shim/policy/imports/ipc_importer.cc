@@ -22,6 +22,11 @@ bool is_within(CUdeviceptr address, CUdeviceptr base, std::uint64_t bytes) {
   return address >= base && address - base < bytes;
 }
 
+bool allow(const ImportedGranules &granules, int peer) noexcept {
+  CUdevice device = 0;
+  return real.cuDeviceGet.present() && real.cuDeviceGet(&device, peer) == CUDA_SUCCESS && granules.allow(device);
+}
+
 }  // namespace
 
 void IpcImporter::Closed::add(Items &one) noexcept {
@@ -107,22 +112,22 @@ void IpcImporter::say_once(const std::string &problem) {
   }
 }
 
-CUresult IpcImporter::unmap(const Mapping &mapping) {
+CUresult IpcImporter::Mapping::unmap() const {
   if (!real.cuIpcCloseMemHandle.present()) {
     return CUDA_SUCCESS;
   }
-  if (mapping.context->handle == nullptr) {  // this driver does not say which context is current
-    return real.cuIpcCloseMemHandle(mapping.base);
+  if (context->handle == nullptr) {  // this driver does not say which context is current
+    return real.cuIpcCloseMemHandle(base);
   }
-  const Pin pin(*mapping.context);
+  const Pin pin(*context);
   if (!pin) {
     return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   }
-  const CurrentFor current(mapping.context->handle);
+  const CurrentFor current(context->handle);
   if (!current) {
     return current.error();
   }
-  return real.cuIpcCloseMemHandle(mapping.base);
+  return real.cuIpcCloseMemHandle(base);
 }
 
 CUresult IpcImporter::open(const ledger::ExportToken &token, const ContextRef &context, const Open &act,
@@ -189,7 +194,7 @@ CUresult IpcImporter::close(CUdeviceptr address, const ContextRef &context, bool
     unmaps = last->in->users == 1 && last->in->granules == nullptr;
   }
   if (unmaps) {
-    if (const CUresult result = unmap(*last->in); result != CUDA_SUCCESS) {
+    if (const CUresult result = last->in->unmap(); result != CUDA_SUCCESS) {
       return result;
     }
   }
@@ -249,11 +254,6 @@ std::optional<bool> IpcImporter::is_marked(CUdeviceptr address) {
 ContextRef IpcImporter::opener_in_granules(CUdeviceptr address) {
   const auto look = [](const Opened &opened) { return opened.in->granules != nullptr ? opened.in->context : nullptr; };
   return in_block(address, look).value_or(nullptr);
-}
-
-bool IpcImporter::allow(const ImportedGranules &granules, int peer) noexcept {
-  CUdevice device = 0;
-  return real.cuDeviceGet.present() && real.cuDeviceGet(&device, peer) == CUDA_SUCCESS && granules.allow(device);
 }
 
 void IpcImporter::allow_peers(const Mapping &mapping) noexcept {

@@ -60,6 +60,8 @@ class IpcImporter {
 
  private:
   struct Mapping {
+    CUresult unmap() const;
+
     ContextRef context;
     std::uint64_t exporter = 0;
     std::array<unsigned char, 64> handle{};
@@ -95,13 +97,11 @@ class IpcImporter {
   };
   template <class Look>
   auto in_block(CUdeviceptr address, const Look &look) -> std::optional<std::invoke_result_t<Look, Opened &>>;
-  static bool allow(const ImportedGranules &granules, int peer) noexcept;
   void allow_peers(const Mapping &mapping) noexcept;
   bool open_again(const ledger::ExportToken &token, const ContextRef &context, CUdeviceptr *address);
   CUresult map(const ledger::ExportToken &token, const ledger::ExportedBlock &block, const ContextRef &context,
                const Open &act, std::shared_ptr<Mapping> &mapping);
   void say_once(const std::string &problem);
-  static CUresult unmap(const Mapping &mapping);
 
   Closed closed_;
   const std::string state_folder_;
