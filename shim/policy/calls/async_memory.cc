@@ -414,7 +414,7 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
   ledger::Account &account = parts_.account(where.device);
   ledger::Transit transit(account.transits());
   transit.hold();
-  const Preallocation plan = parts_.devices.async_preallocation_on(where.device);
+  const Preallocation plan = parts_.devices.preallocation_on(where.device, true);
   std::uint64_t bytes = plan.fair ? std::min(plan.bytes, account.fair_part(true)) : plan.bytes;
   if (!plan.exact) {
     const std::uint64_t free_now = parts_.device_free(where.device).value_or(UINT64_MAX);

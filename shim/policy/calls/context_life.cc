@@ -18,13 +18,101 @@ bool is_gone(CUdevice device) {
          real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active == 0;
 }
 
+// Of blocks whose end was begun with the context.
+void end_begun_blocks(const CallParts &parts, AddressBook &book, const char *api, const ContextRef &context) {
+  AddressBook::Batch batch;
+  while (const std::size_t count = book.begun_of(context, batch)) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto &[address, block] = batch[i];
+      if (parts.async_pools.owns(block.pool)) {  // the driver's pool does not know that it ends
+        (void)parts.async_pools.defer(block.device, {address, block.size, block.context});
+      }
+      if (&book == &parts.books.arrays) {
+        parts.mapped_memory.array_gone(api, address);
+      }
+      parts.books.end_block(api, batch[i]);
+      book.finish_end(batch[i].first);
+    }
+  }
+}
+
+// What launches have left there ends with the device's last context. Only the driver knows which one that is, and what
+// graphs hold of the device then: nothing.
+void end_graph_blocks(const CallParts &parts, const char *api, int device) {
+  const StreamPools::PoolRef pool = parts.stream_pools.known_of_graphs(device);
+  if (pool == nullptr) {
+    return;
+  }
+  if (pool->graphs->live_bytes.load() != 0) {
+    const ContextRef &owner = pool->graphs->owner;
+    parts.books.blocks.begin_end_of(owner);  // before the question: what is left later is another context's
+    if (StreamPools::used_bytes(*pool) == 0) {
+      end_begun_blocks(parts, parts.books.blocks, api, owner);
+    } else {
+      parts.books.blocks.cancel_end_of(owner);
+    }
+  }
+  parts.stream_pools.charge_missing(api, *pool);
+}
+
+// REQUIRES: the driver has destroyed it, and parts.contexts knows.
+void finish_end(const CallParts &parts, const char *api, const ContextRef &context) {
+  parts.books.blocks.begin_end_of(context);  // what other threads entered meanwhile
+  parts.books.arrays.begin_end_of(context);
+  parts.pools.begin_end(context);
+  end_begun_blocks(parts, parts.books.blocks, api, context);
+  end_begun_blocks(parts, parts.books.arrays, api, context);
+  end_graph_blocks(parts, api, context->device);
+  parts.pools.finish_end(api, context);
+  parts.async_pools.forget(context);
+  parts.async_pools.collect(context->device);
+  parts.imports.finish_end(context);
+  parts.pending.drop(context);
+  parts.overhead.context_ended(*context);
+}
+
+// Of contexts that the driver destroyed by calls that we did not see.
+void finish_unseen_ends(const CallParts &parts) noexcept try {
+  if (!parts.contexts.has_ended_unseen()) {
+    return;
+  }
+  for (const ContextRef &context : parts.contexts.take_ended_unseen()) {
+    context->begin_end();  // returns once no driver call of ours names it
+    finish_end(parts, "unknown", context);
+  }
+} catch (...) {  // out of memory of the host
+}
+
+// `is_gone` is asked after a successful `call`.
+CUresult end_known(const CallParts &parts, const char *api, const ContextRef &context, DriverCall call,
+                   FunctionRef<bool()> is_gone) {
+  finish_unseen_ends(parts);
+  // Begun before the call: once the driver has destroyed the context it may give its addresses to another thread. No
+  // driver call of ours names the context meanwhile.
+  context->begin_end();
+  parts.books.blocks.begin_end_of(context);
+  parts.books.arrays.begin_end_of(context);
+  parts.pools.begin_end(context);
+  const CUresult result = call();
+  if (result != CUDA_SUCCESS || !is_gone()) {
+    parts.pools.cancel_end(context);
+    parts.books.blocks.cancel_end_of(context);
+    parts.books.arrays.cancel_end_of(context);
+    context->refuse_end();
+    return result;
+  }
+  parts.contexts.forget(context, api);
+  finish_end(parts, api, context);
+  return result;
+}
+
 }  // namespace
 
 CUresult ContextLife::create(const char *api, CUcontext *handle, CUdevice device, DriverCall call) {
   const auto note = [&]() noexcept -> ContextRef {
     try {
       ContextRef made = parts_.contexts.note_created(*handle, parts_.devices.ordinal_of(device));
-      finish_unseen_ends();
+      finish_unseen_ends(parts_);
       return made;
     } catch (...) {  // out of memory of the host: the context is noted when it is first seen current
       return nullptr;
@@ -40,7 +128,7 @@ void ContextLife::attached(CUcontext handle) {
 CUresult ContextLife::retain_primary(CUcontext *handle, CUdevice device, DriverCall call) {
   const int ordinal = parts_.devices.ordinal_of(device);
   const Contexts::PrimaryGate turn(parts_.contexts, ordinal);
-  finish_unseen_ends();
+  finish_unseen_ends(parts_);
   const auto note = [&]() noexcept -> ContextRef {
     try {
       parts_.contexts.add_primary_reference(ordinal, +1);
@@ -59,93 +147,9 @@ CUresult ContextLife::retain_primary(CUcontext *handle, CUdevice device, DriverC
   return result;
 }
 
-void ContextLife::end_begun_blocks(AddressBook &book, const char *api, const ContextRef &context) {
-  AddressBook::Batch batch;
-  while (const std::size_t count = book.begun_of(context, batch)) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const auto &[address, block] = batch[i];
-      if (parts_.async_pools.owns(block.pool)) {  // the driver's pool does not know that it ends
-        (void)parts_.async_pools.defer(block.device, {address, block.size, block.context});
-      }
-      if (&book == &parts_.books.arrays) {
-        parts_.mapped_memory.array_gone(api, address);
-      }
-      parts_.books.end_block(api, batch[i]);
-      book.finish_end(batch[i].first);
-    }
-  }
-}
-
-// What launches have left there ends with the device's last context. Only the driver knows which one that is, and what
-// graphs hold of the device then: nothing.
-void ContextLife::end_graph_blocks(const char *api, int device) {
-  const StreamPools::PoolRef pool = parts_.stream_pools.known_of_graphs(device);
-  if (pool == nullptr) {
-    return;
-  }
-  if (pool->graphs->live_bytes.load() != 0) {
-    const ContextRef &owner = pool->graphs->owner;
-    parts_.books.blocks.begin_end_of(owner);  // before the question: what is left later is another context's
-    if (StreamPools::used_bytes(*pool) == 0) {
-      end_begun_blocks(parts_.books.blocks, api, owner);
-    } else {
-      parts_.books.blocks.cancel_end_of(owner);
-    }
-  }
-  parts_.stream_pools.charge_missing(api, *pool);
-}
-
-CUresult ContextLife::end_known(const char *api, const ContextRef &context, DriverCall call,
-                                FunctionRef<bool()> is_gone) {
-  finish_unseen_ends();
-  // Begun before the call: once the driver has destroyed the context it may give its addresses to another thread. No
-  // driver call of ours names the context meanwhile.
-  context->begin_end();
-  parts_.books.blocks.begin_end_of(context);
-  parts_.books.arrays.begin_end_of(context);
-  parts_.pools.begin_end(context);
-  const CUresult result = call();
-  if (result != CUDA_SUCCESS || !is_gone()) {
-    parts_.pools.cancel_end(context);
-    parts_.books.blocks.cancel_end_of(context);
-    parts_.books.arrays.cancel_end_of(context);
-    context->refuse_end();
-    return result;
-  }
-  parts_.contexts.forget(context, api);
-  finish_end(api, context);
-  return result;
-}
-
-void ContextLife::finish_end(const char *api, const ContextRef &context) {
-  parts_.books.blocks.begin_end_of(context);  // what other threads entered meanwhile
-  parts_.books.arrays.begin_end_of(context);
-  parts_.pools.begin_end(context);
-  end_begun_blocks(parts_.books.blocks, api, context);
-  end_begun_blocks(parts_.books.arrays, api, context);
-  end_graph_blocks(api, context->device);
-  parts_.pools.finish_end(api, context);
-  parts_.async_pools.forget(context);
-  parts_.async_pools.collect(context->device);
-  parts_.imports.finish_end(context);
-  parts_.pending.drop(context);
-  parts_.overhead.context_ended(*context);
-}
-
-void ContextLife::finish_unseen_ends() noexcept try {
-  if (!parts_.contexts.has_ended_unseen()) {
-    return;
-  }
-  for (const ContextRef &context : parts_.contexts.take_ended_unseen()) {
-    context->begin_end();  // returns once no driver call of ours names it
-    finish_end("unknown", context);
-  }
-} catch (...) {  // out of memory of the host
-}
-
 CUresult ContextLife::destroy(const char *api, CUcontext handle, DriverCall call) {
   const ContextRef context = parts_.contexts.find(handle);
-  return context != nullptr ? end_known(api, context, call, [] { return true; }) : call();
+  return context != nullptr ? end_known(parts_, api, context, call, [] { return true; }) : call();
 }
 
 CUresult ContextLife::detach(const char *api, CUcontext handle, DriverCall call) {
@@ -163,7 +167,7 @@ CUresult ContextLife::detach(const char *api, CUcontext handle, DriverCall call)
 CUresult ContextLife::reset_primary(const char *api, CUdevice device, DriverCall call) {
   const Contexts::PrimaryGate turn(parts_.contexts, parts_.devices.ordinal_of(device));
   const ContextRef context = parts_.contexts.primary_of(parts_.devices.ordinal_of(device));
-  return context != nullptr ? end_known(api, context, call, [] { return true; }) : call();
+  return context != nullptr ? end_known(parts_, api, context, call, [] { return true; }) : call();
 }
 
 CUresult ContextLife::release_primary(const char *api, CUdevice device, DriverCall call) {
@@ -176,7 +180,7 @@ CUresult ContextLife::release_primary(const char *api, CUdevice device, DriverCa
   // The driver's word decides; our own count only where it gives none.
   const bool last = parts_.contexts.add_primary_reference(ordinal, -1) <= 0;
   const bool driver_tells = real.cuDevicePrimaryCtxGetState.present();
-  const CUresult result = end_known(api, context, call, [&] { return driver_tells ? is_gone(device) : last; });
+  const CUresult result = end_known(parts_, api, context, call, [&] { return driver_tells ? is_gone(device) : last; });
   if (result != CUDA_SUCCESS) {
     parts_.contexts.add_primary_reference(ordinal, +1);
   }

@@ -4,7 +4,6 @@
 
 #include <unordered_map>
 
-#include "base/function_ref.h"
 #include "base/lock.h"
 #include "policy/calls/address_book.h"
 #include "policy/devices/request.h"
@@ -35,14 +34,6 @@ class ContextLife {
   CUresult change_peer(CUcontext peer, bool enabled, DriverCall call);
 
  private:
-  // `is_gone` is asked after a successful `call`.
-  CUresult end_known(const char *api, const ContextRef &context, DriverCall call, FunctionRef<bool()> is_gone);
-  // REQUIRES: the driver has destroyed it, and contexts_ knows.
-  void finish_end(const char *api, const ContextRef &context);
-  // Of contexts that the driver destroyed by calls that we did not see.
-  void finish_unseen_ends() noexcept;
-  void end_begun_blocks(AddressBook &book, const char *api, const ContextRef &context);
-  void end_graph_blocks(const char *api, int device);
   ContextRef green_created(CUgreenCtx green, CUdevice device) noexcept;  // the primary context
   bool device_of(CUgreenCtx green, CUdevice &device);  // false, and untouched: we did not see its creation
 

@@ -38,7 +38,8 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
     }
   }
   if (!parts_.options.pool || !pooled || where.error != CUDA_SUCCESS || !FenceTracker::can_tell()) {
-    return allocate_direct(request, where, act, address);
+    request.pooled = false;
+    return parts_.admission.obtain_in_units(parts_.books.blocks, request, where, act, undo_free, address);
   }
   std::optional<events::Reason> denied;
   request.in_holes_only = true;
@@ -71,11 +72,6 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
     return parts_.admission.obtain_in_units(parts_.books.blocks, request, where, act, undo_free, address);
   }
   return parts_.admission.deny(request, where, *denied);
-}
-
-CUresult DeviceMemory::allocate_direct(Request request, const Contexts::Current &where, Act act, CUdeviceptr *address) {
-  request.pooled = false;
-  return parts_.admission.obtain_in_units(parts_.books.blocks, request, where, act, undo_free, address);
 }
 
 CUresult DeviceMemory::allocate_managed(Request request, Act act, CUdeviceptr *address) {

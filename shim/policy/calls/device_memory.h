@@ -34,7 +34,6 @@ class DeviceMemory {
 
  private:
   bool is_for_pools(std::uint64_t bytes) const { return !large_direct_ || bytes < kLargeBytes; }
-  CUresult allocate_direct(Request request, const Contexts::Current &where, Act act, CUdeviceptr *address);
   CUresult allocate_slow(const Request &given, bool pooled, Act act, CUdeviceptr *address);
   CUresult free_missed(const char *api, CUdeviceptr address, DriverCall call);
   CUresult free_slow(const char *api, CUdeviceptr address, DriverCall call);

@@ -180,14 +180,12 @@ std::uint64_t Devices::total_on(int ordinal) {
   return device != nullptr ? device->total.load(std::memory_order_relaxed) : 0;
 }
 
-Preallocation Devices::preallocation_on(int ordinal) {
+Preallocation Devices::preallocation_on(int ordinal, bool async) {
   const Device *device = find(ordinal);
-  return device != nullptr ? limits_.preallocation_on(device->facts()) : Preallocation{};
-}
-
-Preallocation Devices::async_preallocation_on(int ordinal) {
-  const Device *device = find(ordinal);
-  return device != nullptr ? limits_.async_preallocation_on(device->facts()) : Preallocation{};
+  if (device == nullptr) {
+    return {};
+  }
+  return async ? limits_.async_preallocation_on(device->facts()) : limits_.preallocation_on(device->facts());
 }
 
 }  // namespace ration::policy

@@ -107,9 +107,8 @@ class Devices {
   int ordinal_of(CUdevice handle);
   // Learns the size of a device from cuMemGetInfo where cuDeviceTotalMem is missing. REQUIRES a current context on it.
   void learn_total(int ordinal);
-  std::uint64_t total_on(int ordinal);  // bytes; 0: not known
-  Preallocation preallocation_on(int ordinal);
-  Preallocation async_preallocation_on(int ordinal);
+  std::uint64_t total_on(int ordinal);                              // bytes; 0: not known
+  Preallocation preallocation_on(int ordinal, bool async = false);  // `async`: of mode async
   // Applies what was ordered for this process or its groups while it runs. False: nothing was for the process since it
   // did so last. Touches shared memory.
   bool heed(int ordinal) noexcept {
