@@ -5,7 +5,7 @@ import re
 ROOMS = r"^shim/policy/block_pool/.*\.h$"
 MOST_MEMBERS = 25
 # Classes that had more when the rule came; the numbers are only ever lowered.
-LARGER = {"IpcExporter": 30, "Quarantine": 47}
+LARGER = {"IpcExporter": 30}
 # Files that define members of a class after which another file is named; only ever fewer.
 PARTS = {"async_pools_returns", "graph_memory_taking", "group_limits", "stream_pools_graphs"}
 CLASS = re.compile(r"\b(?:class|struct)\s+(?:alignas\([^)]*\)\s*)?(\w+)[^;{}()]*\{")

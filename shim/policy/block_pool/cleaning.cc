@@ -20,7 +20,7 @@ bool Cleaning::collect(bool may_grow) {
   if (cleaned.blocks > 0) {
     return true;
   }
-  return may_grow && held > quarantine.cap_bytes() && cleaned.error == CUDA_SUCCESS && !cleaned.capturing &&
+  return may_grow && held > quarantine.pace().cap_bytes() && cleaned.error == CUDA_SUCCESS && !cleaned.capturing &&
          drain_briefly();
 }
 

@@ -221,7 +221,7 @@ void FastPath::clean_after(const char *api, CUcontext current, const Freed &free
   if (freed.kind == Freed::due) {
     device.quarantine.collect_due();
   } else if (freed.kind == Freed::large) {
-    device.quarantine.collect_large();
+    device.quarantine.collect(Quarantine::Sealing::always);
   }
   const ContextRef context = freed.unserved_bytes != 0 ? parts_.contexts.find(current) : nullptr;
   if (ContextPool *pool = context != nullptr ? existing_pool(*context) : nullptr) {

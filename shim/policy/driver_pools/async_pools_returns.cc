@@ -33,7 +33,7 @@ bool AsyncPools::free_through(const ContextRef &context, DevicePool &device_pool
   DeferredFrees::Items taken;
   DeferredFrees::Items refused;
   while (!blocks.empty()) {
-    const DeferredBlock &block = blocks.front();
+    const DeferredBlock &block = DeferredBlock::of(blocks.front());
     DeferredFrees::Held held = device_pool.frees.begin_return(block);
     const bool done = real.cuMemFreeAsync(block.address, stream) == CUDA_SUCCESS;
     if (!done) {
@@ -47,8 +47,8 @@ bool AsyncPools::free_through(const ContextRef &context, DevicePool &device_pool
     return false;
   }
   real.cuStreamSynchronize(stream);  // the pool counts them as free then
-  for (const DeferredBlock &block : taken) {
-    device_pool.frees.finish_return(block, {}, true);
+  for (const std::unique_ptr<Deferred> &block : taken) {
+    device_pool.frees.finish_return(DeferredBlock::of(block), {}, true);
   }
   return true;
 }
@@ -108,11 +108,13 @@ bool AsyncPools::return_some(DevicePool &device_pool, DeferredFrees::Items &clea
   const RelaxedCapture relaxed;
   DeferredFrees::Items kept;
   bool any = false;
-  clean.sort([](const DeferredBlock &one, const DeferredBlock &other) { return one.context < other.context; });
+  using Block = std::unique_ptr<Deferred>;
+  const auto context_of = [](const Block &block) -> const ContextRef & { return DeferredBlock::of(block).context; };
+  clean.sort([&](const Block &one, const Block &other) { return context_of(one) < context_of(other); });
   while (!clean.empty()) {
-    const ContextRef context = clean.front().context;  // each has its own stream
+    const ContextRef context = context_of(clean.front());  // each has its own stream
     const auto next =
-        std::find_if(clean.begin(), clean.end(), [&](const DeferredBlock &block) { return block.context != context; });
+        std::find_if(clean.begin(), clean.end(), [&](const Block &block) { return context_of(block) != context; });
     DeferredFrees::Items blocks;
     blocks.splice(blocks.end(), clean, clean.begin(), next);
     if (const Pin pin(*context); pin) {

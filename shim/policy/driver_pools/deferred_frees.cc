@@ -15,8 +15,8 @@ std::uint64_t held_bytes(std::uint64_t bytes) {
 
 DeferredSize size_of(const DeferredFrees::Items &blocks) {
   DeferredSize size;
-  for (const DeferredBlock &block : blocks) {
-    size.add({1, held_bytes(block.bytes)});
+  for (const std::unique_ptr<Deferred> &block : blocks) {
+    size.add({1, held_bytes(DeferredBlock::of(block).bytes)});
   }
   return size;
 }
@@ -24,7 +24,8 @@ DeferredSize size_of(const DeferredFrees::Items &blocks) {
 }  // namespace
 
 bool DeferredFrees::add(const DeferredBlock &block) noexcept try {
-  Items one{block};
+  Items one;
+  one.push_back(std::make_unique<DeferredBlock>(block));
   Guard guard(mutex_);
   held_.emplace(block.address, block.bytes);
   open_.splice(open_.end(), one);
@@ -88,7 +89,7 @@ bool DeferredFrees::retain(Items &clean) noexcept {
   try {
     Guard guard(mutex_);
     while (!clean.empty()) {
-      const std::uint64_t bytes = clean.front().bytes;
+      const std::uint64_t bytes = DeferredBlock::of(clean.front()).bytes;
       Items &same = retained_[bytes];
       same.splice(same.end(), clean, clean.begin());
       size.add({1, held_bytes(bytes)});
@@ -111,7 +112,7 @@ CUdeviceptr DeferredFrees::take_retained(std::uint64_t bytes) noexcept {
   if (same == retained_.end() || held_bytes(same->first) != held_bytes(bytes)) {
     return 0;
   }
-  const CUdeviceptr address = same->second.front().address;
+  const CUdeviceptr address = DeferredBlock::of(same->second.front()).address;
   held_.erase(address);
   retained_bytes_.fetch_sub(held_bytes(bytes), std::memory_order_relaxed);
   same->second.pop_front();

@@ -4,18 +4,25 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <utility>
 
 #include "policy/contexts/deferred_queue.h"
 
 namespace ration::policy {
 
-struct DeferredBlock {
-  CUdeviceptr address = 0;
-  std::uint64_t bytes = 0;
-  ContextRef context;  // the program's that it was obtained in
+struct DeferredBlock final : Deferred {
+  DeferredBlock(CUdeviceptr at, std::uint64_t size, ContextRef in) : address(at), bytes(size), context(std::move(in)) {}
+  static const DeferredBlock &of(const std::unique_ptr<Deferred> &item) {
+    return static_cast<const DeferredBlock &>(*item);
+  }
+
+  const CUdeviceptr address;
+  const std::uint64_t bytes;
+  const ContextRef context;  // the program's that it was obtained in
 };
 
-class DeferredFrees final : public DeferredQueue<DeferredBlock> {
+class DeferredFrees final : public DeferredQueue {
  public:
   DeferredFrees(FenceTracker &fences, int device) : DeferredQueue(fences, Rank::kDeferredFrees, device) {}
 

@@ -175,6 +175,8 @@ CUresult IpcImporter::close(CUdeviceptr address, const ContextRef &context, bool
     return CUDA_SUCCESS;
   }
   const ReentrantGate gate(gate_);
+  DeferredQueue::Items closed;  // after the driver's call no memory is needed
+  closed.push_back(std::make_unique<Opened>());
   std::list<Opened>::iterator last;
   bool unmaps = false;
   {
@@ -198,11 +200,11 @@ CUresult IpcImporter::close(CUdeviceptr address, const ContextRef &context, bool
       return result;
     }
   }
-  std::list<Opened> closed;
   {
     Guard guard(mutex_);
     --last->in->users;
-    closed.splice(closed.end(), opened_, last);
+    static_cast<Opened &>(*closed.front()) = std::move(*last);
+    opened_.erase(last);
   }
   closed_.add(closed);
   closed_.wait_briefly();

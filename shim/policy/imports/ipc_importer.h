@@ -70,7 +70,7 @@ class IpcImporter {
     unsigned users = 0;
     std::unique_ptr<ImportedGranules> granules;  // null: a slab
   };
-  struct Opened {
+  struct Opened : Deferred {
     std::unique_ptr<ledger::ExportLease> lease;  // ends last: what it allows to reuse is not mapped here any more
     std::shared_ptr<Mapping> in;
     ledger::ExportToken token;
@@ -80,7 +80,7 @@ class IpcImporter {
     bool marked = false;
   };
   // What was closed. Granules stay mapped, and owners may not reuse their blocks, until these are destroyed.
-  class Closed final : public DeferredQueue<Opened> {
+  class Closed final : public DeferredQueue {
    public:
     explicit Closed(FenceTracker &fences) : DeferredQueue(fences, Rank::kDeferredFrees) {}
     void add(Items &one) noexcept;

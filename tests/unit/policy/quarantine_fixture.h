@@ -55,6 +55,7 @@ struct QuarantineFixture {
     return due;
   }
   policy::Quarantine::Cleaned collect() { return quarantine.collect(policy::Quarantine::Sealing::always); }
+  policy::Quarantine::Cleaned wait() { return quarantine.wait(quarantine.reclaimed()); }
   std::uint64_t retired() { return pool->blocks.statistics().retired_blocks; }
 
   FakeDriver driver;

@@ -114,7 +114,7 @@ TEST_CASE("a free that is to be recorded is in flight, and in no quarantine, unt
       hit::retire_unrecorded(*fast.pool, fast.context->handle, UINT64_MAX, freed));  // the second of two racing frees
   CHECK(fast.pool->in_flight == 1);
   CHECK(fixture.quarantine.blocks() == 0);
-  fixture.quarantine.collect_large();
+  fixture.quarantine.collect(Quarantine::Sealing::always);
   CHECK(fast.pool->blocks.statistics().retired_blocks == 1);
   CHECK(hit::keep(*fast.pool, freed).kind != Freed::no);
   fast.pool->land();
@@ -246,7 +246,7 @@ TEST_CASE("epochs of the fast path's frees grow when the program had to wait, an
   for (const int frees : {1024, 2048, 4096}) {
     fixture.driver.timeline.submit(fixture.context->handle);
     CHECK(fast.frees_until_due() == frees);
-    CHECK(fixture.quarantine.wait().waited);
+    CHECK(fixture.wait().waited);
   }
   fixture.driver.fails["cuCtxRecordEvent"] = CUDA_ERROR_LAUNCH_FAILED;
   CHECK(fast.frees_until_due() == 4096);

@@ -33,7 +33,7 @@ TEST_CASE("work that was submitted after the free is not waited for") {
   fixture.collect();  // seals
   fixture.driver.timeline.submit(fixture.context->handle);
   const FakeTimeline::Point later = fixture.driver.timeline.submitted();
-  CHECK(fixture.quarantine.wait().blocks == 1);
+  CHECK(fixture.wait().blocks == 1);
   CHECK(fixture.driver.timeline.is_behind(later));
   CHECK(fixture.driver.calls("cuCtxSynchronize") == 0);
 }
@@ -63,7 +63,7 @@ TEST_CASE("collecting never waits, waiting waits for the oldest epoch alone") {
   fixture.free_one();
   CHECK_FALSE(fixture.collect().waited);
   CHECK(fixture.driver.calls("cuEventSynchronize") == 0);
-  const Quarantine::Cleaned cleaned = fixture.quarantine.wait();
+  const Quarantine::Cleaned cleaned = fixture.wait();
   CHECK(cleaned.waited);
   CHECK(cleaned.blocks == 1);
   CHECK_FALSE(fixture.driver.timeline.is_behind(first));
@@ -72,7 +72,7 @@ TEST_CASE("collecting never waits, waiting waits for the oldest epoch alone") {
 
 TEST_CASE("waiting with nothing in quarantine asks the driver nothing") {
   QuarantineFixture fixture;
-  const Quarantine::Cleaned cleaned = fixture.quarantine.wait();
+  const Quarantine::Cleaned cleaned = fixture.wait();
   CHECK(cleaned.blocks == 0);
   CHECK_FALSE(cleaned.waited);
   CHECK(fixture.driver.calls("cuEventSynchronize") + fixture.driver.calls("cuCtxRecordEvent") == 0);
@@ -183,7 +183,7 @@ TEST_CASE("an error of a driver call cleans nothing and is returned") {
   fixture.free_one();
   fixture.driver.fails["cuCtxRecordEvent"] = CUDA_ERROR_LAUNCH_FAILED;
   CHECK(fixture.collect().error == CUDA_ERROR_LAUNCH_FAILED);
-  CHECK(fixture.quarantine.wait().error == CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(fixture.wait().error == CUDA_ERROR_LAUNCH_FAILED);
   fixture.driver.fails = {{"cuEventCreate", CUDA_ERROR_OPERATING_SYSTEM}};
   fixture.driver.timeline.submit(fixture.context->handle);
   const policy::ContextRef other = fixture.add_context();  // of which no event is spare
@@ -191,10 +191,10 @@ TEST_CASE("an error of a driver call cleans nothing and is returned") {
   fixture.driver.fails = {{"cuEventQuery", CUDA_ERROR_UNKNOWN}};
   CHECK(fixture.collect().error == CUDA_ERROR_UNKNOWN);
   fixture.driver.fails = {{"cuEventSynchronize", CUDA_ERROR_SYSTEM_NOT_READY}};
-  CHECK(fixture.quarantine.wait().error == CUDA_ERROR_SYSTEM_NOT_READY);
+  CHECK(fixture.wait().error == CUDA_ERROR_SYSTEM_NOT_READY);
   CHECK(fixture.retired() == 1);
   fixture.driver.fails.clear();
-  CHECK(fixture.quarantine.wait().blocks == 1);
+  CHECK(fixture.wait().blocks == 1);
 }
 
 TEST_CASE("events are reused") {

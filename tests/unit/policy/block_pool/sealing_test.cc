@@ -41,7 +41,7 @@ TEST_CASE("epochs grow when the program had to wait, up to four times") {
   for (const int frees : {1024, 2048, 4096, 4096}) {
     CHECK(frees_until_due(fixture) == frees);
     fixture.driver.timeline.submit(fixture.context->handle);
-    CHECK(fixture.quarantine.wait().waited);
+    CHECK(fixture.wait().waited);
   }
 }
 

@@ -17,7 +17,7 @@ TEST_CASE("while a capture runs nothing is sealed, and after its end everything 
   CHECK(cleaned.capturing);
   CHECK(cleaned.blocks == 0);
   CHECK(cleaned.error == CUDA_SUCCESS);
-  CHECK(recorder.quarantine.wait().capturing);
+  CHECK(recorder.wait().capturing);
   CHECK(recorder.quarantine.drain().capturing);
   CHECK(recorder.driver.calls("cuCtxRecordEvent") == 0);
   CHECK(recorder.captures.running());
@@ -44,10 +44,10 @@ TEST_CASE("no synchronise of ours overlaps a capture") {
   recorder.free_one();
   recorder.collect();
   REQUIRE(recorder.begin(recorder.stream) == CUDA_SUCCESS);
-  CHECK(recorder.quarantine.wait().capturing);
+  CHECK(recorder.wait().capturing);
   CHECK(recorder.driver.calls("cuCtxSynchronize") == 0);
   CHECK(recorder.end(recorder.stream) == CUDA_SUCCESS);
-  CHECK(recorder.quarantine.wait().blocks == 1);
+  CHECK(recorder.wait().blocks == 1);
 }
 
 TEST_CASE("a capture that we did not see begin leaves everything in quarantine") {

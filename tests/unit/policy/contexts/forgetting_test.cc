@@ -63,9 +63,9 @@ TEST_CASE("waiting skips an epoch whose blocks have all been forgotten") {
   fixture.free_one();
   fixture.collect();
   fixture.quarantine.forget(ending.pool);
-  Quarantine::Cleaned cleaned = fixture.quarantine.wait();
+  Quarantine::Cleaned cleaned = fixture.wait();
   if (cleaned.blocks == 0 && cleaned.others_cleaned) {  // past the first epoch, which has nothing left
-    cleaned = fixture.quarantine.wait();
+    cleaned = fixture.wait();
   }
   CHECK(cleaned.blocks == 1);
   CHECK(cleaned.waited);

@@ -42,7 +42,7 @@ TEST_CASE("with a driver that lacks context events every context that can reach 
   fixture.free_one();
   CHECK(fixture.collect().blocks == 0);
   CHECK(fixture.driver.calls("cuCtxSynchronize") == 0);
-  CHECK(fixture.quarantine.wait().blocks == 1);
+  CHECK(fixture.wait().blocks == 1);
   CHECK(fixture.driver.calls("cuCtxSynchronize") == 2);
   CHECK_FALSE(fixture.driver.timeline.is_behind(fixture.driver.timeline.submitted()));
   CHECK(FakeDriver::current == fixture.context->handle);
@@ -54,7 +54,7 @@ TEST_CASE("a driver that exports context events without supporting them is asked
   for (int round = 0; round < 3; ++round) {
     fixture.driver.timeline.submit(fixture.context->handle);
     fixture.free_one();
-    const Quarantine::Cleaned cleaned = fixture.quarantine.wait();
+    const Quarantine::Cleaned cleaned = fixture.wait();
     CHECK(cleaned.blocks == 1);
     CHECK(cleaned.error == CUDA_SUCCESS);
   }
@@ -67,7 +67,7 @@ TEST_CASE("without events or synchronising nothing becomes clean") {
   fixture.driver.fails["cuCtxRecordEvent"] = CUDA_ERROR_NOT_SUPPORTED;
   driver::real.cuCtxSynchronize.set(nullptr);
   fixture.free_one();
-  CHECK(fixture.quarantine.wait().error == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(fixture.wait().error == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(fixture.retired() == 1);
 }
 
@@ -76,11 +76,11 @@ TEST_CASE("a failed synchronise cleans nothing, and its error is returned") {
   driver::real.cuCtxRecordEvent.set(nullptr);
   fixture.free_one();
   fixture.driver.fails["cuCtxSynchronize"] = CUDA_ERROR_LAUNCH_FAILED;
-  CHECK(fixture.quarantine.wait().error == CUDA_ERROR_LAUNCH_FAILED);
+  CHECK(fixture.wait().error == CUDA_ERROR_LAUNCH_FAILED);
   CHECK(fixture.retired() == 1);
   fixture.driver.fails = {{"cuCtxPushCurrent_v2", CUDA_ERROR_INVALID_CONTEXT}};
   FakeDriver::current = nullptr;
-  CHECK(fixture.quarantine.wait().error == CUDA_ERROR_INVALID_CONTEXT);
+  CHECK(fixture.wait().error == CUDA_ERROR_INVALID_CONTEXT);
   CHECK(fixture.retired() == 1);
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("what is freed while we synchronise is not cleaned by it") {
     fixture.free_one();
     CHECK(fixture.collect().blocks == 0);  // sealed
   };
-  CHECK(fixture.quarantine.wait().blocks == 1);
+  CHECK(fixture.wait().blocks == 1);
   CHECK(fixture.collect().blocks == 0);
   CHECK(fixture.retired() == 1);
 }

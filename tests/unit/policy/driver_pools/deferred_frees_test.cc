@@ -26,7 +26,8 @@ struct Deferral : QuarantineFixture {
   std::size_t collected() { return return_all(collect()); }
   DeferredFrees::Cleaned collect() { return frees.collect(DeferredFrees::Sealing::always); }
   std::size_t return_all(const DeferredFrees::Cleaned &cleaned) {
-    for (const DeferredBlock &block : cleaned.items) {
+    for (const std::unique_ptr<policy::Deferred> &item : cleaned.items) {
+      const DeferredBlock &block = DeferredBlock::of(item);
       frees.finish_return(block, frees.begin_return(block), true);
     }
     return cleaned.items.size();

@@ -1,0 +1,77 @@
+// When the frees of one device's pools are due to get a fence, and how much of them may stay without being clean.
+// Layer: policy/block_pool. Threads: under the quarantine's lock, but for what is atomic.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "policy/contexts/deferred_queue.h"
+
+namespace ration::policy {
+
+class SealPace {
+ public:
+  static constexpr std::uint64_t kFinestBlocks = 1024;  // of an epoch
+
+  // How large the device's pools are, how many bytes may well stay unsealed, how large the pools can become, and
+  // whether other processes could have what they take.
+  void set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes, std::uint64_t most_bytes,
+                 bool takes_from_others) {
+    finest_bytes_ = std::max(pool_bytes / 8, slack_bytes);
+    large_bytes_.store(most_bytes / kFewBlocks, std::memory_order_relaxed);
+    cap_bytes_.store(std::max(kLeastCapBytes, pool_bytes / 2), std::memory_order_relaxed);
+    takes_from_others_.store(takes_from_others, std::memory_order_relaxed);
+  }
+  bool is_due(DeferredSize open) const {
+    return open.blocks >= next_seal_blocks_ && (open.blocks >= epoch_blocks() || open.bytes >= epoch_bytes());
+  }
+  bool is_worthwhile(DeferredSize open) const {
+    return open.blocks >= kFinestBlocks / 4 || open.bytes >= finest_bytes_ / 4;
+  }
+  // What may be freed until it is due, as if one thread freed alone.
+  DeferredSize left(DeferredSize open) const {
+    const bool refused = open.blocks < next_seal_blocks_;
+    const std::uint64_t blocks = refused ? next_seal_blocks_ : epoch_blocks();
+    const std::uint64_t bytes = refused ? UINT64_MAX : epoch_bytes();
+    return {blocks - std::min(blocks, open.blocks), bytes - std::min(bytes, open.bytes)};
+  }
+  // A seal that was refused is not tried again at every free.
+  void note_seal(bool taken, DeferredSize open) { next_seal_blocks_ = taken ? 0 : open.blocks + kFinestBlocks; }
+  // A program that has to wait is bound by the device: only fewer and longer waits can help it.
+  void coarsen() { coarseness_ = std::min(coarseness_ + 1, kCoarsest); }
+
+  // The free of a block of so many bytes seals at once: few of them fit, so the program will need this one again soon,
+  // and what it submits until then would count against it.
+  std::uint64_t large_bytes() const { return large_bytes_.load(std::memory_order_relaxed); }
+  // A pool that could grow should first look for freed memory once this much is not clean: half of what the pools hold,
+  // 64 MiB at least.
+  std::uint64_t cap_bytes() const { return cap_bytes_.load(std::memory_order_relaxed); }
+  // Where only a call that waits learns what is clean: how much may be freed and not clean; UINT64_MAX: no cap. What
+  // other contexts keep does not count: until they pass, the next wait is for as much again.
+  std::uint64_t most_unwaited_bytes(std::uint64_t freed_bytes) const {
+    return takes_from_others_.load(std::memory_order_relaxed)
+               ? cap_bytes() + std::min(left_bytes_.load(std::memory_order_relaxed), freed_bytes)
+               : UINT64_MAX;
+  }
+  // After a wait for one context: what others keep.
+  void note_left(std::uint64_t bytes) { left_bytes_.store(bytes, std::memory_order_relaxed); }
+
+ private:
+  static constexpr unsigned kCoarsest = 2;
+  static constexpr std::uint64_t kFewBlocks = 64;
+  static constexpr std::uint64_t kLeastCapBytes = 64U << 20U;
+
+  std::uint64_t epoch_blocks() const { return kFinestBlocks << coarseness_; }
+  std::uint64_t epoch_bytes() const { return finest_bytes_ << coarseness_; }
+
+  std::uint64_t finest_bytes_ = 0;      // of an epoch
+  std::uint64_t next_seal_blocks_ = 0;  // not before so many are open
+  unsigned coarseness_ = 0;             // epochs are 2^this times the finest
+  std::atomic<std::uint64_t> large_bytes_{UINT64_MAX};
+  std::atomic<std::uint64_t> cap_bytes_{kLeastCapBytes};
+  std::atomic<bool> takes_from_others_{false};
+  std::atomic<std::uint64_t> left_bytes_{0};
+};
+
+}  // namespace ration::policy
