@@ -7,7 +7,7 @@ MOST_MEMBERS = 25
 # Classes that had more when the rule came; the numbers are only ever lowered.
 LARGER = {"IpcExporter": 30}
 # Files that define members of a class after which another file is named; only ever fewer.
-PARTS = {"async_pools_returns", "graph_memory_taking", "group_limits", "stream_pools_graphs"}
+PARTS = {"graph_memory_taking", "group_limits"}
 CLASS = re.compile(r"\b(?:class|struct)\s+(?:alignas\([^)]*\)\s*)?(\w+)[^;{}()]*\{")
 NO_MEMBER = ("static_assert", "using ", "typedef", "static constexpr", "enum", "struct ", "class ", "friend ")
 DEFINITION = re.compile(r"^(?![ }])[\w:<>,*& \[\]]*?\b(\w+)::~?\w+\(", re.M)

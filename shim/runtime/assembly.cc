@@ -25,7 +25,7 @@ Assembly::Assembly(Options asked, policy::LimitSource &limits, events::JournalOp
       default_pools(devices, ledger, stream_pools),
       pools({devices, ledger, journal, contexts, fences, context_pools}, exports, room,
             {faults.any(), options.synchronous_free, options.backing}),
-      async_pools(devices, contexts, ledger, journal, stream_pools, fences, options.deterministic),
+      async_pools({devices, contexts, ledger, journal, stream_pools, fences}, options.deterministic),
       imports(fences, limits.state_folder()),
       room(parts),
       books(parts),

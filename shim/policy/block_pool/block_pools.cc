@@ -140,7 +140,7 @@ CUresult BlockPools::retire(const char *api, std::uint64_t address, std::optiona
   }
   parts_.journal.record(events::Free{address, bytes, owner->device, owner->number, api,
                                      reinterpret_cast<std::uintptr_t>(stream.value_or(nullptr)), events::Source::pool});
-  pending.close();
+  pending.reset();
   if (due || bytes >= device.quarantine.pace().large_bytes()) {
     device.quarantine.collect(Quarantine::Sealing::always);  // its error is for the allocation that needs the memory
     returning.keep_to_threshold(api, owner->device);

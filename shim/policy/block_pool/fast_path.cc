@@ -218,10 +218,8 @@ inline void FastPath::finish_free(const char *api, CUcontext current, const Free
 void FastPath::clean_after(const char *api, CUcontext current, const Freed &freed) noexcept {
   const CancellationOff uncancelled;
   DevicePool &device = *pools_.known(freed.device);
-  if (freed.kind == Freed::due) {
-    device.quarantine.collect_due();
-  } else if (freed.kind == Freed::large) {
-    device.quarantine.collect(Quarantine::Sealing::always);
+  if (freed.kind == Freed::due || freed.kind == Freed::large) {
+    device.quarantine.collect_freed(freed.kind == Freed::large);
   }
   const ContextRef context = freed.unserved_bytes != 0 ? parts_.contexts.find(current) : nullptr;
   if (ContextPool *pool = context != nullptr ? existing_pool(*context) : nullptr) {

@@ -44,20 +44,9 @@ DeferredSize release_all_of(const ContextPool &pool, QuarantineBatch &batch) {
 
 }  // namespace
 
-Quarantine::PendingRecord &Quarantine::PendingRecord::operator=(PendingRecord &&other) noexcept {
-  if (this != &other) {
-    close();
-    open_ = std::exchange(other.open_, nullptr);
-  }
-  return *this;
-}
-
-void Quarantine::PendingRecord::close() {
-  if (open_ != nullptr) {
-    open_->fetch_sub(1);  // pairs with the acquire in reclaim
-    wake_waiters();
-    open_ = nullptr;
-  }
+void Quarantine::Close::operator()(std::atomic<int> *pending) const {
+  pending->fetch_sub(1);  // pairs with the acquire in reclaim
+  wake_waiters();
 }
 
 void Quarantine::set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes, std::uint64_t most_bytes,
@@ -124,7 +113,7 @@ Quarantine::Retired Quarantine::retire(ContextPool &pool, pool::Address address,
   Batch &batch = enter(pool, address);
   note_added({1, bytes, ordered ? 1U : 0U});
   batch.unrecorded.fetch_add(1, std::memory_order_relaxed);
-  pending = PendingRecord(batch.unrecorded);
+  pending = PendingRecord(&batch.unrecorded);
   publish_due();
   due = pace_.is_due(open_size_);
   return Retired::retired;
@@ -204,8 +193,8 @@ bool Quarantine::reclaim(Items &batches, Cleaned &cleaned) {
   return true;
 }
 
-void Quarantine::collect_due() noexcept {
-  {
+void Quarantine::collect_freed(bool large) noexcept {
+  if (!large) {
     Guard guard(mutex_);
     gather();
     if (!pace_.is_due(open_size_)) {

@@ -6,7 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <utility>
+#include <memory>
 
 #include "base/lock.h"
 #include "policy/block_pool/context_pools.h"
@@ -33,18 +33,10 @@ class Quarantine final : public DeferredQueue {
       : DeferredQueue(fences, Rank::kQuarantine, device), pools_(pools) {}
 
   // A free that was taken in but is not in the log yet: until it is, its block is not reused.
-  class PendingRecord {
-   public:
-    PendingRecord() = default;
-    explicit PendingRecord(std::atomic<int> &open) : open_(&open) {}
-    PendingRecord(PendingRecord &&other) noexcept : open_(std::exchange(other.open_, nullptr)) {}
-    PendingRecord &operator=(PendingRecord &&other) noexcept;
-    ~PendingRecord() { close(); }
-    void close();
-
-   private:
-    std::atomic<int> *open_ = nullptr;
+  struct Close {
+    void operator()(std::atomic<int> *pending) const;
   };
+  using PendingRecord = std::unique_ptr<std::atomic<int>, Close>;
   enum class Retired {
     retired,
     kept,            // another process may have it open: the exporter keeps it, and there is no pending record
@@ -61,8 +53,9 @@ class Quarantine final : public DeferredQueue {
                  bool takes_from_others = false);
   const SealPace &pace() const { return pace_; }
 
-  // For a free of the fast path that was due; what the fast path knows of other paths' frees may be old.
-  void collect_due() noexcept;
+  // For a free of the fast path that was due, or of a large block; what the fast path knows of other paths' frees may
+  // be old.
+  void collect_freed(bool large) noexcept;
   Cleaned wait(std::uint64_t seen) noexcept;
   Cleaned wait_for_context(const Context &context) noexcept;
   // With what the fast path retired. `retired`: so far.

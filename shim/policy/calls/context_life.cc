@@ -46,7 +46,7 @@ void end_graph_blocks(const CallParts &parts, const char *api, int device) {
   if (pool->graphs->live_bytes.load() != 0) {
     const ContextRef &owner = pool->graphs->owner;
     parts.books.blocks.begin_end_of(owner);  // before the question: what is left later is another context's
-    if (StreamPools::used_bytes(*pool) == 0) {
+    if (pool->used_bytes() == 0) {
       end_begun_blocks(parts, parts.books.blocks, api, owner);
     } else {
       parts.books.blocks.cancel_end_of(owner);

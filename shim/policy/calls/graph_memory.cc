@@ -160,7 +160,7 @@ CUresult GraphMemory::trim(const char *api, CUdevice device, DriverCall call) {
     return call();
   }
   const StreamPools::PoolRef pool = parts_.stream_pools.of_graphs(known->ordinal, device);
-  const CUresult result = StreamPools::trim_graphs(*pool->graphs);
+  const CUresult result = pool->graphs->trim();
   parts_.stream_pools.charge_missing(api, *pool);
   return result;
 }

@@ -95,7 +95,7 @@ bool is_wrong(const CallParts &parts, const Exec &exec) {
 // On a full device a launch leaves all that was free in the driver's pool, which no call gets (an H100, driver 580),
 // so it is not tried where it must fail.
 bool must_fail(const CallParts &parts, const StreamPools::Pool &pool, std::uint64_t bound) {
-  const std::uint64_t idle = StreamPools::reserved_bytes(pool);
+  const std::uint64_t idle = pool.reserved_bytes();
   return parts.device_free(pool.device).value_or(UINT64_MAX) < bound - std::min(bound, idle);
 }
 
@@ -107,9 +107,9 @@ std::optional<CUresult> take_shared(const CallParts &parts, const Call &of, cons
   if (pool.graphs->stream.load() != of.stream || !real.cuGraphUpload.present()) {
     return std::nullopt;
   }
-  StreamPools::begin_relying(*pool.graphs);
+  pool.graphs->begin_relying();
   StreamPools::Call call = parts.stream_pools.share(pool, bound);
-  const std::uint64_t held = StreamPools::reserved_bytes(pool);
+  const std::uint64_t held = pool.reserved_bytes();
   const std::uint64_t kept = kept_by_others(parts, exec, part, call, of.launches);
   bool uploaded = false;
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -120,7 +120,7 @@ std::optional<CUresult> take_shared(const CallParts &parts, const Call &of, cons
       parts.stream_pools.extend(pool, call, more)) {
     result = real.cuGraphUpload(of.exec, of.stream);
     uploaded = result == CUDA_SUCCESS;
-    if (uploaded && StreamPools::reserved_bytes(pool) > held + call.charged) {
+    if (uploaded && pool.reserved_bytes() > held + call.charged) {
       result = CUDA_ERROR_OUT_OF_MEMORY;  // not all of it was idle; what was taken goes at the trim that follows
     }
     if (result == CUDA_SUCCESS) {
@@ -128,7 +128,7 @@ std::optional<CUresult> take_shared(const CallParts &parts, const Call &of, cons
     }
   }
   parts.stream_pools.finish_and_release(pool, call, uploaded);
-  StreamPools::end_relying(*pool.graphs);
+  pool.graphs->end_relying();
   parts.stream_pools.charge_missing(of.api, pool);
   return result != CUDA_ERROR_OUT_OF_MEMORY ? std::optional(result) : std::nullopt;
 }
@@ -197,7 +197,7 @@ class Relying {
     calls_.reserve(exec.parts.size());
     can_ = true;
     for (const std::unique_ptr<Part> &part : exec.parts) {
-      StreamPools::begin_relying(*part->pool->graphs);
+      part->pool->graphs->begin_relying();
       calls_.push_back(pools_.share(*part->pool, bound_of(parts, *part)));
       const std::uint64_t kept = kept_by_others(parts, exec, *part, calls_.back(), launches);
       can_ = can_ && lacking(parts, *part, kept, pools_.latest_figure(*part->pool)) == 0;
@@ -219,7 +219,7 @@ class Relying {
   void end(bool may_have_grown = false) {
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       pools_.finish_and_release(*exec_.parts[i]->pool, calls_[i], may_have_grown);
-      StreamPools::end_relying(*exec_.parts[i]->pool->graphs);
+      exec_.parts[i]->pool->graphs->end_relying();
     }
     calls_.clear();
   }
@@ -238,7 +238,7 @@ CUresult GraphMemory::instantiate_as(const Call &of, Exec &exec, bool uploads, D
   if (exec.parts.empty() || (at_run && takes_at_run(of.api, exec))) {
     return call();
   }
-  const std::uint64_t before = at_run ? StreamPools::reserved_bytes(*exec.parts.front()->pool) : 0;
+  const std::uint64_t before = at_run ? exec.parts.front()->pool->reserved_bytes() : 0;
   const CUresult result = take(parts_, of, exec, 0, call);
   if (result == CUDA_SUCCESS && at_run) {
     learn(*exec.parts.front()->pool, exec.parts.front()->need.bytes, before);
@@ -248,7 +248,7 @@ CUresult GraphMemory::instantiate_as(const Call &of, Exec &exec, bool uploads, D
 
 // Where there was nothing to share, a pool that has not grown says that the memory comes later.
 void GraphMemory::learn(const StreamPools::Pool &pool, std::uint64_t bytes, std::uint64_t before) noexcept {
-  const std::uint64_t now = StreamPools::reserved_bytes(pool);
+  const std::uint64_t now = pool.reserved_bytes();
   Taken unknown = Taken::unknown;
   if (now > before) {
     taken_.compare_exchange_strong(unknown, Taken::instantiating);  // or a launch in another thread, which knew more
@@ -272,7 +272,7 @@ bool GraphMemory::takes_at_run(const char *api, const Exec &exec) {
 // pool has, so that none of it can be shared.
 void GraphMemory::probe(const char *api, Part &part) {
   StreamPools::Pool &pool = *part.pool;
-  const std::uint64_t before = StreamPools::reserved_bytes(pool);
+  const std::uint64_t before = pool.reserved_bytes();
   const std::uint64_t bound = parts_.stream_pools.upper_bound(pool, before + 1);
   Contexts::Current where;
   where.device = part.need.device;
@@ -284,8 +284,8 @@ void GraphMemory::probe(const char *api, Part &part) {
     return;
   }
   instantiate_block(part.need.device, before + 1, [&] { learn(pool, before + 1, before); });
-  if (StreamPools::reserved_bytes(pool) > before) {
-    StreamPools::trim_graphs(*pool.graphs);
+  if (pool.reserved_bytes() > before) {
+    pool.graphs->trim();
   }
   parts_.stream_pools.finish_and_release(pool, *call, true);
   parts_.stream_pools.charge_missing(api, pool);
@@ -318,7 +318,7 @@ CUresult GraphMemory::run(const Call &of, Exec &exec, DriverCall call) {
   const CUresult result = take(parts_, of, exec, 0, marked);
   for (std::size_t i = 0; result == CUDA_SUCCESS && i < losses.size(); ++i) {
     Part &part = *exec.parts[i];
-    const std::uint64_t reserved = StreamPools::reserved_bytes(*part.pool);
+    const std::uint64_t reserved = part.pool->reserved_bytes();
     if (part.pool->graphs->losses.load() == losses[i]) {  // no trim came before that figure
       part.enough.store(reserved);
     }

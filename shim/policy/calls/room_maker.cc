@@ -113,7 +113,7 @@ void RoomMaker::fence_orphans(int device) noexcept try {
   {
     const CaptureExclusion exclusion(parts_.fences.captures());
     CUresult error = CUDA_SUCCESS;
-    if (!parts_.fences.by_events() || parts_.fences.try_take(one.fence, error, device) != FenceTracker::Taken::taken) {
+    if (!parts_.fences.by_events() || parts_.fences.take(one.fence, error, device) != FenceTracker::Taken::taken) {
       return;
     }
   }

@@ -61,13 +61,33 @@ bool Captures::same(const Capture &one, const Capture &other) {
          (one.stream != CU_STREAM_PER_THREAD || (one.thread == other.thread && one.context == other.context));
 }
 
+template <int Captures::*kCount>
+void Captures::count_in() {
+  ++(this->*kCount);
+  held::note(left<kCount>, this);
+}
+
+template <int Captures::*kCount>
+void Captures::count_out() {
+  if (held::forget(left<kCount>, this)) {
+    left<kCount>(this);
+  }
+}
+
+template <int Captures::*kCount>
+void Captures::left(void *captures) noexcept {
+  auto &all = *static_cast<Captures *>(captures);
+  Guard guard(all.mutex_);
+  --(all.*kCount);
+  wake_waiters();
+}
+
 void Captures::begin_capture() {
   for (Waiter waiter;;) {
     {
       Guard guard(mutex_);
       if (quiet_ == 0) {
-        ++beginning_;
-        held::note(end_beginning_for, this);
+        count_in<&Captures::beginning_>();
         return;
       }
     }
@@ -82,46 +102,29 @@ bool Captures::begin_unknown() {
     Guard guard(mutex_);
     lost_one_ = true;
   }
-  end_beginning();
+  count_out<&Captures::beginning_>();
   return first;
 }
 
 void Captures::finish_begin(CUstream stream, CUresult result, const ContextRef &context) {
-  if (result != CUDA_SUCCESS) {
-    end_beginning();
-    return;
-  }
   std::list<Capture> begun;
   try {
-    begun.push_back({stream, context, thread_number(), 0});
-  } catch (...) {  // no memory of the host
-    {
-      Guard guard(mutex_);
-      lost_one_ = true;
+    if (result == CUDA_SUCCESS) {
+      begun.push_back({stream, context, thread_number(), 0});
     }
-    end_beginning();
-    return;
+  } catch (...) {  // no memory of the host
   }
   {
     Guard guard(mutex_);
-    captures_.remove_if([&](const Capture &capture) { return same(capture, begun.front()); });
-    begun.front().number = ++last_number_;
-    captures_.splice(captures_.end(), begun);
+    if (begun.empty()) {
+      lost_one_ |= result == CUDA_SUCCESS;
+    } else {
+      captures_.remove_if([&](const Capture &capture) { return same(capture, begun.front()); });
+      begun.front().number = ++last_number_;
+      captures_.splice(captures_.end(), begun);
+    }
   }
-  end_beginning();
-}
-
-void Captures::end_beginning() {
-  if (held::forget(end_beginning_for, this)) {
-    end_beginning_for(this);
-  }
-}
-
-void Captures::end_beginning_for(void *captures) noexcept {
-  auto &all = *static_cast<Captures *>(captures);
-  Guard guard(all.mutex_);
-  --all.beginning_;
-  wake_waiters();
+  count_out<&Captures::beginning_>();
 }
 
 std::uint64_t Captures::number_of(CUstream stream, const ContextRef &context) {
@@ -146,10 +149,7 @@ void Captures::forget(CUstream stream) {
   for (Waiter waiter;;) {
     {
       Guard guard(mutex_);
-      if (captures_.empty()) {
-        return;
-      }
-      if (asking_ == 0) {
+      if (captures_.empty() || asking_ == 0) {
         captures_.remove_if([&](const Capture &capture) { return capture.stream == stream; });
         return;
       }
@@ -210,15 +210,13 @@ bool Captures::enter() {
       if (lost_one_ || (confirmed && !captures_.empty())) {
         return false;
       }
-      if (captures_.empty() && beginning_ == 0) {
-        ++quiet_;
-        held::note(leave_for, this);
+      ask = !captures_.empty();
+      if (!ask && beginning_ == 0) {
+        count_in<&Captures::quiet_>();
         return true;
       }
-      ask = !captures_.empty();
       if (ask) {
-        ++asking_;
-        held::note(end_asking_for, this);
+        count_in<&Captures::asking_>();
       }
     }
     if (!ask) {  // another thread is inside its begin-capture call
@@ -230,40 +228,21 @@ bool Captures::enter() {
     } catch (...) {  // no memory to ask: all of them count as running
     }
     confirmed = true;
-    if (held::forget(end_asking_for, this)) {
-      end_asking_for(this);
-    }
+    count_out<&Captures::asking_>();
   }
-}
-
-void Captures::end_asking_for(void *captures) noexcept {
-  auto &all = *static_cast<Captures *>(captures);
-  Guard guard(all.mutex_);
-  --all.asking_;
-  wake_waiters();
 }
 
 bool Captures::enter_if_quiet() {
   Guard guard(mutex_);
   const bool quiet = !lost_one_ && beginning_ == 0 && captures_.empty();
   if (quiet) {
-    ++quiet_;
-    held::note(leave_for, this);
+    count_in<&Captures::quiet_>();
   }
   return quiet;
 }
 
 void Captures::leave() {
-  if (held::forget(leave_for, this)) {
-    leave_for(this);
-  }
-}
-
-void Captures::leave_for(void *captures) noexcept {
-  auto &all = *static_cast<Captures *>(captures);
-  Guard guard(all.mutex_);
-  --all.quiet_;
-  wake_waiters();
+  count_out<&Captures::quiet_>();
 }
 
 bool Captures::running() {

@@ -45,10 +45,13 @@ class Captures {
   bool is_run_here() { return running() && !run_elsewhere_only(); }
 
  private:
-  static void leave_for(void *captures) noexcept;
-  static void end_beginning_for(void *captures) noexcept;
-  static void end_asking_for(void *captures) noexcept;
-  void end_beginning();
+  // A thread counts itself in beginning_, quiet_ or asking_ across driver calls.
+  template <int Captures::*kCount>
+  void count_in() REQUIRES(mutex_);
+  template <int Captures::*kCount>
+  void count_out();
+  template <int Captures::*kCount>
+  static void left(void *captures) noexcept;
   struct Capture {
     CUstream stream = nullptr;
     ContextRef context;

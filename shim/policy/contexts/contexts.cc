@@ -56,28 +56,25 @@ void CurrentFor::set_again(void *before) noexcept {
 
 CurrentFor::CurrentFor(CUcontext context) {
   if (real.cuCtxGetCurrent.present() && real.cuCtxGetCurrent(&before_) == CUDA_SUCCESS && before_ == context) {
-    how_ = How::already;
     return;
   }
-  How way = How::failed;
+  held::Release restore = nullptr;
   error_ = CUDA_ERROR_INVALID_CONTEXT;
   if (real.cuCtxPushCurrent_v2.present() && real.cuCtxPopCurrent_v2.present()) {
-    way = How::pushed;
-    restore_ = pop;
+    restore = pop;
     error_ = real.cuCtxPushCurrent_v2(context);
   } else if (real.cuCtxSetCurrent.present() && real.cuCtxGetCurrent.present()) {
-    way = How::set;
-    restore_ = set_again;
+    restore = set_again;
     error_ = real.cuCtxSetCurrent(context);
   }
-  how_ = error_ == CUDA_SUCCESS ? way : How::failed;
-  if (how_ == How::pushed || how_ == How::set) {
+  if (error_ == CUDA_SUCCESS) {
+    restore_ = restore;
     held::note(restore_, before_);
   }
 }
 
 CurrentFor::~CurrentFor() {
-  if ((how_ == How::pushed || how_ == How::set) && held::forget(restore_, before_)) {
+  if (restore_ != nullptr && held::forget(restore_, before_)) {
     restore_(before_);
   }
 }

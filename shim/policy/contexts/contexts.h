@@ -30,26 +30,6 @@ class PoolOfContext {
   ~PoolOfContext() = default;
 };
 
-// Devices, by ordinal; only ever grows. Relaxed: a thread that frees a block comes after the calls that used it.
-class DeviceSet {
- public:
-  void add(int device) noexcept { words_[word_of(device)].fetch_or(bit_of(device), std::memory_order_relaxed); }
-  void add_all() noexcept {
-    for (std::atomic<std::uint64_t> &word : words_) {
-      word.store(~std::uint64_t{0}, std::memory_order_relaxed);
-    }
-  }
-  bool has(int device) const noexcept {
-    return (words_[word_of(device)].load(std::memory_order_relaxed) & bit_of(device)) != 0;
-  }
-
- private:
-  static_assert(ledger::kMaxDevices % 64 == 0);
-  static std::size_t word_of(int device) { return static_cast<std::size_t>(device) / 64; }
-  static std::uint64_t bit_of(int device) { return std::uint64_t{1} << device % 64; }
-  std::atomic<std::uint64_t> words_[ledger::kMaxDevices / 64] = {};
-};
-
 // The other devices whose memory the work of a context may use, peer access apart. A call that submits such work enters
 // before it and leaves behind it; the device counts until everything that was submitted by then has finished.
 class Reach {
@@ -163,18 +143,16 @@ class CurrentFor {
   ~CurrentFor();
   CurrentFor(const CurrentFor &) = delete;
   CurrentFor &operator=(const CurrentFor &) = delete;
-  explicit operator bool() const { return how_ != How::failed; }
+  explicit operator bool() const { return error_ == CUDA_SUCCESS; }
   CUresult error() const { return error_; }
 
  private:
-  enum class How { failed, already, pushed, set };
   static void pop(void *) noexcept;
   static void set_again(void *before) noexcept;
 
   CUresult error_ = CUDA_SUCCESS;
-  How how_ = How::failed;
   CUcontext before_ = nullptr;
-  held::Release restore_ = nullptr;
+  held::Release restore_ = nullptr;  // nullptr: nothing was changed
 };
 
 class Contexts {
@@ -223,9 +201,10 @@ class Contexts {
   }
   // The same, calls apart that note their reach.
   bool may_reach_at_any_time(const Context &context, int device) const {
-    return context.device == device || peers_[context.device].has(device) || anywhere_.load(std::memory_order_relaxed);
+    return context.device == device || peers_[context.device][device].load(std::memory_order_relaxed) ||
+           anywhere_.load(std::memory_order_relaxed);
   }
-  void note_peer(int from, int to) noexcept { peers_[from].add(to); }
+  void note_peer(int from, int to) noexcept { peers_[from][to].store(true, std::memory_order_relaxed); }
   // What work reaches is no longer known.
   void note_anywhere() noexcept { anywhere_.store(true, std::memory_order_relaxed); }
   // Numbers fences, and the ends of calls whose work reaches another device, in one order, from 2.
@@ -270,8 +249,9 @@ class Contexts {
   int first_device_ GUARDED_BY(mutex_) = -1;
   std::atomic<bool> several_devices_{false};
   std::atomic<std::uint64_t> clock_{1};
-  // By device, not by context: a driver's pool opens to a device as a whole.
-  DeviceSet peers_[ledger::kMaxDevices];
+  // Of contexts of one device, the other. By device, not by context: a driver's pool opens to a device as a whole.
+  // Relaxed: a thread that frees a block comes after the calls that used it.
+  std::atomic<bool> peers_[ledger::kMaxDevices][ledger::kMaxDevices] = {};
   std::atomic<bool> anywhere_{false};
   const ContextRef unknown_ = std::make_shared<Context>();
 };

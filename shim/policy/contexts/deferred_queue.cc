@@ -86,7 +86,7 @@ DeferredQueue::Epoch *DeferredQueue::begin_seal(Cleaned &cleaned) noexcept try {
 
 void DeferredQueue::finish_seal(Epoch &epoch, Cleaned &cleaned) {
   CUresult error = CUDA_SUCCESS;
-  const FenceTracker::Taken taken = fences_.try_take(epoch.fence, error, device_);
+  const FenceTracker::Taken taken = fences_.take(epoch.fence, error, device_);
   if (!held::forget(leave_seal, &epoch)) {
     return;  // open once more
   }

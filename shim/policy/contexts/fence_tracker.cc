@@ -70,6 +70,17 @@ bool is_broken_for_others(const Context &context, CUcontext caller, CUresult err
   return own && breaks_context(ask());
 }
 
+// What the driver answers about an event of the context, with that number. REQUIRES: it is pinned.
+template <class Ask>
+CUresult answer_about(Context &context, std::uint64_t number, const Ask &ask) {
+  const SomeContext some(context.handle);
+  const CUresult result = ask();
+  if (result == CUDA_SUCCESS) {
+    FenceTracker::passed(context, number);
+  }
+  return is_broken_for_others(context, some.caller(), result, ask) ? CUDA_SUCCESS : result;
+}
+
 }  // namespace
 
 bool FenceTracker::has_events() {
@@ -88,13 +99,13 @@ void FenceTracker::passed(Context &context, std::uint64_t since) {
   }
 }
 
-CUevent FenceTracker::event_for(const ContextRef &context, CUresult &error) {
+CUevent FenceTracker::event_for(const ContextRef &context, CUresult &error) noexcept {
   {
     Guard guard(mutex_);
-    std::vector<CUevent> &spare = spare_[context.get()];
-    if (!spare.empty()) {
-      const CUevent event = spare.back();
-      spare.pop_back();
+    const auto spare = spare_.find(context.get());
+    if (spare != spare_.end() && !spare->second.empty()) {
+      const CUevent event = spare->second.back();
+      spare->second.pop_back();
       return event;
     }
   }
@@ -105,7 +116,7 @@ CUevent FenceTracker::event_for(const ContextRef &context, CUresult &error) {
 }
 
 // REQUIRES: its context is pinned.
-CUresult FenceTracker::record(Fence::Mark &mark) {
+CUresult FenceTracker::record(Fence::Mark &mark) noexcept {
   CUresult result = CUDA_SUCCESS;
   const auto ask = [&] {
     mark.event = mark.event != nullptr ? mark.event : event_for(mark.context, result);
@@ -117,7 +128,7 @@ CUresult FenceTracker::record(Fence::Mark &mark) {
 }
 
 // One event a context. REQUIRES: marks hold the contexts, each pinned; no capture can begin.
-CUresult FenceTracker::record(Fence &fence) {
+CUresult FenceTracker::record(Fence &fence) noexcept {
   for (Fence::Mark &mark : fence.marks) {
     if (mark.reach != nullptr) {
       continue;
@@ -147,13 +158,11 @@ void FenceTracker::end_reach(const ContextRef &context) noexcept try {
     return;
   }
   CUresult error = CUDA_ERROR_INVALID_CONTEXT;
-  try {
+  {
     const Pin pin(*context);
     ended->number = contexts_.tick();
     ended->event = pin ? event_for(context, error) : nullptr;
     error = ended->event != nullptr ? real.cuCtxRecordEvent(context->handle, ended->event) : error;
-  } catch (...) {
-    error = CUDA_ERROR_OUT_OF_MEMORY;
   }
   captures_.leave();
   if (error != CUDA_SUCCESS) {
@@ -180,7 +189,7 @@ std::shared_ptr<const ReachEvent> FenceTracker::reach_event(const Context &conte
   return found != reach_events_.end() && found->second->number >= until ? found->second : nullptr;
 }
 
-FenceTracker::Taken FenceTracker::take(Fence &fence, CUresult &error, int device) {
+FenceTracker::Taken FenceTracker::take(Fence &fence, CUresult &error, int device) noexcept try {
   std::vector<ContextRef> live = contexts_.live();
   std::erase_if(live, [&](const ContextRef &context) { return device >= 0 && !contexts_.may_reach(*context, device); });
   fence.marks.reserve(live.size());
@@ -208,6 +217,10 @@ FenceTracker::Taken FenceTracker::take(Fence &fence, CUresult &error, int device
   }
   error = CUDA_SUCCESS;
   return Taken::taken;
+} catch (...) {
+  fence.marks.clear();
+  error = CUDA_ERROR_OUT_OF_MEMORY;
+  return Taken::failed;
 }
 
 void FenceTracker::heed(CUresult answer, std::atomic<unsigned> &failed_in_a_row) {
@@ -218,14 +231,6 @@ void FenceTracker::heed(CUresult answer, std::atomic<unsigned> &failed_in_a_row)
               failed_in_a_row.fetch_add(1, std::memory_order_relaxed) + 1 >= kMostFailed)) {
     events_refused_.store(true, std::memory_order_relaxed);
   }
-}
-
-FenceTracker::Taken FenceTracker::try_take(Fence &fence, CUresult &error, int device) noexcept try {
-  return take(fence, error, device);
-} catch (...) {
-  fence.marks.clear();
-  error = CUDA_ERROR_OUT_OF_MEMORY;
-  return Taken::failed;
 }
 
 // All are pinned, so that no context is destroyed during a call that names it.
@@ -243,11 +248,7 @@ FenceTracker::Taken FenceTracker::take_by_events(Fence &fence, std::vector<Conte
       all_pinned = false;  // the driver may refuse to destroy it
     }
   }
-  try {
-    error = all_pinned ? record(fence) : CUDA_SUCCESS;
-  } catch (...) {
-    error = CUDA_ERROR_OUT_OF_MEMORY;
-  }
+  error = all_pinned ? record(fence) : CUDA_SUCCESS;
   captures_.leave();
   for (Fence::Mark &mark : fence.marks) {
     if (mark.reach == nullptr) {
@@ -265,7 +266,6 @@ FenceTracker::Taken FenceTracker::take_by_events(Fence &fence, std::vector<Conte
 }
 
 CUresult FenceTracker::query_mark(const Fence::Mark &mark, std::uint64_t number) {
-  number = mark.reach != nullptr ? mark.reach->number : number;
   if (mark.broken || has_passed(*mark.context, number)) {
     return CUDA_SUCCESS;
   }
@@ -276,30 +276,30 @@ CUresult FenceTracker::query_mark(const Fence::Mark &mark, std::uint64_t number)
   if (!pin) {
     return has_passed(*mark.context, number) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
   }
-  const SomeContext some(mark.context->handle);
-  const auto ask = [&] { return real.cuEventQuery(mark.event); };
-  const CUresult result = ask();
-  if (result == CUDA_SUCCESS) {
-    passed(*mark.context, number);
-  }
-  return is_broken_for_others(*mark.context, some.caller(), result, ask) ? CUDA_SUCCESS : result;
+  return answer_about(*mark.context, number, [&] { return real.cuEventQuery(mark.event); });
 }
 
-CUresult FenceTracker::query([[maybe_unused]] const Fence &fence, [[maybe_unused]] const Context *only) {
-#ifdef RATION_BREAK_QUARANTINE  // as in quarantine.cc
-  return CUDA_SUCCESS;
-#endif
+template <class Ask>
+CUresult FenceTracker::each_mark(const Fence &fence, const Context *only, const Ask &ask) {
   for (const Fence::Mark &mark : fence.marks) {
     if (only != nullptr && mark.context.get() != only) {
       continue;
     }
-    const CUresult result = query_mark(mark, fence.number);
+    const CUresult result = ask(mark, mark.reach != nullptr ? mark.reach->number : fence.number);
     heed(result, failed_queries_);
     if (result != CUDA_SUCCESS) {
       return result;
     }
   }
   return CUDA_SUCCESS;
+}
+
+CUresult FenceTracker::query([[maybe_unused]] const Fence &fence, [[maybe_unused]] const Context *only) {
+#ifdef RATION_BREAK_QUARANTINE  // as in quarantine.cc
+  return CUDA_SUCCESS;
+#endif
+  return each_mark(fence, only,
+                   [this](const Fence::Mark &mark, std::uint64_t number) { return query_mark(mark, number); });
 }
 
 CUresult FenceTracker::poll(const Fence &fence, FunctionRef<bool()> enough) {
@@ -350,7 +350,6 @@ CUresult FenceTracker::synchronise(Context &context) {
 }
 
 CUresult FenceTracker::wait_for_mark(const Fence::Mark &mark, std::uint64_t number) {
-  number = mark.reach != nullptr ? mark.reach->number : number;
   for (Waiter waiter;;) {
     const CUresult now = query_mark(mark, number);
     if (now != CUDA_ERROR_NOT_READY) {
@@ -369,29 +368,14 @@ CUresult FenceTracker::wait_for_mark(const Fence::Mark &mark, std::uint64_t numb
       const auto same = [&] { return result; };  // asked inside the context already
       return is_broken_for_others(*mark.context, current_context(), result, same) ? CUDA_SUCCESS : result;
     }
-    const SomeContext some(mark.context->handle);
-    const auto ask = [&] { return real.cuEventSynchronize(mark.event); };
-    const CUresult result = ask();
-    if (result == CUDA_SUCCESS) {
-      passed(*mark.context, number);
-    }
-    return is_broken_for_others(*mark.context, some.caller(), result, ask) ? CUDA_SUCCESS : result;
+    return answer_about(*mark.context, number, [&] { return real.cuEventSynchronize(mark.event); });
   }
 }
 
 CUresult FenceTracker::wait(const Fence &fence, const Context *only) {
   const RelaxedCapture relaxed;
-  for (const Fence::Mark &mark : fence.marks) {
-    if (only != nullptr && mark.context.get() != only) {
-      continue;
-    }
-    const CUresult result = wait_for_mark(mark, fence.number);
-    heed(result, failed_queries_);
-    if (result != CUDA_SUCCESS) {
-      return result;
-    }
-  }
-  return CUDA_SUCCESS;
+  return each_mark(fence, only,
+                   [this](const Fence::Mark &mark, std::uint64_t number) { return wait_for_mark(mark, number); });
 }
 
 void FenceTracker::recycle(Fence &fence) noexcept {

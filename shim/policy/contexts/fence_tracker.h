@@ -75,14 +75,12 @@ class FenceTracker {
     taken,
     capturing,  // a capture runs: nothing was asked of the driver
     ending,     // a context is being destroyed
-    failed,     // `error` is the driver's own
+    failed,     // `error` is the driver's own, or OUT_OF_MEMORY: the host has none for it
   };
   // Of the contexts that may reach one device, or of all. REQUIRES: `fence` has no marks, and
   // CaptureExclusion. Only on `taken` does it have any.
   static constexpr int kAllDevices = -1;
-  Taken take(Fence &fence, CUresult &error, int device = kAllDevices);
-  // The same; if the host has no memory for it: `failed`, OUT_OF_MEMORY.
-  Taken try_take(Fence &fence, CUresult &error, int device) noexcept;
+  Taken take(Fence &fence, CUresult &error, int device = kAllDevices) noexcept;
   // CUDA_SUCCESS: passed. NOT_READY: not yet. Else the driver's own error, which proves nothing about the work; that of
   // a context that is broken for good is none for threads whose current context is another. Never waits. With
   // `only`, what that context contributed. REQUIRES: CaptureExclusion.
@@ -119,14 +117,17 @@ class FenceTracker {
   void heed(CUresult answer, std::atomic<unsigned> &failed_in_a_row);
   static bool has_events();
   Taken take_by_events(Fence &fence, std::vector<ContextRef> &live, CUresult &error);
-  CUresult record(Fence &fence);
-  CUevent event_for(const ContextRef &context, CUresult &error);
+  CUresult record(Fence &fence) noexcept;
+  CUevent event_for(const ContextRef &context, CUresult &error) noexcept;
   friend struct ReachEvent;
   void spare(const ContextRef &context, CUevent event) noexcept;
   // The event that serves a fence of the device instead of one of its own; nullptr: none does.
   std::shared_ptr<const ReachEvent> reach_event(const Context &context, int device);
+  // Until one has not passed. Calls ask(mark, number).
+  template <class Ask>
+  CUresult each_mark(const Fence &fence, const Context *only, const Ask &ask);
   CUresult query_mark(const Fence::Mark &mark, std::uint64_t number);
-  CUresult record(Fence::Mark &mark);
+  CUresult record(Fence::Mark &mark) noexcept;
   CUresult wait_for_mark(const Fence::Mark &mark, std::uint64_t number);
   CUresult synchronise(Context &context);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/held.h"
+#include "base/clock.h"
 #include "base/wait.h"
 #include "events/diagnostics.h"
 
@@ -13,6 +13,32 @@ namespace {
 using driver::real;
 
 constexpr int kMemoryPoolsSupported = 115;  // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
+// An epoch for each of so many bytes costs the driver calls of one.
+constexpr std::uint64_t kLeastDueBytes = 64U << 20U;
+// A free has a fence of its own, before any later work, unless so many come that their fences would cost too much.
+constexpr std::uint64_t kSealEveryNs = 200'000;
+
+void allow(CUmemoryPool pool, int from) {
+  if (real.cuMemPoolSetAccess.present()) {
+    const CUmemAccessDesc desc{{CU_MEM_LOCATION_TYPE_DEVICE, from}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    real.cuMemPoolSetAccess(pool, &desc, 1);
+  }
+}
+
+CUresult try_take(CUmemoryPool pool, CUstream stream, std::uint64_t bytes, CUdeviceptr *address) {
+  CUdeviceptr block = 0;
+  CUresult result = real.cuMemAllocFromPoolAsync(&block, bytes, pool, stream);
+  if (result != CUDA_SUCCESS) {
+    return result;
+  }
+  result = real.cuStreamSynchronize(stream);
+  if (result != CUDA_SUCCESS) {
+    real.cuMemFreeAsync(block, stream);
+    return result;
+  }
+  *address = block;
+  return CUDA_SUCCESS;
+}
 
 }  // namespace
 
@@ -36,7 +62,7 @@ AsyncPools::~AsyncPools() {
 }
 
 bool AsyncPools::set_up(CUmemoryPool pool, int device) {
-  cuuint64_t threshold = ledger_.account(device).limit();
+  cuuint64_t threshold = parts_.ledger.account(device).limit();
   bool done = real.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold) == CUDA_SUCCESS;
   if (deterministic_) {
     for (const CUmemPool_attribute which :
@@ -48,15 +74,8 @@ bool AsyncPools::set_up(CUmemoryPool pool, int device) {
   return done;
 }
 
-void AsyncPools::allow(CUmemoryPool pool, int from) {
-  if (real.cuMemPoolSetAccess.present()) {
-    const CUmemAccessDesc desc{{CU_MEM_LOCATION_TYPE_DEVICE, from}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    real.cuMemPoolSetAccess(pool, &desc, 1);
-  }
-}
-
 void AsyncPools::make(DevicePool &device_pool, int device) {
-  const Device *known_device = devices_.find(device);
+  const Device *known_device = parts_.devices.find(device);
   if (known_device == nullptr || !supported_on(known_device->handle)) {
     events::say("mode async: device " + std::to_string(device) + " has no memory pools; mode pool serves it");
     return;
@@ -66,8 +85,8 @@ void AsyncPools::make(DevicePool &device_pool, int device) {
   props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   props.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
   // What is guaranteed is all that others leave at the worst; beyond it the driver serves.
-  const std::uint64_t guaranteed = ledger_.account(device).guaranteed();
-  const std::uint64_t most = std::min(ledger_.account(device).cap(), guaranteed != 0 ? guaranteed : UINT64_MAX);
+  const std::uint64_t guaranteed = parts_.ledger.account(device).guaranteed();
+  const std::uint64_t most = std::min(parts_.ledger.account(device).cap(), guaranteed != 0 ? guaranteed : UINT64_MAX);
   props.maxSize = StreamPools::have_caps() && most != UINT64_MAX ? StreamPools::cap_within(most) : 0;
   device_pool.capped = props.maxSize != 0;
   CUmemoryPool pool = nullptr;
@@ -85,7 +104,7 @@ void AsyncPools::make(DevicePool &device_pool, int device) {
   if (!set_up(pool, device)) {
     events::say("mode async: device " + std::to_string(device) + ": the pool does not take all its attributes");
   }
-  std::list<int> from;
+  std::vector<int> from;
   {
     Guard guard(mutex_);
     for (const auto &[pair, count] : peers_) {
@@ -97,30 +116,29 @@ void AsyncPools::make(DevicePool &device_pool, int device) {
   for (const int each : from) {
     allow(pool, each);
   }
-  stream_pools_.created(pool, props);
-  device_pool.pool = stream_pools_.find(pool, device);
+  parts_.stream_pools.created(pool, props);
+  device_pool.pool = parts_.stream_pools.find(pool, device);
 }
 
-AsyncPools::DevicePool &AsyncPools::device_pool_on(int device) {
-  if (DevicePool *device_pool = known(device)) {
-    return *device_pool;
+AsyncPools::DevicePool &AsyncPools::made_on(int device) {
+  std::atomic<DevicePool *> &place = device_pools_[device];
+  if (place.load(std::memory_order_acquire) == nullptr) {
+    const ReentrantGate turn(making_);
+    if (place.load(std::memory_order_acquire) == nullptr) {
+      auto device_pool = std::make_unique<DevicePool>(parts_.fences, device);
+      make(*device_pool, device);
+      place.store(device_pool.release(), std::memory_order_release);
+    }
   }
-  const ReentrantGate turn(making_);
-  if (known(device) == nullptr) {
-    auto device_pool = std::make_unique<DevicePool>(fences_, device);
-    make(*device_pool, device);
-    device_pools_[device].store(device_pool.release(), std::memory_order_release);
-  }
-  return *known(device);
+  return on(device);
 }
 
 StreamPools::PoolRef AsyncPools::pool_on(int device) {
-  return device_pool_on(device).pool;
+  return made_on(device).pool;
 }
 
 bool AsyncPools::owns(const StreamPools::PoolRef &pool) const {
-  const DevicePool *device_pool = pool != nullptr && pool->device >= 0 ? known(pool->device) : nullptr;
-  return device_pool != nullptr && device_pool->pool == pool;
+  return pool != nullptr && pool->device >= 0 && on(pool->device).pool == pool;
 }
 
 bool AsyncPools::owns_handle(std::uintptr_t handle) const {
@@ -160,118 +178,54 @@ CUstream AsyncPools::stream_of(const ContextRef &context, CUresult &error) {
   return kept;
 }
 
-CUresult AsyncPools::try_take(const DevicePool &device_pool, CUstream stream, std::uint64_t bytes,
-                              CUdeviceptr *address) {
-  CUdeviceptr block = 0;
-  CUresult result = real.cuMemAllocFromPoolAsync(&block, bytes, device_pool.pool->handle, stream);
-  if (result != CUDA_SUCCESS) {
-    return result;
-  }
-  result = real.cuStreamSynchronize(stream);
-  if (result != CUDA_SUCCESS) {
-    real.cuMemFreeAsync(block, stream);
-    return result;
-  }
-  *address = block;
-  return CUDA_SUCCESS;
+CUresult AsyncPools::on_stream(const ContextRef &context, FunctionRef<CUresult(CUstream)> act) {
+  const RelaxedCapture relaxed;
+  CUresult error = CUDA_SUCCESS;
+  const CUstream stream = stream_of(context, error);
+  return error == CUDA_SUCCESS ? act(stream) : error;
 }
 
 CUresult AsyncPools::take(int device, const ContextRef &context, std::uint64_t bytes, CUdeviceptr *address) {
-  DevicePool &device_pool = device_pool_on(device);
-  const RelaxedCapture relaxed;
-  CUresult error = CUDA_SUCCESS;
-  const CUstream stream = stream_of(context, error);
-  if (error != CUDA_SUCCESS) {
-    return error;
-  }
-  CUresult result = try_take(device_pool, stream, bytes, address);
-  // A synchronise lets the driver coalesce and remap what is free.
-  if (result == CUDA_ERROR_OUT_OF_MEMORY && real.cuStreamSynchronize(stream) == CUDA_SUCCESS) {
-    result = try_take(device_pool, stream, bytes, address);
-  }
-  device_pool.full.store(result == CUDA_ERROR_OUT_OF_MEMORY, std::memory_order_relaxed);
-  return result;
+  DevicePool &device_pool = made_on(device);
+  return on_stream(context, [&](CUstream stream) {
+    CUresult result = try_take(device_pool.pool->handle, stream, bytes, address);
+    // A synchronise lets the driver coalesce and remap what is free.
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && real.cuStreamSynchronize(stream) == CUDA_SUCCESS) {
+      result = try_take(device_pool.pool->handle, stream, bytes, address);
+    }
+    device_pool.full.store(result == CUDA_ERROR_OUT_OF_MEMORY, std::memory_order_relaxed);
+    return result;
+  });
 }
 
 CUresult AsyncPools::put_back(const ContextRef &context, CUdeviceptr address) {
-  const RelaxedCapture relaxed;
-  CUresult error = CUDA_SUCCESS;
-  const CUstream stream = stream_of(context, error);
-  if (error != CUDA_SUCCESS) {
-    return error;
-  }
-  error = real.cuMemFreeAsync(address, stream);
-  return error == CUDA_SUCCESS ? real.cuStreamSynchronize(stream) : error;
-}
-
-bool AsyncPools::is_capped(int device) const {
-  const DevicePool *device_pool = known(device);
-  return device_pool != nullptr && device_pool->capped;
-}
-
-bool AsyncPools::was_full(int device) const {
-  const DevicePool *device_pool = known(device);
-  return device_pool != nullptr && device_pool->full.load(std::memory_order_relaxed);
-}
-
-std::uint64_t AsyncPools::idle_bytes(int device) const {
-  const DevicePool *device_pool = known(device);
-  return device_pool == nullptr || device_pool->pool == nullptr ? 0 : StreamPools::idle_bytes(*device_pool->pool);
-}
-
-std::uint64_t AsyncPools::used_bytes(int device) const {
-  const DevicePool *device_pool = known(device);
-  return device_pool == nullptr || device_pool->pool == nullptr ? 0 : StreamPools::used_bytes(*device_pool->pool);
-}
-
-std::uint64_t AsyncPools::retained_bytes(int device) const {
-  DevicePool *device_pool = known(device);
-  return device_pool == nullptr ? 0 : device_pool->frees.retained_bytes();
-}
-
-std::uint64_t AsyncPools::deferred_bytes(int device) const {
-  const DevicePool *device_pool = known(device);
-  return device_pool == nullptr ? 0 : device_pool->frees.bytes();
-}
-
-std::uint64_t AsyncPools::free_bytes(int device) {
-  const DevicePool *device_pool = known(device);
-  return device_pool == nullptr ? 0 : idle_bytes(device) + deferred_bytes(device) + device_pool->frees.retained_bytes();
-}
-
-std::uint64_t AsyncPools::ordered_bytes(int device) const {
-  const DevicePool *device_pool = known(device);
-  return device_pool == nullptr ? 0 : device_pool->ordered.load(std::memory_order_relaxed);
+  return on_stream(context, [&](CUstream stream) {
+    const CUresult result = real.cuMemFreeAsync(address, stream);
+    return result == CUDA_SUCCESS ? real.cuStreamSynchronize(stream) : result;
+  });
 }
 
 void AsyncPools::freed_in_order(int device, std::uint64_t bytes) noexcept {
-  if (DevicePool *device_pool = known(device)) {
-    device_pool->ordered.fetch_add(StreamPools::whole_units(bytes), std::memory_order_relaxed);
-  }
+  on(device).ordered.fetch_add(StreamPools::whole_units(bytes), std::memory_order_relaxed);
 }
 
 // Of what is freed meanwhile the pool may or may not know: it is counted until the next time.
 void AsyncPools::note_ordered(int device, const ContextRef &context) {
-  DevicePool *device_pool = known(device);
   std::uint64_t ordered = ordered_bytes(device);
   if (ordered == 0) {
     return;
   }
-  const RelaxedCapture relaxed;
-  CUresult error = CUDA_SUCCESS;
-  const CUstream stream = stream_of(context, error);
-  if (error != CUDA_SUCCESS || real.cuStreamSynchronize(stream) != CUDA_SUCCESS) {
+  if (on_stream(context, [](CUstream stream) { return real.cuStreamSynchronize(stream); }) != CUDA_SUCCESS) {
     return;
   }
   if (const std::uint64_t used = used_bytes(device); used < ordered) {
-    device_pool->ordered.compare_exchange_strong(ordered, used, std::memory_order_relaxed);
+    on(device).ordered.compare_exchange_strong(ordered, used, std::memory_order_relaxed);
   }
 }
 
 bool AsyncPools::defer(int device, const DeferredBlock &block) noexcept {
-  DevicePool *device_pool = known(device);
   in_use_.store(true, std::memory_order_relaxed);
-  return device_pool != nullptr && device_pool->frees.add(block);
+  return on(device).frees.add(block);
 }
 
 bool AsyncPools::covers(CUdeviceptr address) {
@@ -283,24 +237,223 @@ bool AsyncPools::covers(CUdeviceptr address) {
                      });
 }
 
+// Out of the books first: after the driver's call another thread may have the address. They count as returned when the
+// stream has passed them all: no other stream could have one before, and who looks for memory may be in another
+// context.
+bool AsyncPools::free_through(const ContextRef &context, DevicePool &device_pool,
+                              DeferredFrees::Items &blocks) noexcept {
+  CUresult error = CUDA_SUCCESS;
+  const CUstream stream = stream_of(context, error);
+  const CurrentFor current(context->handle);
+  if (error != CUDA_SUCCESS || !current) {
+    return false;
+  }
+  DeferredFrees::Items taken;
+  DeferredFrees::Items refused;
+  while (!blocks.empty()) {
+    const DeferredBlock &block = DeferredBlock::of(blocks.front());
+    DeferredFrees::Held held = device_pool.frees.begin_return(block);
+    const bool done = real.cuMemFreeAsync(block.address, stream) == CUDA_SUCCESS;
+    if (!done) {
+      device_pool.frees.finish_return(block, std::move(held), false);
+    }
+    DeferredFrees::Items &into = done ? taken : refused;
+    into.splice(into.end(), blocks, blocks.begin());
+  }
+  blocks.swap(refused);
+  if (taken.empty()) {
+    return false;
+  }
+  real.cuStreamSynchronize(stream);  // the pool counts them as free then
+  for (const std::unique_ptr<Deferred> &block : taken) {
+    device_pool.frees.finish_return(DeferredBlock::of(block), {}, true);
+  }
+  return true;
+}
+
+bool AsyncPools::give_back(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept {
+  if (clean.empty()) {
+    return false;
+  }
+  if (!serves_again(device_pool) && device_pool.frees.retain(clean)) {
+    return true;
+  }
+  const bool any = return_some(device_pool, clean);
+  device_pool.frees.keep(clean);
+  return any;
+}
+
+// Whether a block that goes back to the pool can be had again.
+bool AsyncPools::serves_again(const DevicePool &device_pool) {
+  const StreamPools::Pool &pool = *device_pool.pool;
+  const bool may_grow = parts_.ledger.account(pool.device).available() >= parts_.stream_pools.upper_bound(pool, 1);
+  return may_grow || parts_.stream_pools.can_reach_cap(pool);
+}
+
+CUdeviceptr AsyncPools::take_retained(const StreamPools::PoolRef &pool, std::uint64_t bytes) noexcept {
+  const CUdeviceptr address = on(pool->device).frees.take_retained(bytes);
+  if (address != 0) {
+    parts_.stream_pools.block_begun(*pool);
+  }
+  return address;
+}
+
+void AsyncPools::release_needless(int device) noexcept {
+  if (retained_bytes(device) > 0 && serves_again(on(device))) {
+    release_retained(device);
+  }
+}
+
+bool AsyncPools::release_retained(int device) noexcept {
+  DevicePool &device_pool = on(device);
+  if (device_pool.frees.retained_bytes() == 0) {
+    return false;
+  }
+  DeferredFrees::Items all = device_pool.frees.release_retained();
+  const bool any = return_some(device_pool, all);
+  if (!all.empty() && !device_pool.frees.retain(all)) {  // retained still: who waits for what is freed gains nothing
+    device_pool.frees.keep(all);
+  }
+  return any;
+}
+
+bool AsyncPools::return_some(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept {
+  const RelaxedCapture relaxed;
+  DeferredFrees::Items kept;
+  bool any = false;
+  using Block = std::unique_ptr<Deferred>;
+  const auto context_of = [](const Block &block) -> const ContextRef & { return DeferredBlock::of(block).context; };
+  clean.sort([&](const Block &one, const Block &other) { return context_of(one) < context_of(other); });
+  while (!clean.empty()) {
+    const ContextRef context = context_of(clean.front());  // each has its own stream
+    const auto next =
+        std::find_if(clean.begin(), clean.end(), [&](const Block &block) { return context_of(block) != context; });
+    DeferredFrees::Items blocks;
+    blocks.splice(blocks.end(), clean, clean.begin(), next);
+    if (const Pin pin(*context); pin) {
+      any |= free_through(context, device_pool, blocks);
+    } else {
+      any |= free_elsewhere(device_pool, blocks);
+    }
+    kept.splice(kept.end(), blocks);
+  }
+  clean.splice(clean.end(), kept);
+  return any;
+}
+
+// Their context has ended.
+bool AsyncPools::free_elsewhere(DevicePool &device_pool, DeferredFrees::Items &blocks) noexcept try {
+  bool any = false;
+  for (const ContextRef &other : parts_.contexts.live()) {
+    const Pin pin(*other);
+    any |= pin && !blocks.empty() && free_through(other, device_pool, blocks);
+  }
+  return any;
+} catch (...) {  // no memory of the host to list the others
+  return false;
+}
+
+void AsyncPools::record_wait(const char *api, int device, const DeferredFrees::Cleaned &cleaned,
+                             std::uint64_t start_ns) {
+  if (cleaned.waited) {
+    parts_.journal.record(events::Wait{device, api, parts_.fences.by_events() ? "event" : "synchronize", cleaned.blocks,
+                                       cleaned.bytes, now_ns() - start_ns, cleaned.error});
+  }
+}
+
+void AsyncPools::collect(int device) noexcept {
+  DevicePool &device_pool = on(device);
+  device_pool.collected_ns.store(now_ns(), std::memory_order_relaxed);
+  DeferredFrees::Cleaned cleaned = device_pool.frees.collect(DeferredFrees::Sealing::always);
+  give_back(device_pool, cleaned.items);
+}
+
+void AsyncPools::poll_if_due(int device) noexcept {
+  DevicePool &device_pool = on(device);
+  if (device_pool.frees.blocks() == 0) {
+    return;
+  }
+  if (now_ns() - device_pool.collected_ns.load(std::memory_order_relaxed) > kSealEveryNs ||
+      device_pool.frees.is_worth_collecting(std::max(kLeastDueBytes, parts_.ledger.account(device).charged() / 8))) {
+    collect(device);
+  }
+}
+
+bool AsyncPools::reclaim(const char *api, int device, std::uint64_t seen) noexcept {
+  DevicePool &device_pool = on(device);
+  DeferredFrees &frees = device_pool.frees;
+  const std::uint64_t begun = now_ns();
+  for (Backoff backoff; frees.reclaimed() == seen;) {
+    const std::uint64_t start = now_ns();
+    DeferredFrees::Cleaned cleaned = frees.wait(seen);
+    record_wait(api, device, cleaned, start);
+    if (give_back(device_pool, cleaned.items) || cleaned.others_cleaned) {
+      continue;
+    }
+    const bool for_a_capture = cleaned.capturing && cleaned.error == CUDA_SUCCESS &&
+                               parts_.fences.captures().run_elsewhere_only() && now_ns() - begun < kCapturePatienceNs;
+    if (!for_a_capture) {
+      return frees.reclaimed() != seen;
+    }
+    backoff.sleep();
+  }
+  return true;
+}
+
+void AsyncPools::wait_for_context(const char *api, int device, const Context &context) noexcept {
+  DevicePool &device_pool = on(device);
+  const std::uint64_t start = now_ns();
+  DeferredFrees::Cleaned cleaned = device_pool.frees.wait_for_context(context);
+  record_wait(api, device, cleaned, start);
+  give_back(device_pool, cleaned.items);
+}
+
+bool AsyncPools::has_unsealed_frees() const {
+  for (int device = 0; in_use_.load(std::memory_order_relaxed) && device < ledger::kMaxDevices; ++device) {
+    if (on(device).frees.has_unsealed()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void AsyncPools::seal_frees() noexcept {
+  for (int device = 0; !parts_.fences.captures().running() && device < ledger::kMaxDevices; ++device) {
+    if (DevicePool &device_pool = on(device); device_pool.frees.has_unsealed()) {
+      DeferredFrees::Cleaned cleaned = device_pool.frees.collect(DeferredFrees::Sealing::before_work);
+      give_back(device_pool, cleaned.items);
+    }
+  }
+}
+
+void AsyncPools::before_synchronise() noexcept {
+  for (int device = 0; in_use_.load(std::memory_order_relaxed) && device < ledger::kMaxDevices; ++device) {
+    if (DevicePool &device_pool = on(device); device_pool.frees.blocks() > 0) {
+      collect(device);
+      device_pool.frees.seal_finely();
+    }
+  }
+}
+
+CUresult AsyncPools::drain(const char *api, int device) noexcept {
+  DevicePool &device_pool = on(device);
+  const std::uint64_t start = now_ns();
+  DeferredFrees::Cleaned cleaned = device_pool.frees.drain();
+  record_wait(api, device, cleaned, start);
+  give_back(device_pool, cleaned.items);
+  return cleaned.error;
+}
+
 bool AsyncPools::begin_preallocation(int device) {
-  return !device_pool_on(device).preallocated.exchange(true);
+  return !made_on(device).preallocated.exchange(true);
 }
 
 CUresult AsyncPools::preallocate(int device, const ContextRef &context, std::uint64_t bytes) {
-  const RelaxedCapture relaxed;
-  CUresult error = CUDA_SUCCESS;
-  const CUstream stream = stream_of(context, error);
-  if (error != CUDA_SUCCESS) {
-    return error;
-  }
   CUdeviceptr all = 0;
-  error = real.cuMemAllocFromPoolAsync(&all, bytes, device_pool_on(device).pool->handle, stream);
-  if (error != CUDA_SUCCESS) {
-    return error;
-  }
-  error = real.cuMemFreeAsync(all, stream);
-  return error == CUDA_SUCCESS ? real.cuStreamSynchronize(stream) : error;
+  const CUresult result = on_stream(context, [&](CUstream stream) {
+    return real.cuMemAllocFromPoolAsync(&all, bytes, made_on(device).pool->handle, stream);
+  });
+  return result == CUDA_SUCCESS ? put_back(context, all) : result;
 }
 
 void AsyncPools::peer_changed(int from, int to, bool enabled) noexcept try {
@@ -309,9 +462,8 @@ void AsyncPools::peer_changed(int from, int to, bool enabled) noexcept try {
     int &count = peers_[std::uint64_t{static_cast<unsigned>(from)} << 32U | static_cast<unsigned>(to)];
     count = std::max(0, count + (enabled ? 1 : -1));
   }
-  const DevicePool *device_pool = known(to);
-  if (enabled && device_pool != nullptr && device_pool->pool != nullptr && from != to) {
-    allow(device_pool->pool->handle, from);
+  if (const StreamPools::PoolRef pool = on(to).pool; enabled && pool != nullptr && from != to) {
+    allow(pool->handle, from);
   }
 } catch (...) {  // no memory of the host: pools that are made later miss this pair
 }

@@ -10,10 +10,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <unordered_map>
 
+#include "base/function_ref.h"
 #include "base/lock.h"
 #include "policy/devices/devices.h"
 #include "policy/driver_pools/deferred_frees.h"
@@ -23,16 +23,16 @@ namespace ration::policy {
 
 class AsyncPools {
  public:
+  struct Parts {
+    Devices &devices;
+    Contexts &contexts;
+    ledger::Ledger &ledger;
+    events::Journal &journal;
+    StreamPools &stream_pools;
+    FenceTracker &fences;
+  };
   // `deterministic`: no block is reused because of an order that the driver found or made by itself.
-  AsyncPools(Devices &devices, Contexts &contexts, ledger::Ledger &ledger, events::Journal &journal,
-             StreamPools &stream_pools, FenceTracker &fences, bool deterministic)
-      : devices_(devices),
-        contexts_(contexts),
-        ledger_(ledger),
-        journal_(journal),
-        stream_pools_(stream_pools),
-        fences_(fences),
-        deterministic_(deterministic) {}
+  AsyncPools(const Parts &parts, bool deterministic) : parts_(parts), deterministic_(deterministic) {}
   ~AsyncPools();
   AsyncPools(const AsyncPools &) = delete;
   AsyncPools &operator=(const AsyncPools &) = delete;
@@ -59,22 +59,24 @@ class AsyncPools {
   // The same where the pool could serve them again by now.
   void release_needless(int device) noexcept;
   // Whether the driver caps the pool, so that it cannot exceed the limit.
-  bool is_capped(int device) const;
+  bool is_capped(int device) const { return on(device).capped; }
   // Whether the driver had no memory for the latest block.
-  bool was_full(int device) const;
+  bool was_full(int device) const { return on(device).full.load(std::memory_order_relaxed); }
   // Reserved by the pool and in no block.
-  std::uint64_t idle_bytes(int device) const;
+  std::uint64_t idle_bytes(int device) const { return on(device).pool == nullptr ? 0 : on(device).pool->idle_bytes(); }
   // In blocks, those included that the program has freed and the driver has not got.
-  std::uint64_t used_bytes(int device) const;
-  std::uint64_t retained_bytes(int device) const;
+  std::uint64_t used_bytes(int device) const { return on(device).pool == nullptr ? 0 : on(device).pool->used_bytes(); }
+  std::uint64_t retained_bytes(int device) const { return on(device).frees.retained_bytes(); }
   // What the program has freed in stream order since the pool last counted none of it as used.
-  std::uint64_t ordered_bytes(int device) const;
+  std::uint64_t ordered_bytes(int device) const { return on(device).ordered.load(std::memory_order_relaxed); }
   // The idle ones, with what is freed and not back in the pool yet.
-  std::uint64_t free_bytes(int device);
+  std::uint64_t free_bytes(int device) const {
+    return idle_bytes(device) + deferred_bytes(device) + retained_bytes(device);
+  }
 
   // A block that the program has freed. False: the host has no memory; nothing changed.
   bool defer(int device, const DeferredBlock &block) noexcept;
-  std::uint64_t deferred_bytes(int device) const;
+  std::uint64_t deferred_bytes(int device) const { return on(device).frees.bytes(); }
   // A block that the program has freed in stream order.
   void freed_in_order(int device, std::uint64_t bytes) noexcept;
   // Lets the pool take note of those whose streams have reached their frees. Waits for no work of the program's.
@@ -86,7 +88,7 @@ class AsyncPools {
   // Gives back to the pool what is clean, having waited for some if nothing was; returns at once if returned() is no
   // longer `seen`. False: there is nothing, or it cannot be known when.
   bool reclaim(const char *api, int device, std::uint64_t seen) noexcept;
-  std::uint64_t returned(int device) const;
+  std::uint64_t returned(int device) const { return on(device).frees.reclaimed(); }
   CUresult drain(const char *api, int device) noexcept;
   // Waits as the driver's own free does: for what was submitted to `context` before.
   void wait_for_context(const char *api, int device, const Context &context) noexcept;
@@ -106,7 +108,7 @@ class AsyncPools {
   // Its stream ended with it.
   void forget(const ContextRef &context) noexcept;
 
-  Contexts &contexts() { return contexts_; }
+  Contexts &contexts() { return parts_.contexts; }
 
  private:
   struct DevicePool {
@@ -119,17 +121,20 @@ class AsyncPools {
     std::atomic<std::uint64_t> ordered{0};       // bytes, as ordered_bytes()
     DeferredFrees frees;
   };
-  DevicePool *known(int device) const { return device_pools_[device].load(std::memory_order_acquire); }
-  DevicePool &device_pool_on(int device);
+  // That of a device for which none was made holds nothing.
+  DevicePool &on(int device) const {
+    DevicePool *const made = device_pools_[device].load(std::memory_order_acquire);
+    return made != nullptr ? *made : *none_;
+  }
+  DevicePool &made_on(int device);
   void make(DevicePool &device_pool, int device);
   bool set_up(CUmemoryPool pool, int device);
-  static void allow(CUmemoryPool pool, int from);
   CUstream stream_of(const ContextRef &context, CUresult &error);
-  CUresult try_take(const DevicePool &device_pool, CUstream stream, std::uint64_t bytes, CUdeviceptr *address);
+  // Calls act(stream) with the context's, in relaxed mode.
+  CUresult on_stream(const ContextRef &context, FunctionRef<CUresult(CUstream)> act);
   bool serves_again(const DevicePool &device_pool);
   // True: some of them went back, or are retained; the others are kept.
   bool give_back(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept;
-  bool return_all(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept;
   // Leaves what no context could free.
   bool return_some(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept;
   // By a call in that context, which is pinned. Leaves what the driver did not take. True: it took some.
@@ -137,13 +142,9 @@ class AsyncPools {
   bool free_elsewhere(DevicePool &device_pool, DeferredFrees::Items &blocks) noexcept;
   void record_wait(const char *api, int device, const DeferredFrees::Cleaned &cleaned, std::uint64_t start_ns);
 
-  Devices &devices_;
-  Contexts &contexts_;
-  ledger::Ledger &ledger_;
-  events::Journal &journal_;
-  StreamPools &stream_pools_;
-  FenceTracker &fences_;
+  const Parts parts_;
   const bool deterministic_;
+  const std::unique_ptr<DevicePool> none_ = std::make_unique<DevicePool>(parts_.fences, FenceTracker::kAllDevices);
   ReentrantGate::Owner making_{nullptr};  // one thread makes a pool at a time
   std::atomic<DevicePool *> device_pools_[ledger::kMaxDevices] = {};
   std::atomic<bool> in_use_{false};  // something was deferred

@@ -21,12 +21,6 @@ void copy_settings(CUmemoryPool from, CUmemoryPool to) {
   }
 }
 
-bool is_empty(CUmemoryPool pool) {
-  cuuint64_t reserved = 0;
-  return real.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved) == CUDA_SUCCESS &&
-         reserved == 0;
-}
-
 bool has_functions() {
   return real.cuDeviceGetDefaultMemPool.present() && real.cuMemPoolCreate.present() &&
          real.cuMemPoolGetAttribute.present() && real.cuMemPoolSetAttribute.present() &&
@@ -79,7 +73,8 @@ void DefaultPools::learn(Pair &pair, const Device &device) noexcept {
 
 CUmemoryPool DefaultPools::make(CUmemoryPool original, const Device &device) noexcept {
   const std::uint64_t most = ledger_.account(device.ordinal).cap();
-  if (original == nullptr || most == UINT64_MAX || StreamPools::cap_within(most) == 0 || !is_empty(original)) {
+  if (original == nullptr || most == UINT64_MAX || StreamPools::cap_within(most) == 0 ||
+      DriverPool(original, device.ordinal).reserved() != 0) {
     return nullptr;
   }
   CUmemPoolProps props{};

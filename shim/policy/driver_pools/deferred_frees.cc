@@ -8,15 +8,10 @@
 namespace ration::policy {
 namespace {
 
-// What the driver's pool holds for it.
-std::uint64_t held_bytes(std::uint64_t bytes) {
-  return StreamPools::whole_units(bytes);
-}
-
 DeferredSize size_of(const DeferredFrees::Items &blocks) {
   DeferredSize size;
   for (const std::unique_ptr<Deferred> &block : blocks) {
-    size.add({1, held_bytes(DeferredBlock::of(block).bytes)});
+    size.add({1, StreamPools::whole_units(DeferredBlock::of(block).bytes)});
   }
   return size;
 }
@@ -29,7 +24,7 @@ bool DeferredFrees::add(const DeferredBlock &block) noexcept try {
   Guard guard(mutex_);
   held_.emplace(block.address, block.bytes);
   open_.splice(open_.end(), one);
-  note_added({1, held_bytes(block.bytes)});
+  note_added({1, StreamPools::whole_units(block.bytes)});
   return true;
 } catch (...) {
   return false;
@@ -67,7 +62,7 @@ DeferredFrees::Held DeferredFrees::begin_return(const DeferredBlock &block) noex
 
 void DeferredFrees::finish_return(const DeferredBlock &block, Held held, bool returned) noexcept {
   if (returned) {
-    note_reclaimed({1, held_bytes(block.bytes)});
+    note_reclaimed({1, StreamPools::whole_units(block.bytes)});
     in_hands_.fetch_sub(1);
   } else {
     Guard guard(mutex_);
@@ -92,7 +87,7 @@ bool DeferredFrees::retain(Items &clean) noexcept {
       const std::uint64_t bytes = DeferredBlock::of(clean.front()).bytes;
       Items &same = retained_[bytes];
       same.splice(same.end(), clean, clean.begin());
-      size.add({1, held_bytes(bytes)});
+      size.add({1, StreamPools::whole_units(bytes)});
     }
   } catch (...) {  // no memory of the host: the rest goes back
   }
@@ -109,12 +104,12 @@ CUdeviceptr DeferredFrees::take_retained(std::uint64_t bytes) noexcept {
   }
   Guard guard(mutex_);
   const auto same = retained_.lower_bound(bytes);
-  if (same == retained_.end() || held_bytes(same->first) != held_bytes(bytes)) {
+  if (same == retained_.end() || StreamPools::whole_units(same->first) != StreamPools::whole_units(bytes)) {
     return 0;
   }
   const CUdeviceptr address = DeferredBlock::of(same->second.front()).address;
   held_.erase(address);
-  retained_bytes_.fetch_sub(held_bytes(bytes), std::memory_order_relaxed);
+  retained_bytes_.fetch_sub(StreamPools::whole_units(bytes), std::memory_order_relaxed);
   same->second.pop_front();
   if (same->second.empty()) {
     retained_.erase(same);

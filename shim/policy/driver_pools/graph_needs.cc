@@ -7,7 +7,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include "policy/driver_pools/graph_placement.h"
 #include "policy/driver_pools/graph_steps.h"
 #include "policy/driver_pools/stream_pools.h"
 
@@ -54,19 +53,17 @@ std::vector<std::size_t> sorted(const GraphSteps &graph) {
   return order;
 }
 
-std::vector<GraphNeed> sum_of(const GraphSteps &graph) {
-  std::map<int, std::uint64_t> sums;
+using Sums = std::map<int, std::uint64_t>;  // bytes, by device
+
+Sums sum_of(const GraphSteps &graph) {
+  Sums sums;
   for (const GraphStep &step : graph.steps) {
     if (step.kind == Kind::allocates) {
       std::uint64_t &sum = sums[step.device];
       sum += std::min(bytes_of(step), UINT64_MAX - sum);
     }
   }
-  std::vector<GraphNeed> needs;
-  for (const auto &[device, bytes] : sums) {
-    needs.push_back({device, bytes});
-  }
-  return needs;
+  return sums;
 }
 
 // Which frees come before a step. Frees that follow each other are one chain, so that a number for each chain says it.
@@ -141,6 +138,57 @@ class Frees {
   std::uint64_t &work_;
 };
 
+// Where a driver places a graph's blocks of one device: in the first room that is free by then, or above all others. A
+// block lies nowhere in parts (an H100: 64 MiB, freed, then 128 take 192; 128, then 64 take 128).
+class GraphPlacement {
+ public:
+  // `free`: the number of its free, by which `is_over(free)` tells whether a block is surely freed before.
+  template <class IsOver>
+  void place(std::uint64_t bytes, std::size_t free, std::uint64_t &work, const IsOver &is_over) {
+    std::uint64_t at = 0;  // the end of what is occupied so far
+    auto next = pieces_.begin();
+    for (; next != pieces_.end() && (next->first < at || next->first - at < bytes); ++next) {
+      at = is_over(next->second.free) ? at : std::max(at, next->second.end);
+      ++work;
+    }
+    if (next == pieces_.end() && top_ - std::min(top_, at) < bytes) {
+      at = top_;
+    }
+    cut(at, at + bytes, next);
+    pieces_.emplace(at, Piece{at + bytes, free});
+    top_ = std::max(top_, at + bytes);
+  }
+  std::uint64_t top() const { return top_; }
+
+ private:
+  struct Piece {
+    std::uint64_t end;
+    std::size_t free;  // of its block
+  };
+  using Pieces = std::multimap<std::uint64_t, Piece>;  // by begin
+
+  // What was there before: all of it is over when the new block begins, and again when that one is.
+  void cut(std::uint64_t begin, std::uint64_t end, Pieces::iterator last) {
+    for (auto each = pieces_.begin(); each != last;) {
+      const auto piece = each++;
+      if (piece->second.end <= begin || piece->first >= end) {
+        continue;
+      }
+      if (piece->second.end > end) {
+        pieces_.emplace_hint(each, end, piece->second);
+      }
+      if (piece->first < begin) {
+        piece->second.end = begin;
+      } else {
+        pieces_.erase(piece);
+      }
+    }
+  }
+
+  Pieces pieces_;
+  std::uint64_t top_ = 0;
+};
+
 // By address of what the graph allocates: the number of its free, or kNever.
 using OwnBlocks = std::unordered_map<CUdeviceptr, std::size_t>;
 
@@ -166,7 +214,7 @@ std::size_t free_of(const OwnBlocks &blocks, CUdeviceptr address) {
 }
 
 // nullopt: the order is no order, or finding it out would cost too much.
-std::optional<std::vector<GraphNeed>> most_at_once(const GraphSteps &graph, const OwnBlocks &own) {
+std::optional<Sums> most_at_once(const GraphSteps &graph, const OwnBlocks &own) {
   const std::vector<std::size_t> order = sorted(graph);
   if (order.size() != graph.steps.size()) {
     return std::nullopt;
@@ -188,20 +236,17 @@ std::optional<std::vector<GraphNeed>> most_at_once(const GraphSteps &graph, cons
       return std::nullopt;
     }
   }
-  std::vector<GraphNeed> needs;
+  Sums tops;
   for (const auto &[device, placement] : placements) {
-    needs.push_back({device, placement.top()});
+    tops[device] = placement.top();
   }
-  return needs;
+  return tops;
 }
 
-void add_for_inner(const GraphSteps &graph, std::vector<GraphNeed> &needs) {
-  for (GraphNeed &need : needs) {
-    const bool inner = std::any_of(graph.steps.begin(), graph.steps.end(), [&](const GraphStep &step) {
-      return step.inner && step.kind == Kind::allocates && step.device == need.device;
-    });
-    need.bytes += inner ? std::min(kForInner, UINT64_MAX - need.bytes) : 0;
-  }
+bool allocates_inside(const GraphSteps &graph, int device) {
+  return std::any_of(graph.steps.begin(), graph.steps.end(), [device](const GraphStep &step) {
+    return step.inner && step.kind == Kind::allocates && step.device == device;
+  });
 }
 
 // What it leaves, and what it frees of others.
@@ -223,9 +268,11 @@ GraphNeeds graph_needs(CUgraph graph) {
   if (!steps.steps.empty()) {
     const OwnBlocks own = own_blocks(steps);
     note_ends(steps, own, needs);
-    std::optional<std::vector<GraphNeed>> least = most_at_once(steps, own);
-    needs.at_once = least ? std::move(*least) : sum_of(steps);
-    add_for_inner(steps, needs.at_once);
+    const std::optional<Sums> least = most_at_once(steps, own);
+    for (const auto &[device, bytes] : least ? *least : sum_of(steps)) {
+      const std::uint64_t more = allocates_inside(steps, device) ? std::min(kForInner, UINT64_MAX - bytes) : 0;
+      needs.at_once.push_back({device, bytes + more});
+    }
   }
   return needs;
 }

@@ -15,27 +15,20 @@ using driver::real;
 constexpr int kOvertakings = 100;     // by other processes, of a request that fits
 constexpr int kMaxSizeSince = 12030;  // the first driver version that knows CUmemPoolProps::maxSize
 
-constexpr auto kReserved = CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
-
-std::uint64_t attribute(const StreamPools::Pool &pool, CUmemPool_attribute which, bool &known) {
-  const RelaxedCapture relaxed;  // a capture in global mode is lost by the question (an H200, driver 580)
-  cuuint64_t value = 0;
-  if (pool.graphs != nullptr) {
-    const CUgraphMem_attribute same =
-        which == kReserved ? CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT : CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT;
-    known = real.cuDeviceGetGraphMemAttribute.present() &&
-            real.cuDeviceGetGraphMemAttribute(pool.graphs->device, same, &value) == CUDA_SUCCESS;
-  } else {
-    known =
-        real.cuMemPoolGetAttribute.present() && real.cuMemPoolGetAttribute(pool.handle, which, &value) == CUDA_SUCCESS;
-  }
-  return known ? value : 0;
+// In the place of a handle, of which the pool of a device's graphs has none.
+constexpr char kGraphTags[ledger::kMaxDevices] = {};
+CUmemoryPool graph_tag(int device) {
+  return reinterpret_cast<CUmemoryPool>(const_cast<char *>(&kGraphTags[device]));
 }
 
 }  // namespace
 
 bool StreamPools::can_tell() {
   return real.cuMemPoolGetAttribute.present();
+}
+
+bool StreamPools::can_tell_of_graphs() {
+  return real.cuDeviceGetGraphMemAttribute.present();
 }
 
 bool StreamPools::have_caps() {
@@ -76,7 +69,7 @@ StreamPools::PoolRef StreamPools::find(CUmemoryPool handle, int device) {
 }
 
 StreamPools::PoolRef StreamPools::add_pool(std::shared_ptr<Pool> made) {
-  const std::uint64_t reserved = reserved_bytes(*made);
+  const std::uint64_t reserved = made->reserved_bytes();
   made->reserved_ = reserved;
   made->most_ = reserved;
   Guard guard(mutex_);
@@ -89,9 +82,15 @@ StreamPools::PoolRef StreamPools::add_pool(std::shared_ptr<Pool> made) {
   return entry->second;
 }
 
-std::uint64_t StreamPools::reserved_bytes(const Pool &pool) {
-  bool known = false;
-  return attribute(pool, kReserved, known);
+StreamPools::PoolRef StreamPools::known_of_graphs(int device) {
+  return known(graph_tag(device));
+}
+
+StreamPools::PoolRef StreamPools::of_graphs(int device, CUdevice handle) {
+  if (PoolRef pool = known_of_graphs(device)) {
+    return pool;
+  }
+  return add_pool(std::make_shared<Pool>(graph_tag(device), device, 0, std::make_unique<Graphs>(handle)));
 }
 
 StreamPools::Asking::Asking(StreamPools &pools, Pool &pool) : pools_(pools), pool_(pool) {
@@ -157,27 +156,36 @@ bool StreamPools::has_orphans(int device) {
   return orphaned_[device] != released_[device];
 }
 
-// Others may have waited for later ones.
-std::uint64_t StreamPools::unreleased(int device, std::uint64_t up_to) {
-  return up_to - std::min(up_to, released_[device]);
-}
-
-void StreamPools::release_orphans(const char *api, int device, std::uint64_t up_to) noexcept {
+// Logged first, so that the line of another thread that takes the room comes later.
+void StreamPools::release(const char *api, int device, FunctionRef<std::uint64_t()> excess,
+                          FunctionRef<void(std::uint64_t)> take) {
   const ReentrantGate turn(recording_);
   std::uint64_t bytes = 0;
   {
     Guard guard(mutex_);
-    bytes = unreleased(device, up_to);
+    bytes = excess();
   }
   if (bytes == 0) {
     return;
   }
   record(api, device, bytes);
   Guard guard(mutex_);
-  bytes = std::min(bytes, unreleased(device, up_to));
-  released_[device] += bytes;
+  bytes = std::min(bytes, excess());
+  if (bytes == 0) {
+    return;
+  }
+  take(bytes);
   charged_[device] -= bytes;
   ledger_.account(device).release(bytes);  // under the lock: who finds the charge lower finds it released
+}
+
+// Others may have waited for later ones, and released these.
+void StreamPools::release_orphans(const char *api, int device, std::uint64_t up_to) noexcept {
+  const auto left = [&]() RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
+    return up_to - std::min(up_to, released_[device]);
+  };
+  release(api, device, left,
+          [&](std::uint64_t bytes) RATION_THREAD_ANNOTATION(no_thread_safety_analysis) { released_[device] += bytes; });
 }
 
 std::uint64_t StreamPools::upper_bound(const Pool &pool, std::uint64_t bytes) {
@@ -236,6 +244,36 @@ std::optional<StreamPools::Call> StreamPools::reserve_to_cap(Pool &pool) {
   return start(pool, {rest, pool.cap, true});
 }
 
+StreamPools::Call StreamPools::share(Pool &pool, std::uint64_t bound) {
+  Guard guard(mutex_);
+  return start(pool, {0, bound, false, true});
+}
+
+std::uint64_t StreamPools::relied_by_others(const Pool &pool, const Call &call) {
+  Guard guard(mutex_);
+  return pool.relied_ - call.relied();
+}
+
+std::uint64_t StreamPools::latest_figure(const Pool &pool) {
+  Guard guard(mutex_);
+  return pool.reserved_;
+}
+
+bool StreamPools::extend(Pool &pool, Call &call, std::uint64_t bytes) {
+  Guard guard(mutex_);
+  if (bytes > 0 &&
+      ledger_.account(pool.device).reserve(bytes, ledger::Effort::kImmediate) != ledger::ReserveOutcome::granted) {
+    return false;
+  }
+  pool.relied_ -= call.relied();
+  call.charged += bytes;
+  pool.relied_ += call.relied();
+  pool.charged_ += bytes;
+  charged_[pool.device] += bytes;
+  called_[pool.device] += bytes;
+  return true;
+}
+
 void StreamPools::finish_and_release(Pool &pool, const Call &call, bool success) {
   Guard guard(mutex_);
   if (const std::uint64_t unused = end(pool, call, success); unused > 0) {
@@ -279,26 +317,26 @@ std::uint64_t StreamPools::reconcile(const char *api, Pool &pool) noexcept {
       completed_before = pool.completed_;
       falls_before = pool.falls_;
     }
-    bool known = false;
-    const std::uint64_t reserved = attribute(pool, kReserved, known);
-    if (!known) {
+    const std::optional<std::uint64_t> figure = pool.reserved();
+    if (!figure) {
       return 0;
     }
+    const std::uint64_t reserved = *figure;
     const Seen seen{reserved, completed_before};
-    std::uint64_t fall = 0;
     {
       Guard guard(mutex_);
       is_current = reserved <= pool.charged_ || pool.falls_ == falls_before;  // else the charge fell to a later figure
       if (!is_current) {
         continue;
       }
-      fall = beyond(pool, seen);
       missing = reserved - std::min(reserved, pool.charged_);
       note_growth(pool, reserved);
     }
-    if (fall > 0) {
-      lower(api, pool, seen);
-    }
+    const auto rest = [&]() RATION_THREAD_ANNOTATION(no_thread_safety_analysis) { return beyond(pool, seen); };
+    release(api, pool.device, rest, [&pool](std::uint64_t bytes) {  // calls that begin meanwhile may need some of it
+      pool.charged_ -= bytes;
+      ++pool.falls_;
+    });
   }
   record(api, pool.device);
   return missing;
@@ -317,26 +355,6 @@ bool StreamPools::charge_missing(const char *api, Pool &pool) noexcept {
 std::uint64_t StreamPools::beyond(const Pool &pool, const Seen &seen) {
   const std::uint64_t bound = seen.reserved + pool.in_flight_ + (pool.completed_ - seen.completed_before);
   return pool.charged_ - std::min(pool.charged_, bound);
-}
-
-// Logged first, so that the line of another thread that takes the room comes later. Calls that begin meanwhile may need
-// some of it.
-void StreamPools::lower(const char *api, Pool &pool, const Seen &seen) {
-  const ReentrantGate turn(recording_);
-  std::uint64_t fall = 0;
-  {
-    Guard guard(mutex_);
-    fall = beyond(pool, seen);
-  }
-  record(api, pool.device, fall);
-  Guard guard(mutex_);
-  fall = std::min(fall, beyond(pool, seen));
-  if (fall > 0) {
-    pool.charged_ -= fall;
-    charged_[pool.device] -= fall;
-    ++pool.falls_;
-    ledger_.account(pool.device).release(fall);  // under the lock, as above
-  }
 }
 
 void StreamPools::note_growth(Pool &pool, std::uint64_t reserved) {
@@ -388,21 +406,27 @@ std::vector<StreamPools::PoolRef> StreamPools::pools_of(int device) {
   return pools;
 }
 
+void StreamPools::trim_one(const char *api, Pool &pool, std::uint64_t bytes) noexcept {
+  if (pool.graphs != nullptr) {
+    pool.graphs->trim();
+  } else if (const Asking asking(*this, pool); asking && real.cuMemPoolTrimTo.present()) {
+    const RelaxedCapture relaxed;
+    const std::optional<std::uint64_t> reserved = bytes == UINT64_MAX ? bytes : pool.reserved();
+    if (reserved) {
+      real.cuMemPoolTrimTo(pool.handle, *reserved - std::min(*reserved, bytes));
+    }
+  }
+  reconcile(api, pool);
+}
+
 bool StreamPools::trim(const char *api, int device, const Pool *kept) noexcept try {
   ledger::Account &account = ledger_.account(device);
   ledger::Transit transit(account.transits());
   const std::uint64_t before = account.charged();
   for (const PoolRef &pool : pools_of(device)) {
-    if (pool.get() == kept) {
-      continue;
+    if (pool.get() != kept) {
+      trim_one(api, *pool, UINT64_MAX);
     }
-    if (pool->graphs != nullptr) {
-      trim_graphs(*pool->graphs);
-    } else if (const Asking asking(*this, *pool); asking && real.cuMemPoolTrimTo.present()) {
-      const RelaxedCapture relaxed;
-      real.cuMemPoolTrimTo(pool->handle, 0);
-    }
-    reconcile(api, *pool);
   }
   const bool released = account.charged() < before;
   if (released) {
@@ -416,30 +440,19 @@ bool StreamPools::trim(const char *api, int device, const Pool *kept) noexcept t
 bool StreamPools::trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept {
   const ledger::Account &account = ledger_.account(pool.device);
   const std::uint64_t before = account.charged();
-  if (const Asking asking(*this, pool); asking && real.cuMemPoolTrimTo.present()) {
-    const RelaxedCapture relaxed;
-    bool known = false;
-    const std::uint64_t reserved = attribute(pool, kReserved, known);
-    if (known) {
-      real.cuMemPoolTrimTo(pool.handle, reserved - std::min(reserved, bytes));
-    }
-  }
-  reconcile(api, pool);
+  trim_one(api, pool, bytes);
   return account.charged() < before;
 }
 
 void StreamPools::trim_by(const char *api, int device, FunctionRef<std::uint64_t()> missing) noexcept try {
   for (const PoolRef &pool : pools_of(device)) {
-    if (const std::uint64_t bytes = missing(); bytes == 0) {
+    const std::uint64_t bytes = missing();
+    if (bytes == 0) {
       return;
-    } else if (pool->graphs == nullptr) {
-      trim_by(api, *pool, bytes);
-      if (missing() != 0) {  // only a larger chunk is free
-        trim_by(api, *pool, UINT64_MAX);
-      }
-    } else {
-      trim_graphs(*pool->graphs);
-      reconcile(api, *pool);
+    }
+    trim_one(api, *pool, bytes);
+    if (pool->graphs == nullptr && missing() != 0) {  // only a larger chunk is free
+      trim_one(api, *pool, UINT64_MAX);
     }
   }
 } catch (...) {  // no memory of the host to list them
@@ -454,18 +467,6 @@ bool StreamPools::leaves_its_cap(const Pool &pool, std::uint64_t left) {
   return pool.cap != 0 && pool.cap - std::min(pool.cap, pool.charged_) <= left;
 }
 
-std::uint64_t StreamPools::idle_bytes(const Pool &pool) {
-  bool known = false;
-  const std::uint64_t reserved = attribute(pool, kReserved, known);
-  return reserved - std::min(reserved, attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, known));
-}
-
-std::uint64_t StreamPools::used_bytes(const Pool &pool) {
-  bool known = false;
-  const std::uint64_t used = attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, known);
-  return known ? used : UINT64_MAX;
-}
-
 std::uint64_t StreamPools::idle(int device) noexcept try {
   std::uint64_t bytes = 0;
   std::uint64_t most = order_mark(device);
@@ -475,7 +476,7 @@ std::uint64_t StreamPools::idle(int device) noexcept try {
   }
   for (const PoolRef &pool : most == 0 ? std::vector<PoolRef>() : pools_of(device)) {
     if (const Asking asking(*this, *pool); asking) {
-      bytes += idle_bytes(*pool);
+      bytes += pool->idle_bytes();
     }
   }
   Guard guard(mutex_);

@@ -7,7 +7,7 @@
 // since that query. Frees only lower the figure, so the sum is never too low. A call that relies on its pool's cap may
 // let the pool grow to that cap, whatever is reserved for the call: the cap counts as its bound.
 //
-// What graphs allocate is one more such pool of each device, with questions and a trim of its own: see Graphs.
+// What graphs allocate is one more such pool of each device, with questions and a trim of its own: see driver_pool.h.
 #pragma once
 
 #include <atomic>
@@ -23,49 +23,14 @@
 #include "driver/functions.h"
 #include "events/journal.h"
 #include "ledger/ledger.h"
-#include "policy/contexts/contexts.h"
+#include "policy/driver_pools/driver_pool.h"
 
 namespace ration::policy {
 
 class StreamPools {
  public:
-  // The memory of a device that its graphs share. A launch takes none that finds all that its graph had at its last
-  // launch: nothing was lost since, and no other graph ran. A trim comes only where no launch relies on what is there.
-  struct Graphs {
-    explicit Graphs(CUdevice its_device) : device(its_device) {}
-    const CUdevice device;
-    std::atomic<std::uint64_t> losses{0};      // how often memory may have gone back to the device
-    std::atomic<int> relying{0};               // launches under way that rely on what is there
-    std::atomic<bool> owed{false};             // a trim for the last of these
-    std::atomic<std::uint64_t> latest{0};      // the number of the graph that ran last, having relied on nothing
-    std::atomic<CUstream> stream{nullptr};     // in which it ran
-    std::atomic<std::uint64_t> live_bytes{0};  // of blocks that launches have left, in whole units
-    // Of these blocks, in the books: they end with the last context of the device, which a Context alone does not tell.
-    const ContextRef owner = std::make_shared<Context>();
-  };
-  struct Pool {
-    Pool(CUmemoryPool its_handle, int its_device, std::uint64_t its_cap = 0, std::unique_ptr<Graphs> its_graphs = {})
-        : handle(its_handle), device(its_device), cap(its_cap), graphs(std::move(its_graphs)) {}
-    const CUmemoryPool handle;
-    const int device;                      // ordinal; -1: its memory is the host's
-    const std::uint64_t cap;               // what it may hold at the most; 0: not known
-    const std::unique_ptr<Graphs> graphs;  // nullptr: a pool of cuMemAllocAsync
-
-   private:
-    friend class StreamPools;
-    std::uint64_t charged_ = 0;    // bounds of calls in flight included
-    std::uint64_t in_flight_ = 0;  // by which the calls in flight may let it grow
-    std::uint64_t completed_ = 0;  // the same of all calls that ever succeeded
-    std::uint64_t relied_ = 0;     // of in_flight_, what those rely on that share: it is in the pool already
-    int to_cap_ = 0;               // calls in flight that rely on the cap
-    std::uint64_t falls_ = 0;      // how often the charge fell to an answer of the driver
-    std::uint64_t reserved_ = 0;   // the driver's latest figure
-    std::uint64_t step_ = 0;       // that divides all growth that was seen; 0: none was
-    std::uint64_t most_ = 0;       // by which it was seen to grow at once
-    std::uint64_t live_ = 0;       // blocks
-    int asking_ = 0;               // threads that query the driver about it unasked by the program
-    bool destroyed_ = false;       // or being destroyed: its handle may be invalid
-  };
+  using Pool = DriverPool;
+  using Graphs = DriverPool::Graphs;
   using PoolRef = std::shared_ptr<Pool>;
   struct Call {
     std::uint64_t charged = 0;  // reserved for it
@@ -105,8 +70,6 @@ class StreamPools {
   PoolRef of_graphs(int device, CUdevice handle);
   PoolRef known_of_graphs(int device);  // nullptr: no graph of the device allocated
   static bool can_tell_of_graphs();     // whether this driver reports what graphs reserve
-  // What the pool reserves, as the driver says; 0: it does not.
-  static std::uint64_t reserved_bytes(const Pool &pool);
   // A graph of this process may allocate: an allocation node was seen.
   void note_graph_allocation() noexcept { graphs_allocate_.store(true, std::memory_order_relaxed); }
   bool graphs_allocate() const { return graphs_allocate_.load(std::memory_order_relaxed); }
@@ -150,17 +113,8 @@ class StreamPools {
   // A block ended, in stream order or at once. True: its pool became an orphan.
   bool block_ended(Pool &pool, std::uint64_t bytes = 0) noexcept;
 
-  // Between a launch's look at what is there and its end. After the last one a trim comes that was owed.
-  static void begin_relying(Graphs &graphs) { graphs.relying.fetch_add(1); }
-  static void end_relying(Graphs &graphs);
-  // A trim, by the program or by us: now, or as soon as no launch relies on what is there.
-  static CUresult trim_graphs(Graphs &graphs);
-
   // Trims every pool of a device, but for `kept`. True: less is charged than before.
   bool trim(const char *api, int device, const Pool *kept = nullptr) noexcept;
-  // What a pool holds beyond its live blocks; 0: the driver does not say. REQUIRES: no thread destroys it.
-  static std::uint64_t idle_bytes(const Pool &pool);
-  static std::uint64_t used_bytes(const Pool &pool);  // UINT64_MAX: the driver does not say
   // The most that a trim may release after a wait for the device: what its pools hold beyond their live blocks, as far
   // as the driver reports, but no more than the steps around what was freed in stream order since the last such wait;
   // and orphans.
@@ -176,7 +130,8 @@ class StreamPools {
   // Releases the orphans up to a mark of orphaned(): the device has finished what was submitted before it.
   void release_orphans(const char *api, int device, std::uint64_t up_to) noexcept;
   void reconcile_all(const char *api, int device) noexcept;
-  // Trims one pool by `bytes`, where it has that much free. True: less is charged than before.
+  // Trims one pool by `bytes`, where it has that much free; UINT64_MAX: by all that is free. True: less is charged than
+  // before.
   bool trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept;
   // The pools of a device, one after the other, until nothing is missing any more.
   void trim_by(const char *api, int device, FunctionRef<std::uint64_t()> missing) noexcept;
@@ -203,14 +158,17 @@ class StreamPools {
     std::uint64_t completed_before;
   };
   std::uint64_t beyond(const Pool &pool, const Seen &seen) REQUIRES(mutex_);
-  void lower(const char *api, Pool &pool, const Seen &seen);
+  // Releases what excess() says, under the lock: at most what it said before it was logged. take(bytes) is under the
+  // lock, too.
+  void release(const char *api, int device, FunctionRef<std::uint64_t()> excess, FunctionRef<void(std::uint64_t)> take);
   void note_growth(Pool &pool, std::uint64_t reserved) REQUIRES(mutex_);
   PoolRef add_pool(std::shared_ptr<Pool> made);
   std::vector<PoolRef> pools_of(int device);
   bool orphan(Pool &pool) REQUIRES(mutex_);
-  std::uint64_t unreleased(int device, std::uint64_t up_to) REQUIRES(mutex_);
   Call start(Pool &pool, const Call &call) REQUIRES(mutex_);
   std::uint64_t end(Pool &pool, const Call &call, bool success) REQUIRES(mutex_);
+  // What graphs share is trimmed as a whole.
+  void trim_one(const char *api, Pool &pool, std::uint64_t bytes) noexcept;
   bool leaves_its_cap(const Pool &pool, std::uint64_t left) REQUIRES(mutex_);
   // `falling`: of what is charged, what is about to be released.
   void record(const char *api, int device, std::uint64_t falling = 0) noexcept;

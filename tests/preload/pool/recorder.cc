@@ -14,10 +14,8 @@ bool allocate_hit(void *, std::uint64_t,
                   unsigned long long *) asm("__wrap__ZN6ration6policy8FastPath12allocate_hitEmPy");
 bool real_free_hit(void *, std::uint64_t) asm("__real__ZN6ration6policy8FastPath8free_hitEm");
 bool free_hit(void *, std::uint64_t) asm("__wrap__ZN6ration6policy8FastPath8free_hitEm");
-void real_collect_due(void *) asm("__real__ZN6ration6policy10Quarantine11collect_dueEv");
-void collect_due(void *) asm("__wrap__ZN6ration6policy10Quarantine11collect_dueEv");
-void real_collect_large(void *) asm("__real__ZN6ration6policy10Quarantine13collect_largeEv");
-void collect_large(void *) asm("__wrap__ZN6ration6policy10Quarantine13collect_largeEv");
+void real_collect_freed(void *, bool) asm("__real__ZN6ration6policy10Quarantine13collect_freedEb");
+void collect_freed(void *, bool) asm("__wrap__ZN6ration6policy10Quarantine13collect_freedEb");
 void real_wait_after_free(void *, const char *, const void *, std::uint64_t) asm(
     "__real__ZN6ration6policy10DevicePool15wait_after_freeEPKcRKSt10shared_ptrINS0_7ContextEEm");
 void wait_after_free(void *, const char *, const void *, std::uint64_t) asm(
@@ -49,14 +47,9 @@ bool free_hit(void *pools, std::uint64_t address) {
   return served;
 }
 
-void collect_due(void *quarantine) {
+void collect_freed(void *quarantine, bool large) {
   record(Seen::due);
-  real_collect_due(quarantine);
-}
-
-void collect_large(void *quarantine) {
-  record(Seen::due);
-  real_collect_large(quarantine);
+  real_collect_freed(quarantine, large);
 }
 
 void wait_after_free(void *device, const char *api, const void *owner, std::uint64_t bytes) {

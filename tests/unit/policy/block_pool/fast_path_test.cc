@@ -53,7 +53,7 @@ struct FastPool {
       REQUIRE(freed != Freed::no);
       if (freed == Freed::due) {
         const auto seals = fixture.driver.calls("cuCtxRecordEvent");
-        fixture.quarantine.collect_due();
+        fixture.quarantine.collect_freed(false);
         if (fixture.driver.calls("cuCtxRecordEvent") != seals) {
           return frees;
         }
@@ -114,7 +114,7 @@ TEST_CASE("a free that is to be recorded is in flight, and in no quarantine, unt
       hit::retire_unrecorded(*fast.pool, fast.context->handle, UINT64_MAX, freed));  // the second of two racing frees
   CHECK(fast.pool->in_flight == 1);
   CHECK(fixture.quarantine.blocks() == 0);
-  fixture.quarantine.collect(Quarantine::Sealing::always);
+  fixture.quarantine.collect_freed(true);
   CHECK(fast.pool->blocks.statistics().retired_blocks == 1);
   CHECK(hit::keep(*fast.pool, freed).kind != Freed::no);
   fast.pool->land();

@@ -212,7 +212,7 @@ TEST_CASE("a block is not handed out before its free is in the log") {
   QuarantineFixture fixture;
   Quarantine::PendingRecord writing = fixture.retire(fixture.take());
   CHECK(fixture.collect().blocks == 0);
-  writing.close();
+  writing.reset();
   CHECK(fixture.collect().blocks == 1);
   Quarantine::PendingRecord first = fixture.retire(fixture.take());
   first = fixture.retire(fixture.take());  // closes the one before
