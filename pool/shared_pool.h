@@ -79,14 +79,14 @@ class SharedPool {
     least_missed_ = kNoneMissed;
     const FreeOutcome outcome = pool_.free(address);
     if (!outcome) [[unlikely]]
-      return free_view(address);
+      return end_view(address, stitch::View::State::live);
     return outcome;
   }
   FreeOutcome reclaim_locked(Address address) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     least_missed_ = kNoneMissed;
     const FreeOutcome outcome = pool_.reclaim(address);
     if (!outcome) [[unlikely]]
-      return reclaim_view(address);
+      return end_view(address, stitch::View::State::retired);
     return outcome;
   }
   AddSlabOutcome add_slab_locked(const Slab &slab) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
@@ -160,9 +160,7 @@ class SharedPool {
   AllocateOutcome stitch_for(std::uint64_t bytes, Upstream &upstream) noexcept;
   [[gnu::noinline]] bool is_taken(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
   // Of what the pool itself does not know; out of the way of hits.
-  [[gnu::cold, gnu::noinline]] FreeOutcome free_view(Address address) noexcept
-      RATION_POOL_ANNOTATE(requires_capability(mutex_));
-  [[gnu::cold, gnu::noinline]] FreeOutcome reclaim_view(Address address) noexcept
+  [[gnu::cold, gnu::noinline]] FreeOutcome end_view(Address address, stitch::View::State state) noexcept
       RATION_POOL_ANNOTATE(requires_capability(mutex_));
   [[gnu::cold, gnu::noinline]] FreeOutcome retire_view(Address address, std::uint64_t most, FreeOutcome known) noexcept
       RATION_POOL_ANNOTATE(requires_capability(mutex_));

@@ -2,23 +2,6 @@
 #include "pool/stitch/plan.h"
 
 namespace ration::pool::stitch {
-namespace {
-
-bool split(Plan::Split &split, DeviceMemory &memory) {
-  if (split.home != 0 && !memory.unmap(split.home, split.bytes)) return false;
-  split.home = 0;
-  memory.release(split.handle, split.bytes);
-  split.released = true;
-  for (Plan::Part &part : split.into) {
-    const std::optional<std::uint64_t> handle = memory.create(part.bytes);
-    if (!handle) return false;
-    part.handle = *handle;
-    part.done = true;
-  }
-  return true;
-}
-
-}  // namespace
 
 void Plan::execute(DeviceMemory &memory) noexcept {
   carry_out(memory);
@@ -34,12 +17,15 @@ void Plan::carry_out(DeviceMemory &memory) noexcept {
     if (each.home != 0 && !memory.unmap(each.home, each.bytes)) return;
     memory.release(each.handle, each.bytes);
     each.done = true;
-  }
-  for (Split &each : splits) {
-    if (!split(each, memory)) return;
+    for (Part &part : each.into) {
+      const std::optional<std::uint64_t> handle = memory.create(part.bytes);
+      if (!handle) return;
+      part.handle = *handle;
+      part.done = true;
+    }
   }
   const auto handle_of = [this](GranuleId granule, std::uint64_t known) {
-    for (const Split &each : splits) {
+    for (const Release &each : releases) {
       for (const Part &part : each.into) {
         if (part.granule == granule) return part.handle;
       }

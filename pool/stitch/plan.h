@@ -25,15 +25,15 @@ struct Plan {
     std::uint64_t bytes = 0;
     bool done = false;
   };
-  // A handle cannot be divided: it is released, and several are created.
-  struct Split {
-    GranuleId from;
+  // A handle cannot be divided: to split it, it is released and several are created.
+  struct Release {
+    GranuleId granule;
     std::uint64_t handle;
     std::uint64_t bytes;
     Address home;
     std::vector<Part> into;
     bool rest_is_free = true;  // the last of them
-    bool released = false;
+    bool done = false;
   };
   // A granule that gets a place in the home range.
   struct Homing {
@@ -44,18 +44,10 @@ struct Plan {
     bool mapped;  // already, or now
     bool usable;  // and with access
   };
-  struct Release {
-    GranuleId granule;
-    std::uint64_t handle;
-    std::uint64_t bytes;
-    Address home;
-    bool done = false;
-  };
 
   // In the order of their execution.
   std::vector<Dropped> dropped;  // views that nothing will use again
   std::vector<Release> releases;
-  std::vector<Split> splits;
   std::vector<Homing> homings;
   Address view = 0;  // of the block; 0: none
   Address view_range = 0;
@@ -66,7 +58,7 @@ struct Plan {
   Address opened = 0;              // the page of the view's tail, in the home range; 0: that page was there
 
   [[nodiscard]] bool needs_driver() const {
-    return !dropped.empty() || !splits.empty() || !homings.empty() || !releases.empty() || (view != 0 && !view_mapped);
+    return !dropped.empty() || !releases.empty() || !homings.empty() || (view != 0 && !view_mapped);
   }
   // Stops at the first refusal of the driver's, and leaves no view half mapped unless the driver refuses that, too.
   void execute(DeviceMemory &memory) noexcept;

@@ -27,19 +27,13 @@ bool SharedPool::is_taken(std::uint64_t bytes) noexcept {
   return true;
 }
 
-FreeOutcome SharedPool::free_view(Address address) noexcept {
-  return stitcher_ == nullptr ? FreeOutcome{FreeOutcome::Kind::kNotABlock, 0} : stitcher_->free(address);
-}
-
-FreeOutcome SharedPool::reclaim_view(Address address) noexcept {
-  return stitcher_ == nullptr ? FreeOutcome{FreeOutcome::Kind::kNotABlock, 0} : stitcher_->reclaim(address);
+FreeOutcome SharedPool::end_view(Address address, stitch::View::State state) noexcept {
+  return stitcher_ == nullptr ? FreeOutcome{FreeOutcome::Kind::kNotABlock, 0} : stitcher_->end(address, state);
 }
 
 FreeOutcome SharedPool::retire_view(Address address, std::uint64_t most, FreeOutcome known) noexcept {
   if (known.kind != FreeOutcome::Kind::kNotABlock || stitcher_ == nullptr) return known;
-  const stitch::View *view = stitcher_->around(address);
-  if (view != nullptr && view->address == address && view->bytes > most) return {FreeOutcome::Kind::kTooLarge, 0};
-  return stitcher_->retire(address);
+  return stitcher_->retire(address, most);
 }
 
 // Two plans never run at once: the memory of a handle that one releases is the device's only when the views of it that

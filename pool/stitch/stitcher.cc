@@ -220,23 +220,19 @@ std::optional<Stitcher::Choice> Stitcher::continue_run(std::uint64_t bytes, cons
 bool Stitcher::plan(std::uint64_t bytes, Plan &plan) noexcept try {
   const std::uint64_t rounded = pool::bytes_of(units_of(bytes));
   missing_bytes_ = page();
-  try {
-    if (!is_ample()) break_up(UINT64_MAX);
-    if (rounded < page()) {
-      break_up(1);
-      if (granules_.stock_pages() != 0) return plan_page(plan);
-    } else if (revive(rounded, plan)) {
-      return true;
-    }
-    break_up(rounded / page() + 1);
-    if (plan_view(rounded, plan, false)) return true;
-    break_up(UINT64_MAX);
-    return plan_view(rounded, plan, false) || (reopen_parts() && plan_view(rounded, plan, true));
-  } catch (...) {
-    undo(plan);
-    return false;
+  if (!is_ample()) break_up(UINT64_MAX);
+  if (rounded < page()) {
+    break_up(1);
+    if (granules_.stock_pages() != 0) return plan_page(plan);
+  } else if (revive(rounded, plan)) {
+    return true;
   }
+  break_up(rounded / page() + 1);
+  if (plan_view(rounded, plan, false)) return true;
+  break_up(UINT64_MAX);
+  return plan_view(rounded, plan, false) || (reopen_parts() && plan_view(rounded, plan, true));
 } catch (...) {
+  undo(plan);
   return false;
 }
 
@@ -277,7 +273,11 @@ void Stitcher::home_in(GranuleId id, Plan &plan) {
   plan.homings.back().address = address;
 }
 
-void Stitcher::drop_views_of(GranuleId id, Plan &plan) {
+// REQUIRES: in the stock.
+void Stitcher::release(GranuleId id, Plan &plan) {
+  const Granule &granule = granules_.at(id);
+  plan.releases.push_back({id, granule.handle, granule.pages * page(), granule.home, {}});
+  granules_.take(id);
   for (const Address address : granules_.at(id).views) {
     if (View *view = views_.find(address, View::State::dormant); view != nullptr) drop(*view, plan);
   }
@@ -306,12 +306,9 @@ void Stitcher::drop_surplus(Plan &plan) {
 
 // A granule of so many pages, parted off one of the stock.
 GranuleId Stitcher::part_off(GranuleId from, std::uint64_t pages, Plan &plan) {
-  const Granule &was = granules_.at(from);
-  const std::uint64_t left = was.pages - pages;
-  plan.splits.push_back({from, was.handle, was.pages * page(), was.home, {}});
-  granules_.take(from);
-  drop_views_of(from, plan);
-  Plan::Split &split = plan.splits.back();
+  const std::uint64_t left = granules_.at(from).pages - pages;
+  release(from, plan);
+  Plan::Release &split = plan.releases.back();
   split.into.reserve(2);
   const GranuleId part = granules_.add(pages);
   split.into.push_back({part, 0, pages * page()});
@@ -326,7 +323,7 @@ GranuleId Stitcher::take_pages(std::uint64_t most, Plan &plan) {
     return id;
   }
   if (const GranuleId id = granules_.smallest_above(most); id != 0) return part_off(id, most, plan);
-  for (Plan::Split &split : plan.splits) {
+  for (Plan::Release &split : plan.releases) {
     if (!split.rest_is_free) continue;
     Plan::Part &rest = split.into.back();
     if (rest.bytes <= most * page()) {
@@ -400,24 +397,18 @@ bool Stitcher::plan_view(std::uint64_t bytes, Plan &plan, bool last) {
       plan.view_bytes += plan.mappings.back().bytes;
       granules_.at(id).views.reserve(granules_.at(id).views.size() + 2);  // both ends may be in one
     }
-    view.range = view_space_.take(plan.view_bytes);
+    view.range = plan.view_range = view_space_.take(plan.view_bytes);
     if (view.range == 0) throw std::bad_alloc();
-  } catch (...) {
-    leave(view);
-    throw;
-  }
-  view.range_bytes = plan.view_bytes;
-  view.address = view.range + (view.head.bytes != 0 ? plan.mappings.front().bytes - view.head.bytes : 0);
-  plan.view_range = view.range;
-  run_bytes_ = bytes;
-  run_end_ = choice->opens ? plan.opened + page() : choice->tail.bytes != 0 ? choice->tail.boundary + page() : 0;
-  try {
+    view.range_bytes = plan.view_bytes;
+    view.address = view.range + (view.head.bytes != 0 ? plan.mappings.front().bytes - view.head.bytes : 0);
     plan.view = views_.insert(std::move(view)).address;
   } catch (...) {  // `view` is as it was
-    return_range(view.range, view.range_bytes);
+    if (view.range != 0) return_range(view.range, view.range_bytes);
     leave(view);
     throw;
   }
+  run_bytes_ = bytes;
+  run_end_ = choice->opens ? plan.opened + page() : choice->tail.bytes != 0 ? choice->tail.boundary + page() : 0;
   const View &placed = *views_.find(plan.view, View::State::mapping);
   for (const GranuleId id : placed.granules) granules_.at(id).views.push_back(placed.address);
   return true;

@@ -81,9 +81,9 @@ class Stitcher {
 
   // --- blocks in views; as in Pool ---
 
-  FreeOutcome free(Address address) noexcept;
-  FreeOutcome retire(Address address) noexcept;
-  FreeOutcome reclaim(Address address) noexcept;
+  // Of a block that is live, or retired.
+  FreeOutcome end(Address address, View::State state) noexcept;
+  FreeOutcome retire(Address address, std::uint64_t most) noexcept;
   [[nodiscard]] const View *around(Address address) const noexcept { return views_.around(address); }
   [[nodiscard]] View *around(Address address) noexcept { return const_cast<View *>(views_.around(address)); }
   std::size_t live_blocks(Address from, Block *blocks, std::size_t count) const noexcept;
@@ -177,12 +177,12 @@ class Stitcher {
   GranuleId take_pages(std::uint64_t most, Plan &plan);
   GranuleId part_off(GranuleId from, std::uint64_t pages, Plan &plan);
   void home_in(GranuleId id, Plan &plan);
-  void drop_views_of(GranuleId id, Plan &plan);
+  void release(GranuleId id, Plan &plan);
   void drop(View &view, Plan &plan);
   void forget(const View &view) noexcept;
   void drop_surplus(Plan &plan);
   void undo(Plan &plan) noexcept;
-  void finish_splits(Plan &plan) noexcept;
+  void finish_releases(const Plan &plan) noexcept;
   void finish_homings(Plan &plan) noexcept;
   std::optional<Block> finish_view(std::uint64_t bytes, Plan &plan) noexcept;
   void finish_dropped(const Plan &plan) noexcept;
@@ -199,7 +199,7 @@ class Stitcher {
   // Gives back what a view holds.
   void leave(View &view) noexcept;
   void restock(GranuleId id) noexcept;
-  void gone(GranuleId id, Address home) noexcept;
+  void gone(GranuleId id) noexcept;
   void return_gap(Address address, std::uint64_t bytes) noexcept;
   void return_range(Address address, std::uint64_t bytes) noexcept;
   [[nodiscard]] GranuleId home_at(Address address) const;

@@ -85,47 +85,32 @@ void Stitcher::rest(View &view) noexcept {
 bool Stitcher::retake(View &view) {
   const std::size_t first = view.head.bytes != 0 ? 1 : 0;
   const std::size_t end = view.granules.size() - (view.tail.bytes != 0 ? 1 : 0);
-  const auto is_free = [this](GranuleId id) {
-    const Granule &granule = granules_.at(id);
-    if (granule.state == State::stock) return true;
-    Pool::Hole hole{};
-    return granule.state == State::home && pool_.hole_around(granule.home, hole) &&
-           hole.address + hole.bytes >= granule.home + granule.pages * page();
-  };
-  const auto is_home = [this](const Piece &piece, GranuleId id) {
+  const auto is_free = [this](const Piece &piece, GranuleId id) {
     Pool::Hole hole{};
     return piece.bytes == 0 ||
            (granules_.at(id).state == State::home && home_at(piece.address) == id &&
             pool_.hole_around(piece.address, hole) && hole.address + hole.bytes >= piece.address + piece.bytes);
   };
-  for (std::size_t i = first; i < end; ++i) {
-    if (!is_free(view.granules[i])) return false;
-  }
-  if (!is_home(view.head, view.granules.front()) || !is_home(view.tail, view.granules.back())) return false;
-  const auto take_piece = [this](const Piece &piece) {
+  const auto take = [this](const Piece &piece) {
     return piece.bytes == 0 || pool_.withhold(piece.address, piece.bytes);
   };
-  if (!take_piece(view.head)) return false;
-  if (!take_piece(view.tail)) {
-    (void)pool_.restore(view.head.address);
-    return false;
+  const auto place_of = [this](GranuleId id) { return Piece{granules_.at(id).home, granules_.at(id).pages * page()}; };
+  for (std::size_t i = first; i < end; ++i) {
+    const GranuleId id = view.granules[i];
+    if (granules_.at(id).state != State::stock && !is_free(place_of(id), id)) return false;
   }
-  std::size_t taken = first;
-  for (; taken < end; ++taken) {
-    Granule &granule = granules_.at(view.granules[taken]);
-    if (granule.state == State::stock) {
-      granules_.take(view.granules[taken]);
-    } else if (pool_.withhold(granule.home, granule.pages * page())) {
-      granule.state = State::transit;
-    } else {
-      break;  // the host has no memory
+  if (!is_free(view.head, view.granules.front()) || !is_free(view.tail, view.granules.back())) return false;
+  bool taken = take(view.head) && take(view.tail);
+  for (std::size_t i = first; i < end && taken; ++i) {
+    const GranuleId id = view.granules[i];
+    if (granules_.at(id).state == State::stock) {
+      granules_.take(id);
+    } else if (taken = take(place_of(id)); taken) {
+      granules_.at(id).state = State::transit;
     }
   }
-  if (taken == end) return true;
-  while (taken-- > first) restock(view.granules[taken]);
-  if (view.head.bytes != 0) (void)pool_.restore(view.head.address);
-  if (view.tail.bytes != 0) (void)pool_.restore(view.tail.address);
-  return false;
+  if (!taken) leave(view);  // the host has no memory
+  return taken;
 }
 
 void Stitcher::restock(GranuleId id) noexcept {
@@ -149,14 +134,7 @@ void Stitcher::leave(View &view) noexcept {
 
 std::optional<Block> Stitcher::finish(std::uint64_t bytes, Plan &plan) noexcept {
   finish_dropped(plan);
-  for (const Plan::Release &each : plan.releases) {
-    if (each.done) {
-      gone(each.granule, each.home);
-    } else {
-      restock(each.granule);
-    }
-  }
-  finish_splits(plan);
+  finish_releases(plan);
   finish_homings(plan);
   return plan.view == 0 ? std::nullopt : finish_view(bytes, plan);
 }
@@ -174,7 +152,8 @@ void Stitcher::finish_dropped(const Plan &plan) noexcept {
 }
 
 // The handle is released; its place in the home range is a gap.
-void Stitcher::gone(GranuleId id, Address home) noexcept {
+void Stitcher::gone(GranuleId id) noexcept {
+  const Address home = granules_.at(id).home;
   const std::uint64_t bytes = granules_.at(id).pages * page();
   granule_bytes_ -= bytes;
   if (home != 0) {
@@ -204,19 +183,15 @@ void Stitcher::return_range(Address address, std::uint64_t bytes) noexcept {
   }
 }
 
-void Stitcher::finish_splits(Plan &plan) noexcept {
-  for (Plan::Split &split : plan.splits) {
-    for (const Plan::Part &part : split.into) {
+void Stitcher::finish_releases(const Plan &plan) noexcept {
+  for (const Plan::Release &each : plan.releases) {
+    for (const Plan::Part &part : each.into) {
       Granule &granule = granules_.at(part.granule);
       granule.handle = part.handle;
       granule_bytes_ += part.done ? part.bytes : 0;
     }
-    if (split.released) {
-      gone(split.from, granules_.at(split.from).home);
-    } else {
-      restock(split.from);
-    }
-    if (split.rest_is_free) restock(split.into.back().granule);
+    each.done ? gone(each.granule) : restock(each.granule);
+    if (!each.into.empty() && each.rest_is_free) restock(each.into.back().granule);
   }
 }
 
@@ -291,13 +266,12 @@ void Stitcher::undo(Plan &plan) noexcept {
     }
     restock(each.granule);
   }
-  for (Plan::Split &split : plan.splits) {
-    for (const Plan::Part &part : split.into) {
+  for (const Plan::Release &each : plan.releases) {
+    for (const Plan::Part &part : each.into) {
       if (granules_.at(part.granule).state != State::absent) granules_.remove(part.granule);
     }
-    restock(split.from);
+    restock(each.granule);
   }
-  for (const Plan::Release &each : plan.releases) restock(each.granule);
   finish_dropped(plan);
   plan = Plan{};
 }
@@ -308,25 +282,18 @@ Block Stitcher::describe(const View &view) const {
   return {view.address, view.bytes, view.requested, layout_.slab};
 }
 
-FreeOutcome Stitcher::free(Address address) noexcept {
-  View *view = views_.find(address, View::State::live);
+FreeOutcome Stitcher::end(Address address, View::State state) noexcept {
+  View *view = views_.find(address, state);
   if (view == nullptr) return {FreeOutcome::Kind::kNotABlock, 0};
-  const std::uint64_t bytes = view->bytes;
   rest(*view);
-  return {FreeOutcome::Kind::kFreed, bytes};
-}
-
-FreeOutcome Stitcher::retire(Address address) noexcept {
-  View *view = views_.find(address, View::State::live);
-  if (view == nullptr) return {FreeOutcome::Kind::kNotABlock, 0};
-  views_.change(*view, View::State::retired);
   return {FreeOutcome::Kind::kFreed, view->bytes};
 }
 
-FreeOutcome Stitcher::reclaim(Address address) noexcept {
-  View *view = views_.find(address, View::State::retired);
+FreeOutcome Stitcher::retire(Address address, std::uint64_t most) noexcept {
+  View *view = views_.find(address, View::State::live);
   if (view == nullptr) return {FreeOutcome::Kind::kNotABlock, 0};
-  rest(*view);
+  if (view->bytes > most) return {FreeOutcome::Kind::kTooLarge, 0};
+  views_.change(*view, View::State::retired);
   return {FreeOutcome::Kind::kFreed, view->bytes};
 }
 
@@ -353,20 +320,15 @@ bool Stitcher::add(std::uint64_t handle, std::uint64_t bytes) noexcept try {
 // In the order of their places, so that holes grow together.
 bool Stitcher::plan_home(Plan &plan) noexcept try {
   break_up(UINT64_MAX);
-  if (granules_.stock_pages() == 0) return false;
-  try {
-    plan.homings.reserve(granules_.stock().size());
-    while (!granules_.stock().empty()) {
-      const GranuleId id = granules_.stock().rbegin()->second;
-      granules_.take(id);
-      home_in(id, plan);
-    }
-  } catch (...) {
-    undo(plan);
-    return false;
+  plan.homings.reserve(granules_.stock().size());
+  while (!granules_.stock().empty()) {
+    const GranuleId id = granules_.stock().rbegin()->second;
+    granules_.take(id);
+    home_in(id, plan);
   }
-  return true;
+  return !plan.homings.empty();
 } catch (...) {
+  undo(plan);
   return false;
 }
 
@@ -389,11 +351,8 @@ std::uint64_t Stitcher::plan_release(std::uint64_t bytes, Plan &plan) noexcept t
   while (released < bytes && !granules_.stock().empty()) {
     GranuleId id = granules_.largest_within((bytes - released + page() - 1) / page());
     if (id == 0) id = granules_.stock().begin()->second;
-    const Granule &granule = granules_.at(id);
-    plan.releases.push_back({id, granule.handle, granule.pages * page(), granule.home});
-    granules_.take(id);
-    drop_views_of(id, plan);
-    released += granule.pages * page();
+    release(id, plan);
+    released += granules_.at(id).pages * page();
   }
   return released;
 } catch (...) {
@@ -446,31 +405,17 @@ Stitcher::Counts Stitcher::counts() const noexcept {
 
 std::vector<Stitcher::Backing> Stitcher::backing(const Block &block) const {
   std::vector<Backing> pages;
-  const auto add = [&](const Granule &granule, std::uint64_t offset, std::uint64_t bytes) {
-    while (bytes != 0) {
-      const std::uint64_t part = std::min(bytes, page() - offset % page());
-      pages.push_back({granule.handle, offset / page(), offset % page(), part});
-      offset += part;
-      bytes -= part;
+  const Parts found = parts(block);
+  std::uint64_t offset = found.offset;
+  std::uint64_t left = block.bytes;
+  for (const Parts::Part &part : found.parts) {
+    while (offset < part.bytes && left != 0) {
+      const std::uint64_t bytes = std::min(left, page() - offset % page());
+      pages.push_back({part.handle, offset / page(), offset % page(), bytes});
+      offset += bytes;
+      left -= bytes;
     }
-  };
-  if (const View *view = views_.around(block.address); view != nullptr) {
-    Address at = view->range;
-    for (const GranuleId id : view->granules) {
-      const Granule &granule = granules_.at(id);
-      const Address end = at + granule.pages * page();
-      const Address from = std::max(at, view->address);
-      add(granule, from - at, std::min(end, view->address + view->bytes) - from);
-      at = end;
-    }
-    return pages;
-  }
-  for (Address at = block.address; at < block.address + block.bytes;) {
-    const GranuleId id = home_at(at);
-    const Granule &granule = granules_.at(id);
-    const Address end = std::min(granule.home + granule.pages * page(), block.address + block.bytes);
-    add(granule, at - granule.home, end - at);
-    at = end;
+    offset = 0;
   }
   return pages;
 }

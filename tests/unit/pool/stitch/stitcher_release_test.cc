@@ -88,7 +88,7 @@ TEST_CASE_METHOD(Fixture, "a granule with a block in it is kept, and so is what 
   CHECK(release(UINT64_MAX) == (kPages - 8) * kPage);
   CHECK(device.free_pages() == kPages - 8);
   device.leave(view.address);
-  REQUIRE(stitcher.free(view.address));
+  REQUIRE(stitcher.end(view.address, View::State::live));
   CHECK(release(UINT64_MAX) == 6 * kPage);
   CHECK(stitcher.counts().granule_bytes == 2 * kPage);
 }
@@ -101,7 +101,7 @@ TEST_CASE_METHOD(Fixture, "a view is gone with the granules that it mapped") {
   device.leave(kept.address);
   REQUIRE(pool.free(kept.address));
   device.leave(view.address);
-  REQUIRE(stitcher.free(view.address));
+  REQUIRE(stitcher.end(view.address, View::State::live));
   CHECK(stitcher.counts().views == 1);
   CHECK(release(UINT64_MAX) == kPages * kPage);
   CHECK(stitcher.counts().views == 0);
@@ -114,7 +114,7 @@ TEST_CASE_METHOD(Fixture, "a granule whose parts were kept out of use is release
   become_random();
   const Block view = stitched(3 * kPage);  // keeps what is left of the granule out of use
   device.leave(view.address);
-  REQUIRE(stitcher.free(view.address));
+  REQUIRE(stitcher.end(view.address, View::State::live));
   for (const Block &block : blocks) {
     device.leave(block.address);
     REQUIRE(pool.free(block.address));
