@@ -169,18 +169,14 @@ void Pool::enter_bin(std::uint32_t hole, std::uint64_t units) noexcept {
   if (units < SizeBins::kSmallestUnits) return;
   const std::uint32_t number = bins_.insert(hole, units);
   nodes_.at(hole).word(static_cast<std::uint16_t>(number));
-  unbinned_ += number == 0 ? 1 : 0;
 }
 
 void Pool::leave_bin(std::uint32_t hole, std::uint64_t units) noexcept {
   if (units < SizeBins::kSmallestUnits) return;
   Node &node = nodes_.at(hole);
-  if (node.word() != 0) {
-    bins_.remove(node.word());
-    node.word(0);
-  } else {
-    --unbinned_;
-  }
+  if (node.word() == 0) return;  // the bins had no room for it
+  bins_.remove(node.word());
+  node.word(0);
 }
 
 void Pool::change_bin(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept {

@@ -132,14 +132,19 @@ class Pool {
   // Joins a withheld range to the one that ends where it starts; needs no host memory. REQUIRES: both start there.
   void join_withheld(Address address, Address next) noexcept;
   struct Hole {
-    Address address;
-    std::uint64_t bytes;
+    Address address = 0;
+    std::uint64_t bytes = 0;
   };
-  // Writes at most `count` holes that start at or above `from`, in address order; returns how many. O(log blocks +
-  // nodes between them). To continue, start above the last one's address.
-  std::size_t holes(Address from, Hole *holes, std::size_t count) const noexcept;
-  // The hole that contains `address`; false: none does. O(log blocks).
-  bool hole_around(Address address, Hole &hole) const noexcept;
+  // Calls visit(hole) for each hole of the slab at `address`, in address order. REQUIRES: there is one.
+  template <class Visit>
+  void each_hole(Address address, Visit visit) const {
+    const Region &region = *region_at(address);
+    for (std::uint32_t at = region.begin; at != region.end; at = nodes_.at(at).next) {
+      if (nodes_.at(at).is_hole()) visit(hole_of(at));
+    }
+  }
+  // The hole that contains `address`; of no bytes: none does. O(log blocks).
+  [[nodiscard]] Hole hole_around(Address address) const noexcept;
   // While a slab grows at its high end, blocks are placed from the low end of the lowest holes, so that what is free
   // lies at that end.
   void set_growing(bool growing) noexcept { growing_ = growing; }
@@ -200,8 +205,6 @@ class Pool {
   std::uint32_t take_whole_hole(std::uint32_t hole, std::uint64_t units) noexcept;
   std::uint32_t new_node(std::uint64_t unit, std::uint32_t previous, std::uint32_t next, Node::Kind kind) noexcept;
   void drop_node(std::uint32_t node) noexcept;
-  template <class List>
-  std::size_t list_nodes(Address from, std::size_t count, List list) const noexcept;
   // The block that starts there if it is retired exactly as asked.
   [[nodiscard]] AddressMap::Place place_of(Address address, bool retired) const noexcept;
   std::uint32_t occupy(std::uint32_t hole, std::uint64_t start, std::uint64_t units) noexcept;
@@ -219,7 +222,12 @@ class Pool {
   [[gnu::cold, gnu::noinline]] bool index_again() noexcept;
   // The node that contains a unit of that region.
   [[nodiscard]] std::uint32_t node_around(const Region &region, std::uint64_t unit) const noexcept;
+  // The node that contains the address, or 0.
+  [[nodiscard]] std::uint32_t node_around(Address address) const noexcept;
   [[nodiscard]] Block describe(std::uint32_t block) const noexcept;
+  [[nodiscard]] Hole hole_of(std::uint32_t node) const noexcept {
+    return {nodes_.at(node).address(), pool::bytes_of(size_of(nodes_, node))};
+  }
 
   void enter_bin(std::uint32_t hole, std::uint64_t units) noexcept;
   void leave_bin(std::uint32_t hole, std::uint64_t units) noexcept;
@@ -256,7 +264,6 @@ class Pool {
   std::uint64_t live_count_ = 0;
   std::uint64_t retired_count_ = 0;
   std::uint64_t holes_ = 0;
-  std::uint64_t unbinned_ = 0;   // large holes for which the bins had no room
   std::uint64_t unindexed_ = 0;  // holes for which the index had no host memory
 };
 

@@ -22,15 +22,18 @@ std::uint32_t Pool::node_around(const Region &region, std::uint64_t unit) const 
   return at;
 }
 
-std::uint32_t Pool::block_around(Address address) const noexcept {
-  if (const std::uint32_t block = place_of(address, false).node; block != 0) return block;
+std::uint32_t Pool::node_around(Address address) const noexcept {
   const Region *region = region_at(address);
   const std::uint64_t unit = address >> kUnitShift;
-  if (region == nullptr || unit < nodes_.at(region->begin).unit() || unit >= nodes_.at(region->end).unit()) {
-    return 0;
-  }
-  const std::uint32_t block = node_around(*region, unit);
-  return nodes_.at(block).is_block() && !nodes_.at(block).is_retired() ? block : 0;
+  const bool inside =
+      region != nullptr && unit >= nodes_.at(region->begin).unit() && unit < nodes_.at(region->end).unit();
+  return inside ? node_around(*region, unit) : 0;
+}
+
+std::uint32_t Pool::block_around(Address address) const noexcept {
+  if (const std::uint32_t block = place_of(address, false).node; block != 0) return block;
+  const std::uint32_t node = node_around(address);
+  return node != 0 && nodes_.at(node).is_block() && !nodes_.at(node).is_retired() ? node : 0;
 }
 
 std::optional<Block> Pool::find(Address address) const noexcept {
@@ -62,9 +65,7 @@ bool Pool::is_marked(Address address) const noexcept {
   return block != 0 && nodes_.at(block).is_marked();
 }
 
-// Calls list(node) with each node that starts at or above `from`, in address order, until it has listed `count`.
-template <class List>
-std::size_t Pool::list_nodes(Address from, std::size_t count, List list) const noexcept {
+std::size_t Pool::live_blocks(Address from, Block *blocks, std::size_t count) const noexcept {
   std::size_t found = 0;
   const auto after = std::upper_bound(regions_.begin(), regions_.end(), from, starts_after);
   auto region = after == regions_.begin() ? after : std::prev(after);
@@ -74,26 +75,11 @@ std::size_t Pool::list_nodes(Address from, std::size_t count, List list) const n
     if (unit >= nodes_.at(region->end).unit()) continue;
     if (unit > nodes_.at(at).unit()) at = node_around(*region, unit);
     for (; at != region->end && found < count; at = nodes_.at(at).next) {
-      if (nodes_.at(at).address() >= from && list(at, found)) ++found;
+      const Node &node = nodes_.at(at);
+      if (node.address() >= from && node.is_block() && !node.is_retired()) blocks[found++] = describe(at);
     }
   }
   return found;
-}
-
-std::size_t Pool::live_blocks(Address from, Block *blocks, std::size_t count) const noexcept {
-  return list_nodes(from, count, [&](std::uint32_t at, std::size_t found) {
-    const bool listed = nodes_.at(at).is_block() && !nodes_.at(at).is_retired();
-    if (listed) blocks[found] = describe(at);
-    return listed;
-  });
-}
-
-std::size_t Pool::holes(Address from, Hole *holes, std::size_t count) const noexcept {
-  return list_nodes(from, count, [&](std::uint32_t at, std::size_t found) {
-    const bool listed = nodes_.at(at).is_hole();
-    if (listed) holes[found] = {nodes_.at(at).address(), pool::bytes_of(size_of(nodes_, at))};
-    return listed;
-  });
 }
 
 std::optional<Slab> Pool::slab_of(Address address) const noexcept {

@@ -110,14 +110,13 @@ SharedPool::Reclaimed SharedPool::reclaim(const Address *addresses, std::size_t 
 
 std::optional<Block> SharedPool::find(Address address) const noexcept {
   const Guard guard(mutex_);
-  if (const std::optional<Block> block = pool_.find(address); block || stitcher_ == nullptr) return block;
-  const stitch::View *view = stitcher_->around(address);
-  return view == nullptr ? std::nullopt : std::optional(stitcher_->describe(*view));
+  const stitch::View *view = view_around(address);
+  return view == nullptr ? pool_.find(address) : stitcher_->describe(*view);
 }
 
 std::uint64_t SharedPool::name(Address address, std::uint64_t fresh) noexcept {
   const Guard guard(mutex_);
-  stitch::View *view = stitcher_ == nullptr ? nullptr : stitcher_->around(address);
+  stitch::View *view = view_around(address);
   if (view == nullptr) return pool_.name(address, fresh);
   if (view->name == 0) view->name = fresh;
   return view->name;
@@ -125,7 +124,7 @@ std::uint64_t SharedPool::name(Address address, std::uint64_t fresh) noexcept {
 
 bool SharedPool::mark(Address address, bool marked) noexcept {
   const Guard guard(mutex_);
-  stitch::View *view = stitcher_ == nullptr ? nullptr : stitcher_->around(address);
+  stitch::View *view = view_around(address);
   if (view == nullptr) return pool_.mark(address, marked);
   view->marked = marked;
   return true;
@@ -133,7 +132,7 @@ bool SharedPool::mark(Address address, bool marked) noexcept {
 
 bool SharedPool::is_marked(Address address) const noexcept {
   const Guard guard(mutex_);
-  const stitch::View *view = stitcher_ == nullptr ? nullptr : stitcher_->around(address);
+  const stitch::View *view = view_around(address);
   return view == nullptr ? pool_.is_marked(address) : view->marked;
 }
 

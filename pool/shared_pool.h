@@ -164,10 +164,14 @@ class SharedPool {
       RATION_POOL_ANNOTATE(requires_capability(mutex_));
   [[gnu::cold, gnu::noinline]] FreeOutcome retire_view(Address address, std::uint64_t most, FreeOutcome known) noexcept
       RATION_POOL_ANNOTATE(requires_capability(mutex_));
-  enum class Planned { home, block };
-  AllocateOutcome carry_out(std::uint64_t bytes, Planned what, stitch::DeviceMemory &memory) noexcept;
-  void wait_for_plan() noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
-  void end_plan() noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
+  [[nodiscard]] stitch::View *view_around(Address address) const noexcept
+      RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
+    return stitcher_ == nullptr ? nullptr : stitcher_->around(address);
+  }
+  enum class Planned { block, home, addition, release };
+  // Makes `plan`, executes and finishes it. Of a request, for a block or a place at home, also searches the pool.
+  AllocateOutcome carry_out(std::uint64_t bytes, Planned what, stitch::DeviceMemory &memory,
+                            stitch::Plan &plan) noexcept;
   bool grow_stock(const GrowthWish &wish, Upstream &upstream) noexcept;
   AllocateOutcome stitch_from_stock(std::uint64_t bytes, Upstream &upstream, stitch::DeviceMemory &memory) noexcept;
 

@@ -5,17 +5,13 @@
 namespace ration::pool {
 
 bool Pool::withhold(Address address, std::uint64_t bytes) noexcept {
-  const Region *region = region_at(address);
   const std::uint64_t start = address >> kUnitShift;
   const std::uint64_t units = bytes >> kUnitShift;
-  if (region == nullptr || address % kUnitBytes != 0 || bytes % kUnitBytes != 0 || units == 0 ||
-      start < nodes_.at(region->begin).unit() || start + units > nodes_.at(region->end).unit()) {
-    return false;
-  }
+  const std::uint32_t hole = node_around(address);
+  if (hole == 0 || !nodes_.at(hole).is_hole() || nodes_.at(nodes_.at(hole).next).unit() < start + units) return false;
+  if (address % kUnitBytes != 0 || bytes % kUnitBytes != 0 || units == 0) return false;
   if (unindexed_ != 0 && !index_again()) return false;
   flush_cached_hole();
-  const std::uint32_t hole = node_around(*region, start);
-  if (!nodes_.at(hole).is_hole() || nodes_.at(nodes_.at(hole).next).unit() < start + units) return false;
   if (!nodes_.prepare(2) || !blocks_.prepare() || !index_.prepare()) return false;
   bins_.prepare(kMostBinned);
   const std::uint32_t block = occupy(hole, start, units);
@@ -86,16 +82,9 @@ void Pool::join_withheld(Address address, Address next) noexcept {
   --withheld_count_;
 }
 
-bool Pool::hole_around(Address address, Hole &hole) const noexcept {
-  const Region *region = region_at(address);
-  const std::uint64_t unit = address >> kUnitShift;
-  if (region == nullptr || unit < nodes_.at(region->begin).unit() || unit >= nodes_.at(region->end).unit()) {
-    return false;
-  }
-  const std::uint32_t node = node_around(*region, unit);
-  if (!nodes_.at(node).is_hole()) return false;
-  hole = {nodes_.at(node).address(), pool::bytes_of(size_of(nodes_, node))};
-  return true;
+Pool::Hole Pool::hole_around(Address address) const noexcept {
+  const std::uint32_t node = node_around(address);
+  return node != 0 && nodes_.at(node).is_hole() ? hole_of(node) : Hole{};
 }
 
 }  // namespace ration::pool

@@ -36,37 +36,37 @@ FreeOutcome SharedPool::retire_view(Address address, std::uint64_t most, FreeOut
   return stitcher_->retire(address, most);
 }
 
-// Two plans never run at once: the memory of a handle that one releases is the device's only when the views of it that
-// the other takes away are gone. No plan waits while it runs.
-void SharedPool::wait_for_plan() noexcept {
-  while (plan_runs_) changed_.wait(mutex_);
-}
-
-void SharedPool::end_plan() noexcept {
-  plan_runs_ = false;
-  changed_.notify_all();
-}
-
-// One critical section before the driver's calls and one after them, so that no other thread takes the room.
-AllocateOutcome SharedPool::carry_out(std::uint64_t bytes, Planned what, stitch::DeviceMemory &memory) noexcept {
-  stitch::Plan plan;
+// One critical section before the driver's calls and one after them, so that no other thread takes the room. Two plans
+// never run at once: the memory of a handle that one releases is the device's only when the views of it that the other
+// takes away are gone. No plan waits while it runs.
+AllocateOutcome SharedPool::carry_out(std::uint64_t bytes, Planned what, stitch::DeviceMemory &memory,
+                                      stitch::Plan &plan) noexcept {
   bool runs = false;
+  const bool releases = what == Planned::release;
   {
     const Guard guard(mutex_);
-    wait_for_plan();
-    const bool planned = what == Planned::home ? stitcher_->plan_home(plan) : stitcher_->plan(bytes, plan);
+    while (plan_runs_) changed_.wait(mutex_);
+    if (stitcher_ == nullptr) return pool_.no_room();
+    const bool planned = releases                 ? stitcher_->plan_release(bytes, plan) != 0
+                         : what == Planned::block ? stitcher_->plan(bytes, plan)
+                                                  : stitcher_->plan_home(plan);
     runs = plan.needs_driver();
     if (!planned && !runs) return pool_.no_room();
     plan_runs_ = runs;
+    removed_ += releases ? 1 : 0;
   }
   if (runs) plan.execute(memory);
   const Guard guard(mutex_);
-  if (runs) end_plan();
+  if (runs) {
+    plan_runs_ = false;
+    returned_ += releases ? 1 : 0;
+    changed_.notify_all();
+  }
   least_missed_ = kNoneMissed;
   if (const std::optional<Block> block = stitcher_->finish(bytes, plan)) {
     return {AllocateOutcome::Kind::kAllocated, *block, 0};
   }
-  return search(bytes);
+  return what == Planned::block || what == Planned::home ? search(bytes) : pool_.no_room();
 }
 
 bool SharedPool::grow_stock(const GrowthWish &wish, Upstream &upstream) noexcept {
@@ -96,19 +96,23 @@ AllocateOutcome SharedPool::stitch_from_stock(std::uint64_t bytes, Upstream &ups
     contiguous = bytes < page_bytes_ || !stitcher_->counts().scarce;
     missing = stitcher_->missing_at_end(bytes);
   }
+  const auto attempt = [&](Planned what) {
+    stitch::Plan plan;
+    outcome = carry_out(bytes, what, memory, plan);
+  };
   if (contiguous) {
-    if (bytes >= page_bytes_) outcome = carry_out(bytes, Planned::home, memory);
+    if (bytes >= page_bytes_) attempt(Planned::home);
     if (!outcome && grow_stock({missing, most_granule_bytes_, true}, upstream)) {
-      outcome = carry_out(bytes, bytes < page_bytes_ ? Planned::block : Planned::home, memory);
+      attempt(bytes < page_bytes_ ? Planned::block : Planned::home);
     }
   }
-  if (!outcome) outcome = carry_out(bytes, Planned::block, memory);
+  if (!outcome) attempt(Planned::block);
   if (!outcome) {
     {
       const Guard guard(mutex_);
       missing = stitcher_->missing_bytes();
     }
-    if (grow_stock({missing, most_granule_bytes_}, upstream)) outcome = carry_out(bytes, Planned::block, memory);
+    if (grow_stock({missing, most_granule_bytes_}, upstream)) attempt(Planned::block);
   }
   return outcome;
 }
@@ -125,39 +129,21 @@ AllocateOutcome SharedPool::stitch_for(std::uint64_t bytes, Upstream &upstream) 
 }
 
 bool SharedPool::add_granule(std::uint64_t handle, std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept {
-  stitch::Plan plan;
   {
     const Guard guard(mutex_);
     if (!stitcher_->add(handle, bytes)) return false;
     pool_.set_growing(false);
-    wait_for_plan();
-    if (!stitcher_->plan_home(plan)) return true;  // it is the pool's, for views
-    plan_runs_ = true;
   }
-  plan.execute(memory);
-  const Guard guard(mutex_);
-  end_plan();
-  least_missed_ = kNoneMissed;
-  (void)stitcher_->finish(0, plan);
+  stitch::Plan plan;
+  (void)carry_out(0, Planned::addition, memory, plan);  // without a place it is the pool's, too, for views
   return true;
 }
 
 std::uint64_t SharedPool::release_granules(std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept {
   stitch::Plan plan;
-  {
-    const Guard guard(mutex_);
-    wait_for_plan();
-    if (stitcher_ == nullptr || stitcher_->plan_release(bytes, plan) == 0) return 0;
-    ++removed_;
-    plan_runs_ = true;
-  }
-  plan.execute(memory);
+  (void)carry_out(bytes, Planned::release, memory, plan);
   std::uint64_t released = 0;
   for (const stitch::Plan::Release &each : plan.releases) released += each.done ? each.bytes : 0;
-  const Guard guard(mutex_);
-  (void)stitcher_->finish(0, plan);
-  ++returned_;
-  end_plan();
   return released;
 }
 

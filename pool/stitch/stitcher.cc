@@ -3,7 +3,6 @@
 #include "pool/stitch/stitcher.h"
 
 #include <algorithm>
-#include <array>
 
 namespace ration::pool::stitch {
 namespace {
@@ -77,34 +76,26 @@ GranuleId Stitcher::home_at(Address address) const {
 
 Stitcher::Scan Stitcher::scan() const {
   Scan scan;
-  std::array<Pool::Hole, 256> holes;
-  const Address end = layout_.home + layout_.home_bytes;
-  for (Address from = layout_.home; from < end;) {
-    const std::size_t count = pool_.holes(from, holes.data(), holes.size());
-    for (std::size_t i = 0; i < count && holes[i].address < end; ++i) {
-      const Address hole_end = holes[i].address + holes[i].bytes;
-      auto at = std::prev(home_.upper_bound(holes[i].address));
-      for (; at != home_.end() && at->first < hole_end; ++at) {
-        const Address granule_end = at->first + granules_.at(at->second).pages * page();
-        const Address low = std::max(at->first, holes[i].address);
-        const Address high = std::min(granule_end, hole_end);
-        const bool several = granules_.at(at->second).pages > 1;
-        if (several && (low != at->first || high != granule_end)) {
-          scan.parts.push_back({{low, high - low}, at->second});
-        }
-        if (low == at->first && high == granule_end) {
-          scan.whole.emplace_back(holes[i].bytes, at->second);
-          scan.whole_bytes += high - low;
-        } else if (high == granule_end) {
-          scan.heads.push_back({high - low, granule_end});
-        } else if (low == at->first) {
-          scan.tails.push_back({high - low, at->first});
-        }
+  pool_.each_hole(layout_.home, [&](const Pool::Hole &hole) {
+    const Address hole_end = hole.address + hole.bytes;
+    for (auto at = std::prev(home_.upper_bound(hole.address)); at != home_.end() && at->first < hole_end; ++at) {
+      const Address granule_end = at->first + granules_.at(at->second).pages * page();
+      const Address low = std::max(at->first, hole.address);
+      const Address high = std::min(granule_end, hole_end);
+      const bool several = granules_.at(at->second).pages > 1;
+      if (several && (low != at->first || high != granule_end)) {
+        scan.parts.push_back({{low, high - low}, at->second});
+      }
+      if (low == at->first && high == granule_end) {
+        scan.whole.emplace_back(hole.bytes, at->second);
+        scan.whole_bytes += high - low;
+      } else if (high == granule_end) {
+        scan.heads.push_back({high - low, granule_end});
+      } else if (low == at->first) {
+        scan.tails.push_back({high - low, at->first});
       }
     }
-    if (count < holes.size()) break;
-    from = holes[count - 1].address + 1;
-  }
+  });
   std::sort(scan.heads.begin(), scan.heads.end());
   std::sort(scan.tails.begin(), scan.tails.end());
   std::sort(scan.whole.begin(), scan.whole.end());

@@ -84,7 +84,6 @@ class Stitcher {
   // Of a block that is live, or retired.
   FreeOutcome end(Address address, View::State state) noexcept;
   FreeOutcome retire(Address address, std::uint64_t most) noexcept;
-  [[nodiscard]] const View *around(Address address) const noexcept { return views_.around(address); }
   [[nodiscard]] View *around(Address address) noexcept { return const_cast<View *>(views_.around(address)); }
   std::size_t live_blocks(Address from, Block *blocks, std::size_t count) const noexcept;
   [[nodiscard]] Block describe(const View &view) const;

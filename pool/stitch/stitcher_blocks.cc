@@ -86,10 +86,10 @@ bool Stitcher::retake(View &view) {
   const std::size_t first = view.head.bytes != 0 ? 1 : 0;
   const std::size_t end = view.granules.size() - (view.tail.bytes != 0 ? 1 : 0);
   const auto is_free = [this](const Piece &piece, GranuleId id) {
-    Pool::Hole hole{};
-    return piece.bytes == 0 ||
-           (granules_.at(id).state == State::home && home_at(piece.address) == id &&
-            pool_.hole_around(piece.address, hole) && hole.address + hole.bytes >= piece.address + piece.bytes);
+    if (piece.bytes == 0) return true;
+    const Pool::Hole hole = pool_.hole_around(piece.address);
+    return granules_.at(id).state == State::home && home_at(piece.address) == id &&
+           hole.address + hole.bytes >= piece.address + piece.bytes;
   };
   const auto take = [this](const Piece &piece) {
     return piece.bytes == 0 || pool_.withhold(piece.address, piece.bytes);
@@ -336,8 +336,8 @@ std::uint64_t Stitcher::missing_at_end(std::uint64_t bytes) noexcept {
   const std::uint64_t rounded = pool::bytes_of(units_of(bytes));
   const std::uint64_t whole = (rounded + page() - 1) / page() * page();
   const Address next = gaps_.next(whole);
-  Pool::Hole hole{};
-  if (next <= layout_.home || !pool_.hole_around(next - 1, hole)) return whole;
+  const Pool::Hole hole = pool_.hole_around(next - 1);
+  if (hole.bytes == 0) return whole;
   const std::uint64_t there = std::min(next - hole.address, rounded - 1);
   return (rounded - there + page() - 1) / page() * page();
 }
