@@ -11,8 +11,6 @@ using State = Granule::State;
 
 // A remainder may leave this part of a page as a smaller hole before it gets a page of its own.
 constexpr std::uint64_t kTolerated = 4;
-// Two ends instead of one are one mapping more: worth it from this part of a page on.
-constexpr std::uint64_t kPairPenalty = 32;
 // Mappings of dormant views beyond which the oldest are dropped, for each granule and in any case.
 constexpr std::uint64_t kMappingsEach = 8;
 constexpr std::uint64_t kMappings = 16384;
@@ -60,7 +58,6 @@ void Stitcher::set_scarce(bool scarce) noexcept {
   scarce_ = scarce;
   if (!scarce) {
     break_up(UINT64_MAX);
-    (void)reopen_parts();
     return_home();
   }
 }
@@ -82,10 +79,6 @@ Stitcher::Scan Stitcher::scan() const {
       const Address granule_end = at->first + granules_.at(at->second).pages * page();
       const Address low = std::max(at->first, hole.address);
       const Address high = std::min(granule_end, hole_end);
-      const bool several = granules_.at(at->second).pages > 1;
-      if (several && (low != at->first || high != granule_end)) {
-        scan.parts.push_back({{low, high - low}, at->second});
-      }
       if (low == at->first && high == granule_end) {
         scan.whole.emplace_back(hole.bytes, at->second);
         scan.whole_bytes += high - low;
@@ -102,63 +95,18 @@ Stitcher::Scan Stitcher::scan() const {
   return scan;
 }
 
-// Takes granules from holes into the stock, those of the smallest holes first, until it has so many pages.
+// Takes granules from holes into the stock, where they keep their places, those of the smallest holes first, until it
+// has so many pages.
 bool Stitcher::harvest(Scan &scan, std::uint64_t pages) {
   for (const auto &[hole_bytes, id] : scan.whole) {
     if (granules_.stock_pages() >= pages) break;
-    if (!take_from_home(id)) return false;
+    if (!pool_.withhold(granules_.at(id).home, granules_.at(id).pages * page())) return false;
+    granules_.put(id);
   }
   return granules_.stock_pages() >= pages;
 }
 
-bool Stitcher::take_from_home(GranuleId id) {
-  Granule &granule = granules_.at(id);
-  if (!pool_.withhold(granule.home, granule.pages * page())) return false;
-  granule.state = State::transit;
-  granules_.put(id);
-  return true;
-}
-
-void Stitcher::close_parts(Scan &scan) {
-  for (const auto &[piece, id] : scan.parts) {
-    std::vector<Piece> &closed = closed_[id];
-    closed.reserve(closed.size() + 1);
-    if (!pool_.withhold(piece.address, piece.bytes)) return;
-    closed.push_back(piece);
-    std::uint64_t bytes = 0;
-    for (const Piece &each : closed) bytes += each.bytes;
-    if (bytes < granules_.at(id).pages * page()) continue;
-    for (const Piece &each : closed) (void)pool_.restore(each.address);
-    closed_.erase(id);
-    if (!take_from_home(id)) return;
-  }
-}
-
-bool Stitcher::reopen_parts() noexcept {
-  if (closed_.empty()) return false;
-  for (const auto &[id, closed] : closed_) {
-    for (const Piece &each : closed) (void)pool_.restore(each.address);
-  }
-  closed_.clear();
-  return true;
-}
-
 // --- the choice ---
-
-bool Stitcher::pair_up(std::uint64_t bytes, const Scan &scan, std::uint64_t penalty, std::uint64_t &waste,
-                       Choice &choice) {
-  bool found = false;
-  for (const Edge &head : scan.heads) {
-    if (head.bytes >= bytes) break;
-    const auto tail = std::lower_bound(scan.tails.begin(), scan.tails.end(), Edge{bytes - head.bytes, 0});
-    if (tail == scan.tails.end() || head.bytes + tail->bytes - bytes + penalty >= waste) continue;
-    waste = head.bytes + tail->bytes - bytes + penalty;
-    choice.head = head;
-    choice.tail = {bytes - head.bytes, tail->boundary};
-    found = true;
-  }
-  return found;
-}
 
 std::optional<Stitcher::Choice> Stitcher::choose(std::uint64_t bytes, Scan &scan, std::uint64_t pages) const {
   const std::uint64_t whole = bytes / page();
@@ -184,11 +132,6 @@ std::optional<Stitcher::Choice> Stitcher::choose(std::uint64_t bytes, Scan &scan
   };
   consider_all(scan.tails, false);
   consider_all(scan.heads, true);
-  const std::uint64_t penalty = page() / kPairPenalty;
-  if (waste != 0 && rest != 0 && whole <= pages && pair_up(rest, scan, penalty, waste, best)) best.pages = whole;
-  if (waste != 0 && whole != 0 && whole - 1 <= pages && pair_up(rest + page(), scan, penalty, waste, best)) {
-    best.pages = whole - 1;
-  }
   if (waste > page() / kTolerated && rest != 0 && whole + 1 <= pages) return Choice{whole, {}, {rest, 0}, true};
   return waste == UINT64_MAX ? std::nullopt : std::optional(best);
 }
@@ -219,9 +162,9 @@ bool Stitcher::plan(std::uint64_t bytes, Plan &plan) noexcept try {
     return true;
   }
   break_up(rounded / page() + 1);
-  if (plan_view(rounded, plan, false)) return true;
+  if (plan_view(rounded, plan)) return true;
   break_up(UINT64_MAX);
-  return plan_view(rounded, plan, false) || (reopen_parts() && plan_view(rounded, plan, true));
+  return plan_view(rounded, plan);
 } catch (...) {
   undo(plan);
   return false;
@@ -345,12 +288,8 @@ bool Stitcher::withhold_edges(const Choice &choice, View &view) {
   return true;
 }
 
-bool Stitcher::plan_view(std::uint64_t bytes, Plan &plan, bool last) {
+bool Stitcher::plan_view(std::uint64_t bytes, Plan &plan) {
   Scan free = scan();
-  if (scarce_ && !last && !free.parts.empty()) {
-    close_parts(free);
-    free = scan();
-  }
   if (scarce_) (void)harvest(free, UINT64_MAX);
   const std::uint64_t pages = granules_.stock_pages() + (scarce_ ? 0 : free.whole_bytes / page());
   std::optional<Choice> choice = continue_run(bytes, free, pages);

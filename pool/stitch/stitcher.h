@@ -1,6 +1,6 @@
 // Serves blocks of a pool from granules of physical memory instead of slabs. The home range, one slab of the pool, has
 // each granule at most once; a block that no hole can hold gets a view, in which free granules from anywhere, and the
-// free ends of two more, are mapped side by side. Nothing is ever moved.
+// free end of one more, are mapped side by side. Nothing is ever moved.
 // Layer: pool, a leaf (standard library only: no CUDA). Threads: none of its own; the caller locks, and makes, executes
 // and finishes one plan at a time. Owns: the books, not the memory.
 #pragma once
@@ -68,7 +68,7 @@ class Stitcher {
   // Makes `plan` to release what holds nothing, at least `bytes` of it or all; returns how much that is.
   std::uint64_t plan_release(std::uint64_t bytes, Plan &plan) noexcept;
 
-  // Whole granules that hold nothing, but for what is closed to new blocks.
+  // Whole granules that hold nothing.
   [[nodiscard]] std::uint64_t free_granule_bytes() const noexcept;
   // What plan_release() could release. As that does, it breaks up what waits to be used again.
   std::uint64_t gather() noexcept;
@@ -142,7 +142,6 @@ class Stitcher {
     std::vector<Edge> tails;                                 // start at a granule's start
     std::vector<std::pair<std::uint64_t, GranuleId>> whole;  // in holes of so many bytes
     std::uint64_t whole_bytes = 0;
-    std::vector<std::pair<Piece, GranuleId>> parts;  // of holes, in granules of several pages
   };
   // How a block is put together.
   struct Choice {
@@ -159,18 +158,10 @@ class Stitcher {
   Scan scan() const;
   [[nodiscard]] std::optional<Choice> choose(std::uint64_t bytes, Scan &scan, std::uint64_t pages) const;
   [[nodiscard]] std::optional<Choice> continue_run(std::uint64_t bytes, const Scan &scan, std::uint64_t pages) const;
-  static bool pair_up(std::uint64_t bytes, const Scan &scan, std::uint64_t penalty, std::uint64_t &waste,
-                      Choice &choice);
   bool harvest(Scan &scan, std::uint64_t pages);
-  // A granule that is wholly in a hole of the home range goes into the stock, where it keeps its place. False: the host
-  // has no memory.
-  bool take_from_home(GranuleId id);
-  // Keeps new blocks out of granules of several pages that have few left, until the last one goes.
-  void close_parts(Scan &scan);
-  bool reopen_parts() noexcept;
   bool revive(std::uint64_t bytes, Plan &plan);
   bool retake(View &view);
-  bool plan_view(std::uint64_t bytes, Plan &plan, bool last);
+  bool plan_view(std::uint64_t bytes, Plan &plan);
   bool plan_page(Plan &plan);
   bool withhold_edges(const Choice &choice, View &view);
   GranuleId take_pages(std::uint64_t most, Plan &plan);
@@ -209,8 +200,7 @@ class Stitcher {
   Granules granules_;
   Views views_;
   std::map<Address, GranuleId> home_;  // by the place in the home range
-  std::map<GranuleId, std::vector<Piece>> closed_;
-  FreeRanges gaps_;  // of the home range; each is one withheld range of the pool
+  FreeRanges gaps_;                    // of the home range; each is one withheld range of the pool
   FreeRanges view_space_;
   SeenSizes sizes_;
   bool scarce_ = false;

@@ -345,7 +345,6 @@ std::uint64_t Stitcher::missing_at_end(std::uint64_t bytes) noexcept {
 std::uint64_t Stitcher::plan_release(std::uint64_t bytes, Plan &plan) noexcept try {
   std::uint64_t released = 0;
   break_up(UINT64_MAX);
-  (void)reopen_parts();
   Scan free = scan();
   (void)harvest(free, UINT64_MAX);
   while (released < bytes && !granules_.stock().empty()) {
@@ -375,7 +374,6 @@ std::uint64_t Stitcher::free_granule_bytes() const noexcept try {
 
 std::uint64_t Stitcher::gather() noexcept {
   break_up(UINT64_MAX);
-  (void)reopen_parts();
   return free_granule_bytes();
 }
 

@@ -185,20 +185,6 @@ struct Stitcher::Check {
     return homes == stitcher.home_.size() ? "" : "the home range lists other granules";
   }
 
-  std::string closed() {
-    for (const auto &[id, pieces] : stitcher.closed_) {
-      if (pieces.empty()) continue;  // the host had no memory for one
-      if (!exists(id) || stitcher.granules_.at(id).state != Granule::State::home)
-        return "what is closed is not at home";
-      const Address home = stitcher.granules_.at(id).home;
-      for (const Piece &each : pieces) {
-        if (each.address < home || each.address + each.bytes > home + bytes_of(id)) return "a closed part is elsewhere";
-        if (!withheld.add(each.address, each.bytes)) return "a closed part overlaps another, or an end";
-      }
-    }
-    return "";
-  }
-
   std::string pool() {
     std::uint64_t lost = stitcher.layout_.home_bytes - places.bytes();
     if (lost != stitcher.lost_home_bytes_) return "addresses of the home range are lost";
@@ -221,7 +207,6 @@ std::string Stitcher::check_invariants() const {
   std::string wrong = check.gaps();
   if (wrong.empty()) wrong = check.views();
   if (wrong.empty()) wrong = check.granules();
-  if (wrong.empty()) wrong = check.closed();
   return wrong.empty() ? check.pool() : wrong;
 }
 

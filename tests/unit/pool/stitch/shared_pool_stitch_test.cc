@@ -259,24 +259,6 @@ TEST_CASE_METHOD(Fixture, "at its limit, a pool serves a block from free pages t
   check();
 }
 
-TEST_CASE_METHOD(Fixture, "a block gets the free end of one page and the free start of another") {
-  open(4);
-  device.provide(false);
-  std::vector<Block> pages;
-  for (int i = 0; i < 4; ++i) pages.push_back(allocate(kPage));
-  free(pages[0]);
-  free(pages[2]);
-  const Block end = allocate(kPage * 3 / 8);  // of one page
-  allocate(kPage * 5 / 8);
-  allocate(kPage * 5 / 8);  // leaves the start of the other
-  free(end);
-  const Block both = allocate(kPage * 3 / 4);
-  CHECK(is_in_view(both));
-  check();
-  free(both);
-  check();
-}
-
 TEST_CASE_METHOD(Fixture, "requests of random sizes are stitched, and repeated ones are placed in holes again") {
   open(kPages);
   CHECK_FALSE(pool.stitch_counts().scarce);
@@ -291,13 +273,12 @@ TEST_CASE_METHOD(Fixture, "requests of random sizes are stitched, and repeated o
   check();
 }
 
-TEST_CASE_METHOD(Fixture, "what a stitching pool kept out of use serves again when nothing else is left") {
+TEST_CASE_METHOD(Fixture, "a stitching pool serves all its memory, however little of a granule is free") {
   open(16, 8);
   device.provide(false);
   std::vector<Block> blocks;
   for (int i = 0; i < 20; ++i) blocks.push_back(allocate(kPage / 2));
   become_random();
-  // Parts of the granules are closed for these.
   for (std::size_t i = 0; i < 14; ++i) free(blocks[i]);
   std::vector<Block> views;
   for (std::uint64_t i = 0; i < 3; ++i) views.push_back(allocate(2 * kPage + i * 4096));

@@ -107,22 +107,6 @@ TEST_CASE_METHOD(Fixture, "a view is gone with the granules that it mapped") {
   CHECK(stitcher.counts().views == 0);
 }
 
-TEST_CASE_METHOD(Fixture, "a granule whose parts were kept out of use is released once it holds nothing") {
-  open(8);
-  std::vector<Block> blocks;
-  for (int i = 0; i < 4; ++i) blocks.push_back(placed(kPage / 2));
-  become_random();
-  const Block view = stitched(3 * kPage);  // keeps what is left of the granule out of use
-  device.leave(view.address);
-  REQUIRE(stitcher.end(view.address, View::State::live));
-  for (const Block &block : blocks) {
-    device.leave(block.address);
-    REQUIRE(pool.free(block.address));
-  }
-  CHECK(release(UINT64_MAX) == kPages * kPage);
-  CHECK(stitcher.counts().granule_bytes == 0);
-}
-
 TEST_CASE_METHOD(Fixture, "what was released can be added again") {
   open(4);
   const Block kept = placed(512);
