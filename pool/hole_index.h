@@ -25,13 +25,9 @@ class HoleIndex {
   ~HoleIndex() = default;
 
   // Ensures that the next add() needs no host memory; false when the host has none.
-  [[nodiscard]] bool prepare() {
-    return leaves_.prepare(2) && (full_inners_ == 0 ? root_ != 0 || inners_.prepare(1) : inners_.prepare(height_ + 1));
-  }
+  [[nodiscard]] bool prepare() { return leaves_.prepare(2) && inners_.prepare(height_ + 1); }
   // Whether it needs none as it is.
-  [[nodiscard]] bool is_prepared() const {
-    return leaves_.has(2) && (full_inners_ == 0 ? root_ != 0 || inners_.has(1) : inners_.has(height_ + 1));
-  }
+  [[nodiscard]] bool is_prepared() const { return leaves_.has(2) && inners_.has(height_ + 1); }
   // As prepare(), for about `entries` entries.
   [[nodiscard]] bool reserve(std::size_t entries);
 
@@ -161,11 +157,9 @@ class HoleIndex {
   void erase_child(Inner &inner, std::uint32_t index);
   void drop_joined(Inner &parent, std::uint32_t lower);
   void tidy_inner(Inner &inner);
-  void count_full(const Inner &inner, std::uint32_t count_before);
   struct Seen {
     std::uint64_t unflushed_units;
     std::size_t entries = 0;
-    std::uint32_t full_inners = 0;
   };
   [[nodiscard]] std::string check_inner(const Inner &inner, std::uint32_t height, Seen &seen) const;
   [[nodiscard]] std::string check_leaf(std::uint32_t number, Seen &seen) const;
@@ -173,7 +167,6 @@ class HoleIndex {
   Nodes &nodes_;
   std::uint32_t root_ = 0;
   std::uint32_t height_ = 0;  // levels of inner pages
-  std::uint32_t full_inners_ = 0;
   std::size_t entries_ = 0;
   std::uint32_t last_found_ = 0;   // from the high side
   std::uint32_t times_found_ = 0;  // in a row
@@ -185,7 +178,7 @@ class HoleIndex {
   static constexpr std::size_t kLeafUnit = 16;
   static_assert(std::size_t{Node::kLargestLeaf} * kLeafUnit / sizeof(Leaf) > 5'000'000);
   IndexedPool<Leaf, kLeafUnit, Node::kLargestLeaf> leaves_;
-  IndexedPool<Inner, 8, UINT32_MAX, 1> inners_;  // one at a time: most pools need a single one
+  IndexedPool<Inner, 8, UINT32_MAX, 1> inners_;  // no more than are asked for: a page is 1 KiB
 };
 
 }  // namespace ration::pool

@@ -90,11 +90,6 @@ void HoleIndex::join(Inner &parent, std::uint32_t lower) {
 
 // --- inner pages ---
 
-void HoleIndex::count_full(const Inner &inner, std::uint32_t count_before) {
-  full_inners_ += inner.count == kChildren ? 1 : 0;
-  full_inners_ -= count_before == kChildren ? 1 : 0;
-}
-
 // Updates the parent and index of the children from `from_index` on.
 void HoleIndex::adopt(Inner &inner, std::uint32_t from_index) {
   const auto place_in_parent = [&](auto &page, std::uint32_t index) {
@@ -122,7 +117,6 @@ void HoleIndex::insert_child(Inner &inner, std::uint32_t index, std::uint64_t fr
   inner.from[index] = from;
   inner.child[index] = child;
   ++inner.count;
-  count_full(inner, inner.count - 1);
   adopt(inner, index);
 }
 
@@ -154,9 +148,7 @@ void HoleIndex::append(Inner &from, std::uint32_t first, Inner &to) {
   move(from.child, to.child);
   std::fill_n(from.largest.begin() + first, moved, 0);
   from.count = first;
-  count_full(from, first + moved);
   to.count += moved;
-  count_full(to, to.count - moved);
   adopt(to, to.count - moved);
 }
 
@@ -168,7 +160,6 @@ void HoleIndex::erase_child(Inner &inner, std::uint32_t index) {
   shift(inner.from);
   shift(inner.child);
   --inner.count;
-  count_full(inner, inner.count + 1);
   inner.largest[inner.count] = 0;
   adopt(inner, index);
   tidy_inner(inner);
