@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/saturating.h"
 #include "cli/exit_status.h"
 #include "cli/log.h"
 #include "cli/usage/host_processes.h"
@@ -216,9 +217,9 @@ std::string left_in_groups(const std::string &folder, std::uint64_t identity) {
     }
     for (const ledger::GroupDevice &device : group.devices) {
       if (device.limit != ledger::kNoLimit) {
-        text += (text.empty() ? "" : ", ") +
-                config::show_exact_bytes(device.limit - std::min(device.limit, device.claimed)) + " of " +
-                config::show_exact_bytes(device.limit) + " are left in group " + group.name + " on " + device.uuid;
+        text += (text.empty() ? "" : ", ") + config::show_exact_bytes(minus_or_zero(device.limit, device.claimed)) +
+                " of " + config::show_exact_bytes(device.limit) + " are left in group " + group.name + " on " +
+                device.uuid;
       }
     }
   }

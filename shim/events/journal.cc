@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file_name.h"
 #include "base/held.h"
+#include "base/saturating.h"
 #include "base/thread_number.h"
 #include "events/json_lines.h"
 #include "events/process_tree.h"
@@ -171,7 +172,7 @@ void Journal::count(const Oom &event) {
   if (!event.sharing && event.reason != Reason::fault) {
     const std::uint64_t needed = std::max(event.requested, event.needed);
     raise_to(tally_->refused[event.device].largest, event.requested);
-    raise_to(tally_->refused[event.device].lacking, needed - std::min(needed, event.largest_free));
+    raise_to(tally_->refused[event.device].lacking, minus_or_zero(needed, event.largest_free));
     publish_holders(*tally_, event.device, event.holders);
   }
 }

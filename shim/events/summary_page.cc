@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/open_beyond_streams.h"
+#include "base/saturating.h"
 #include "events/diagnostics.h"
 
 namespace ration::events {
@@ -129,8 +130,7 @@ void publish_holders(SummaryPage &page, int device, const std::vector<Holder> &h
     holder.guarantee = holders[i].guarantee;
     holder.pid = holders[i].pid;
     const std::string &program = holders[i].program;
-    program.copy(holder.program, sizeof(holder.program),
-                 program.size() - std::min(program.size(), sizeof(holder.program)));
+    program.copy(holder.program, sizeof(holder.program), minus_or_zero(program.size(), sizeof(holder.program)));
   }
   into.count.store(static_cast<std::uint32_t>(count),
                    std::memory_order_release);  // pairs with the acquire in holders_in

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "base/clock.h"
+#include "base/saturating.h"
 #include "ledger/device_key.h"
 #include "ledger/export_file.h"
 #include "ledger/group_file.h"
@@ -265,7 +266,7 @@ std::uint64_t left_of_guarantee(const std::string &state_folder, const std::stri
         const std::uint64_t guarantee = slot.cells[place].guarantee.load(std::memory_order_relaxed);
         const std::uint64_t held =
             read_group_device(state_folder, GroupKind::kTree, tree, uuid).value_or(GroupDevice{}).claimed;
-        return guarantee - std::min(guarantee, held);
+        return minus_or_zero(guarantee, held);
       }
     }
   }

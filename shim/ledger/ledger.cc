@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/raise_to.h"
+#include "base/saturating.h"
 
 namespace ration::ledger {
 
@@ -32,7 +33,7 @@ bool Account::share(Membership *membership, int device) {
   }
   if (const std::uint64_t already = charged(); already > 0) {
     const std::uint64_t in_tree = held_by_tree(share);
-    membership->charge(device, already, in_tree - std::min(in_tree, already));
+    membership->charge(device, already, minus_or_zero(in_tree, already));
   }
   share.seen_wish.store(membership->last_wish(device), std::memory_order_relaxed);
   share_count_.store(count + 1, std::memory_order_release);
@@ -100,7 +101,7 @@ ReserveOutcome Account::reserve_in(const Share &share, std::uint64_t bytes, Effo
   ReserveOutcome outcome = share.membership->reserve(share.device, bytes, look, in_tree, before);
   for (int i = 0; outcome != ReserveOutcome::granted && i < kTries; ++i) {
     const std::uint64_t now = held_by_tree(share);
-    const std::uint64_t others = now - std::min(now, bytes);
+    const std::uint64_t others = minus_or_zero(now, bytes);
     if (others >= in_tree) {
       break;
     }
@@ -175,12 +176,12 @@ std::uint64_t Account::available() const {
 
 std::uint64_t Account::excess() const {
   const std::uint64_t held = charged();
-  std::uint64_t most = held - std::min(held, limit());
+  std::uint64_t most = minus_or_zero(held, limit());
   for (int i = 0; i < shares(); ++i) {
     const Share &share = shares_[i];
     if (const std::uint64_t limit = share.membership->limit(share.device); limit != kNoLimit) {
       const std::uint64_t total = share.membership->total(share.device);
-      most = std::max(most, std::min(total - std::min(total, limit), share.membership->beyond_guarantee(share.device)));
+      most = std::max(most, std::min(minus_or_zero(total, limit), share.membership->beyond_guarantee(share.device)));
     }
   }
   return most;
@@ -189,7 +190,7 @@ std::uint64_t Account::excess() const {
 std::uint64_t Account::attainable() const {
   const std::uint64_t beside = group_available();
   const std::uint64_t held = charged();
-  return beside == UINT64_MAX ? limit() : std::min(limit(), held + std::min(beside, UINT64_MAX - held));
+  return beside == UINT64_MAX ? limit() : std::min(limit(), plus_or_most(held, beside));
 }
 
 std::uint64_t Account::group_available() const {
@@ -439,7 +440,7 @@ std::uint64_t Account::held_by_others() const {
   for (int i = 0; i < shares(); ++i) {
     most = std::max(most, shares_[i].membership->total(shares_[i].device));
   }
-  return most - std::min(most, charged());
+  return minus_or_zero(most, charged());
 }
 
 std::uint64_t Account::surplus() const {
@@ -461,7 +462,7 @@ Account::Obtainable Account::obtainable() {
     }
     const std::uint64_t left = available_in(share);
     all.of_others = std::max(all.of_others, of_others);
-    all.within_limits = std::min(all.within_limits, left + std::min(of_others, UINT64_MAX - left));
+    all.within_limits = std::min(all.within_limits, plus_or_most(left, of_others));
   }
   return all;
 }

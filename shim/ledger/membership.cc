@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/saturating.h"
 #include "ledger/device_key.h"
 #include "ledger/kill_points.h"
 #include "ledger/life_byte.h"
@@ -112,7 +113,7 @@ bool Membership::change_claim(std::uint32_t device, std::uint64_t claimed, bool 
   Cell &cell = file_.slot(slot_).cells[device];
   Own &own = own_[device];
   const std::uint64_t operation = ((own.operation >> 1) + 1) << 1;
-  const std::uint64_t add = claimed - std::min(claimed, own.claimed);
+  const std::uint64_t add = minus_or_zero(claimed, own.claimed);
   const std::uint64_t subtract = own.claimed - std::min(claimed, own.claimed);
   bool written = false;
   for (;;) {
@@ -184,7 +185,7 @@ bool Membership::change(std::uint32_t device, const Change &asked, std::uint64_t
   }
   const std::uint64_t guarantee = holder_.tree != 0 ? of_tree : own.guarantee;
   const std::uint64_t counted = holder_.tree != 0 ? asked.tree_held : own.held();
-  const std::uint64_t covers = std::min(asked.add, guarantee - std::min(guarantee, counted));
+  const std::uint64_t covers = std::min(asked.add, minus_or_zero(guarantee, counted));
   const std::uint64_t unclaims = std::min(asked.subtract, own.beyond());
   const std::uint64_t uncovers = std::min(asked.subtract - unclaims, own.covered);
   if (!change_claim(device, own.claimed + (asked.add - covers) - unclaims, asked.limited, before)) {
@@ -293,11 +294,11 @@ std::uint64_t Membership::uncovered(std::uint32_t device, std::uint64_t tree_hel
   }
   if (holder_.tree != 0) {
     const std::uint64_t guarantee = of_holder(device);
-    return guarantee - std::min(guarantee, tree_held);
+    return minus_or_zero(guarantee, tree_held);
   }
   const Cell &cell = file_.slot(slot_).cells[device];
   const std::uint64_t guarantee = cell.guarantee.load(std::memory_order_relaxed);
-  return guarantee - std::min(guarantee, cell.covered.load(std::memory_order_relaxed));
+  return minus_or_zero(guarantee, cell.covered.load(std::memory_order_relaxed));
 }
 
 std::uint64_t Membership::limit(int device) const {
@@ -354,7 +355,7 @@ std::uint64_t Membership::available(int device, std::uint64_t tree_held) const {
   }
   const shared::Device &shared_device = file_.header().device[device];
   const std::uint64_t below = left(shared_device.total.load(), shared_device.limit.load().low);
-  return below + std::min(uncovered(static_cast<std::uint32_t>(device), tree_held), UINT64_MAX - below);
+  return plus_or_most(below, uncovered(static_cast<std::uint32_t>(device), tree_held));
 }
 
 std::vector<Holder> Membership::holders(int device, std::size_t most) const {

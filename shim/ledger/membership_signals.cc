@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/open_beyond_streams.h"
+#include "base/saturating.h"
 #include "ledger/membership.h"
 #include "ledger/totals.h"
 
@@ -214,7 +215,7 @@ std::uint64_t Membership::idle_of(std::uint32_t slot, std::uint32_t device, Boun
     used = has_granules ? used + std::max(kLeastUnknown, held / kPartUnknown) : held;
   }
   // What a guarantee covers goes to nobody else.
-  return held - std::min(held, std::max(used, cell.covered.load(std::memory_order_relaxed)));
+  return minus_or_zero(held, std::max(used, cell.covered.load(std::memory_order_relaxed)));
 }
 
 std::uint64_t Membership::surplus_of(int device, Bound bound) const {

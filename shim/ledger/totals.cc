@@ -9,6 +9,7 @@
 #include <climits>
 
 #include "base/clock.h"
+#include "base/saturating.h"
 #include "ledger/kill_points.h"
 #include "ledger/life_byte.h"
 
@@ -69,7 +70,7 @@ LastOperation last_operation(const GroupFile &file, std::uint32_t device, std::u
 
 std::uint64_t held_of(const Cell &cell, std::uint64_t claimed) {
   const std::uint64_t guarantee = cell.guarantee.load(std::memory_order_relaxed);
-  return claimed - std::min(claimed, guarantee) + cell.covered.load(std::memory_order_relaxed);
+  return minus_or_zero(claimed, guarantee) + cell.covered.load(std::memory_order_relaxed);
 }
 
 void note_applied(const GroupFile &file, std::uint32_t device, Tag tag) {
@@ -108,7 +109,7 @@ DeviceSet reclaim_dead_owner(const GroupFile &file, std::uint32_t slot, std::uin
       at(KillPoint::kReapTime);
       file.header().device[device].last_reap_ns.store(now_ns(), std::memory_order_relaxed);
       at(KillPoint::kReapTotal);
-      if (word.exchange(total, {total.low - std::min(total.low, last.claimed), tag.packed()})) {
+      if (word.exchange(total, {minus_or_zero(total.low, last.claimed), tag.packed()})) {
         break;
       }
     }

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <iterator>
 
+#include "base/saturating.h"
 #include "cli/logs/limit_need.h"
 #include "config/values/option_parsers.h"
 #include "config/values/quotes.h"
@@ -274,9 +275,9 @@ void History::oom(const Record &record) {
   if (where.total != 0 && limit_now != 0 && limit_now != limit_before) {
     where.later_limit = limit_now;
   }
-  const std::uint64_t free_bytes = record.number("limit") - std::min(record.number("limit"), record.number("used"));
+  const std::uint64_t free_bytes = minus_or_zero(record.number("limit"), record.number("used"));
   if (reason == "pool_holds" && free_bytes >= asked && free_bytes > 0) {
-    const std::uint64_t pieces = free_bytes - std::min(free_bytes, record.number("largest_free"));
+    const std::uint64_t pieces = minus_or_zero(free_bytes, record.number("largest_free"));
     const auto ppm =
         static_cast<std::uint64_t>(static_cast<double>(pieces) * kMillion / static_cast<double>(free_bytes));
     where.fragmentation_ppm = std::max(where.fragmentation_ppm, ppm);

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/saturating.h"
 #include "cli/logs/limit_need.h"
 #include "cli/logs/report.h"
 #include "cli/page/flame.h"
@@ -117,7 +118,7 @@ Json holders_of(const MapMoment &map, const std::vector<Site> &sites) {
       others += sorted[i].first;
     }
   }
-  return {std::move(holders), sorted.size() - std::min(sorted.size(), kMostHolders), others};
+  return {std::move(holders), minus_or_zero(sorted.size(), kMostHolders), others};
 }
 
 Json map_of(const PageMoment &moment, const std::vector<Site> &sites) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/saturating.h"
 #include "config/values/size.h"
 
 namespace ration::cli {
@@ -30,7 +31,7 @@ std::map<std::uint64_t, std::uint64_t> promised_trees(const std::vector<ledger::
 // A process that is in several groups shows the same in each, but for what a guarantee covers.
 void add(const ledger::Member &member, const ledger::DeviceUse &use, DeviceHolder &holder) {
   const bool is_new = holder.groups.empty();
-  const std::uint64_t idle = use.reserved - std::min(use.reserved, std::max(use.used, use.covered));
+  const std::uint64_t idle = minus_or_zero(use.reserved, std::max(use.used, use.covered));
   holder.pid = member.pid;
   holder.program = member.program;
   holder.reserved = std::max(holder.reserved, use.reserved);

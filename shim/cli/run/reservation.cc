@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/open_beyond_streams.h"
+#include "base/saturating.h"
 #include "cli/driver_probe.h"
 #include "cli/exit_status.h"
 #include "cli/log.h"
@@ -94,7 +95,7 @@ std::uint64_t promised_to_others(const std::vector<ledger::Group> &groups, const
       for (const ledger::DeviceUse &use : member.devices) {
         if (use.uuid == uuid && use.guarantee != 0) {
           const std::uint64_t held = member.tree != 0 ? held_by_tree(member.tree) : use.covered;
-          bytes += use.guarantee - std::min(use.guarantee, held) + (member.tree != 0 && held == 0 ? overhead : 0);
+          bytes += minus_or_zero(use.guarantee, held) + (member.tree != 0 && held == 0 ? overhead : 0);
         }
       }
     }
@@ -261,7 +262,7 @@ std::uint64_t Reservation::overhead_of(const Need &need, const std::vector<ledge
       }
     }
   }
-  std::uint64_t used = need.total - std::min(need.total, free_bytes);
+  std::uint64_t used = minus_or_zero(need.total, free_bytes);
   for (const auto &[process, held] : held_by) {
     used -= std::min(used, held);
   }
@@ -298,7 +299,7 @@ Reservation::Room Reservation::room(FreeMemory &devices, IdleMemory *idle) {
                 " are free";
       scarce_ += promised != 0 ? ", " + config::show_bytes(promised) + " are promised to others" : "";
       scarce_ += ", and a process takes about " + config::show_bytes(overhead) + " beside its own";
-      scarce_ += shown_holders(holders, need.total - std::min(need.total, *free_bytes));
+      scarce_ += shown_holders(holders, minus_or_zero(need.total, *free_bytes));
     }
   }
   return found;
@@ -308,7 +309,7 @@ Reservation::Room Reservation::room(FreeMemory &devices, IdleMemory *idle) {
 std::string Reservation::shortage() const {
   const auto left_of = [this](const Need &need) {
     const std::uint64_t limit = place_->limit(need.place);
-    return limit - std::min(limit, place_->total(need.place));
+    return minus_or_zero(limit, place_->total(need.place));
   };
   const auto least = std::min_element(needs_.begin(), needs_.end(),
                                       [&](const Need &a, const Need &b) { return left_of(a) < left_of(b); });

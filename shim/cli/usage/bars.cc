@@ -4,6 +4,8 @@
 #include <array>
 #include <iterator>
 
+#include "base/saturating.h"
+
 namespace ration::cli {
 
 namespace {
@@ -50,7 +52,7 @@ BarParts parts_of(const BarFigures &figures, std::size_t length) {
     parts.used = (eighths + 4) / 8;
     parts.eighths = 8;
   }
-  parts.reserved = (halves + 1) / 2 - std::min((halves + 1) / 2, parts.used);
+  parts.reserved = minus_or_zero((halves + 1) / 2, parts.used);
   parts.ends_half = parts.reserved != 0 && halves % 2 == 1;
   if (parts.reserved == 0 && held > figures.used && parts.used == 1 && parts.eighths < 8 &&
       length > 1) {  // of little, yet more than is used

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/saturating.h"
 #include "cli/usage/usage_tables.h"
 
 namespace ration::cli {
@@ -28,7 +29,7 @@ void DeviceLines::write_figures(bool is_short) {
 
 std::size_t DeviceLines::room_in(std::size_t width) const {
   const std::size_t text = name_width_ + figures_width_ + 2;
-  return width - std::min(width, text);
+  return minus_or_zero(width, text);
 }
 
 // The bar takes what the figures leave; on a wide screen half of it. History needs characters of several heights.

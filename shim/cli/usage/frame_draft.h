@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/saturating.h"
 #include "cli/text_table.h"
 #include "cli/usage/bars.h"
 #include "cli/usage/top_frame.h"
@@ -16,7 +17,7 @@ class FrameDraft {
  public:
   FrameDraft(std::size_t height, std::size_t width) : height_(height), width_(width) {}
 
-  [[nodiscard]] std::size_t room() const { return height_ - std::min(height_, frame_.lines.size()); }
+  [[nodiscard]] std::size_t room() const { return minus_or_zero(height_, frame_.lines.size()); }
   [[nodiscard]] std::size_t width() const { return width_; }
 
   void add(const std::string &line) { frame_.lines.push_back(truncate(line, width_)); }

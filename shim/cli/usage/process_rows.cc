@@ -6,6 +6,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/saturating.h"
 #include "cli/usage/tree_guarantees.h"
 
 namespace ration::cli {
@@ -232,7 +233,7 @@ std::string ProcessRow::shown_command() const {
 }
 
 std::uint64_t GroupRow::free() const {
-  return limit == ledger::kNoLimit ? limit : limit - std::min(limit, claimed);
+  return limit == ledger::kNoLimit ? limit : minus_or_zero(limit, claimed);
 }
 
 std::string label_of(GroupKind kind, const std::string &name) {

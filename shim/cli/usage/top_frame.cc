@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/saturating.h"
 #include "cli/text_table.h"
 #include "cli/usage/device_lines.h"
 #include "cli/usage/frame_draft.h"
@@ -248,7 +249,7 @@ Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size
       end = FrameParts(draft, usage, state).add(height - 2);
     }
   }
-  const std::size_t room = end.empty() ? width : width - std::min(width, width_of(end) + 1);
+  const std::size_t room = end.empty() ? width : minus_or_zero(width, width_of(end) + 1);
   draft.frame().lines.front() = truncate(with_end(title_of(totals, all, state, room), end, width), width);
   while (draft.room() > 1) {
     draft.add("");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/saturating.h"
 #include "cli/text_width.h"
 
 namespace ration::cli {
@@ -13,7 +14,7 @@ constexpr std::size_t kLeastOfTable = 2;    // the titles, and a row
 constexpr std::size_t kLeastProcesses = 3;  // while another part is scrolled
 
 void take(std::size_t &part, std::size_t lines, std::size_t wanted, std::size_t &left) {
-  const std::size_t more = std::min({lines, wanted - std::min(wanted, part), left});
+  const std::size_t more = std::min({lines, minus_or_zero(wanted, part), left});
   part += more;
   left -= more;
 }
@@ -37,11 +38,11 @@ TopParts parts_for(const TopParts &wanted, std::size_t lines, TopPart scrolled) 
   std::size_t groups = body < kGroupsFrom ? 0 : std::max(kLeastOfTable, body / 4);
   std::size_t devices = body * 2 / 5;
   if (scrolled == TopPart::kGroups) {
-    groups = std::max(kLeastOfTable, body - std::min(body, kLeastProcesses + 1));
+    groups = std::max(kLeastOfTable, minus_or_zero(body, kLeastProcesses + 1));
     devices = 1;
   } else if (scrolled == TopPart::kDevices) {
     groups = std::min(groups, kLeastOfTable);
-    devices = std::max<std::size_t>(1, body - std::min(body, kLeastProcesses + groups));
+    devices = std::max<std::size_t>(1, minus_or_zero(body, kLeastProcesses + groups));
   }
   take_table(parts.groups, groups, wanted.groups, left);
   take(parts.devices, devices, wanted.devices, left);

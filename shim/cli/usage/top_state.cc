@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/saturating.h"
+
 namespace ration::cli {
 
 namespace {
@@ -46,7 +48,7 @@ bool scroll(int key, TopPart part, TopState &state) {
   }
   std::size_t &first = state.first_rows[static_cast<std::size_t>(part)];
   const std::size_t by = key == kUpKey || key == kDownKey ? 1 : state.page_rows[static_cast<std::size_t>(part)];
-  first = key == kDownKey || key == kPageDownKey ? first + by : first - std::min(first, by);
+  first = key == kDownKey || key == kPageDownKey ? first + by : minus_or_zero(first, by);
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/saturating.h"
 #include "logs/replay/granule_arena.h"
 #include "logs/replay/replay.h"
 #include "pool/shared_pool.h"
@@ -92,7 +93,7 @@ std::vector<Copy> run_copies(const Trace &trace, std::uint64_t arena_bytes, unsi
 }
 
 void add_samples(std::vector<std::uint64_t> &all, const std::vector<std::uint64_t> &some, std::uint64_t clock_ns) {
-  for (const std::uint64_t sample : some) all.push_back(sample - std::min(sample, clock_ns));
+  for (const std::uint64_t sample : some) all.push_back(minus_or_zero(sample, clock_ns));
 }
 
 }  // namespace

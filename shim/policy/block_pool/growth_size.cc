@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/saturating.h"
 #include "policy/block_pool/context_pool.h"
 
 namespace ration::policy {
@@ -49,7 +50,7 @@ std::uint64_t next_growth(const GrowthState &state) {
   wanted = whole(wanted);
   std::uint64_t most = state.available;
   if (state.free) {
-    most = std::min(most, *state.free - std::min(*state.free, state.headroom));
+    most = std::min(most, minus_or_zero(*state.free, state.headroom));
     least = std::min(least, whole_units(*state.free));
   }
   // Never less than the driver takes for it in any case. A slab that must use the headroom holds several blocks: one of

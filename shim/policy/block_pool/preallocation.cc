@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/saturating.h"
+
 namespace ration::policy {
 
 // Only a device's first context preallocates, and only its own live blocks count for that.
@@ -26,7 +28,7 @@ void Preallocator::prepare(const PoolCall &call) {
 void Preallocator::preallocate(const PoolCall &call) {
   const Preallocation &plan = call.device.bounds.plan;
   ledger::Account &account = call.device.account;
-  if (account.available() < plan.bytes - std::min(plan.bytes, account.charged())) {
+  if (account.available() < minus_or_zero(plan.bytes, account.charged())) {
     account.reclaim_from_dead();
   }
   if (call.device.held_bytes() > 0) {
@@ -41,7 +43,7 @@ void Preallocator::preallocate(const PoolCall &call) {
       pool::Pool::slab_bytes_for(std::min(call.request.upper_bound, pool::SharedPool::kMostBytes)), kFirstSlabBytes);
   const std::uint64_t most = plan.fair ? std::min(plan.bytes, account.fair_part(in_parts)) : plan.bytes;
   const std::uint64_t bytes = std::min(
-      {most - std::min(most, account.charged()), account.available(), call.device.bounds.free_beyond_headroom()});
+      {minus_or_zero(most, account.charged()), account.available(), call.device.bounds.free_beyond_headroom()});
   if (whole_units(bytes) >= least) {
     call.pool.backing->preallocate(call, bytes, least);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/saturating.h"
 #include "base/wait.h"
 #include "policy/contexts/any_context.h"
 
@@ -71,7 +72,7 @@ Returned Returning::give_back_free(const Room::Need &need, DevicePool &pool, boo
     // A piece in transit, or refused, is in neither list that the context's end goes through.
     const ContextPool::InFlight in_flight(each);
     Room::Need left = need;
-    left.bytes = need.bytes == 0 ? UINT64_MAX : need.bytes - std::min(need.bytes, all.bytes);
+    left.bytes = need.bytes == 0 ? UINT64_MAX : minus_or_zero(need.bytes, all.bytes);
     const Returned returned = each.backing->give_back_free(left, context, idle);
     all.slabs += returned.slabs;
     all.granules += returned.granules;
@@ -127,7 +128,7 @@ void Returning::keep_to_threshold(const char *api, int device) noexcept try {
     kept_bytes.store(0, std::memory_order_relaxed);
   } else if (free_now > kept_bytes.load(std::memory_order_relaxed)) {
     const std::uint64_t returned = give_back_free({api, device, free_now - threshold}, *pool, false).bytes;
-    kept_bytes.store(free_now - std::min(free_now, returned), std::memory_order_relaxed);
+    kept_bytes.store(minus_or_zero(free_now, returned), std::memory_order_relaxed);
   }
 } catch (...) {  // no memory of the host to list the pools
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "base/saturating.h"
 #include "policy/contexts/deferred_queue.h"
 
 namespace ration::policy {
@@ -34,7 +35,7 @@ class SealPace {
     const bool refused = open.blocks < next_seal_blocks_;
     const std::uint64_t blocks = refused ? next_seal_blocks_ : epoch_blocks();
     const std::uint64_t bytes = refused ? UINT64_MAX : epoch_bytes();
-    return {blocks - std::min(blocks, open.blocks), bytes - std::min(bytes, open.bytes)};
+    return {minus_or_zero(blocks, open.blocks), minus_or_zero(bytes, open.bytes)};
   }
   // A seal that was refused is not tried again at every free.
   void note_seal(bool taken, DeferredSize open) { next_seal_blocks_ = taken ? 0 : open.blocks + kFinestBlocks; }

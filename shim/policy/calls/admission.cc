@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/saturating.h"
 #include "base/wait.h"
 #include "policy/calls/call_parts.h"
 #include "policy/devices/returning_memory.h"
@@ -61,7 +62,7 @@ std::uint64_t without_rounding(std::uint64_t used, const events::DeviceTally &ta
 // What the figures say, where the try that failed last was for more than the request: a slab, or a step of a pool.
 // `left`: of the limits.
 events::Reason cause_of(const events::Oom &oom, std::uint64_t left) {
-  const std::uint64_t held_free = oom.reserved - std::min(oom.reserved, oom.used);
+  const std::uint64_t held_free = minus_or_zero(oom.reserved, oom.used);
   const std::uint64_t device_free = oom.device_free.value_or(0);
   const auto fits = [&](std::uint64_t bytes) { return bytes >= oom.requested || held_free >= oom.requested - bytes; };
   switch (oom.reason) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/saturating.h"
 #include "base/wait.h"
 #include "policy/block_pool/merged_bytes.h"
 #include "policy/calls/call_parts.h"
@@ -371,7 +372,7 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
   parts_.stream_pools.reconcile_all(request.api, device);  // the program's synchronise may have released something
   parts_.pending.poll(device);
   const std::uint64_t idle = parts_.stream_pools.idle(device);
-  const std::uint64_t merged = merged_with(idle - std::min(idle, held));
+  const std::uint64_t merged = merged_with(minus_or_zero(idle, held));
   if (held == 0) {
     return;
   }
@@ -419,7 +420,7 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
   if (!plan.exact) {
     const std::uint64_t free_now = parts_.device_free(where.device).value_or(UINT64_MAX);
     const std::uint64_t headroom = parts_.pools.devices.on(where.device).bounds.headroom(plan, free_now);
-    bytes = std::min({bytes, account.available(), free_now - std::min(free_now, headroom)});
+    bytes = std::min({bytes, account.available(), minus_or_zero(free_now, headroom)});
     const std::uint64_t bound = parts_.stream_pools.upper_bound(*pool, bytes);
     if (bound > std::min(account.available(), free_now)) {  // one step of the pool less fits
       bytes = bound - parts_.stream_pools.upper_bound(*pool, 1);

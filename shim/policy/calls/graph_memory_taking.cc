@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/saturating.h"
 #include "policy/calls/graph_memory.h"
 
 #include "policy/calls/call_parts.h"
@@ -69,13 +70,13 @@ std::uint64_t kept_by_others(const CallParts &parts, const Exec &exec, const Par
                              bool launches) {
   const std::uint64_t live = part.pool->graphs->live_bytes.load();
   const std::uint64_t own = (launches ? part.left_bytes : 0) + live_of(parts, exec, part);
-  return live - std::min(live, own) + parts.stream_pools.relied_by_others(*part.pool, call);
+  return minus_or_zero(live, own) + parts.stream_pools.relied_by_others(*part.pool, call);
 }
 
 // By what the pool, which has `held`, must grow for it.
 // Rounded once: a pool grows for all that is in it.
 std::uint64_t lacking(const CallParts &parts, const Part &part, std::uint64_t kept, std::uint64_t held) {
-  const auto with_kept = [=](std::uint64_t bytes) { return bytes + std::min(kept, UINT64_MAX - bytes); };
+  const auto with_kept = [=](std::uint64_t bytes) { return plus_or_most(bytes, kept); };
   std::uint64_t needed = with_kept(bound_of(parts, part));
   if (needed > held) {
     needed = std::min(needed, parts.stream_pools.upper_bound(*part.pool, with_kept(part.need.bytes)));
@@ -96,7 +97,7 @@ bool is_wrong(const CallParts &parts, const Exec &exec) {
 // so it is not tried where it must fail.
 bool must_fail(const CallParts &parts, const StreamPools::Pool &pool, std::uint64_t bound) {
   const std::uint64_t idle = pool.reserved_bytes();
-  return parts.device_free(pool.device).value_or(UINT64_MAX) < bound - std::min(bound, idle);
+  return parts.device_free(pool.device).value_or(UINT64_MAX) < minus_or_zero(bound, idle);
 }
 
 // Takes the memory by an upload, with what is idle in the pool counted as the graph's. nullopt: it does not fit so.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/saturating.h"
 #include "policy/calls/call_parts.h"
 
 namespace ration::policy {
@@ -70,12 +71,11 @@ std::uint64_t Queries::free_on(const char *api, const Device &device, std::uint6
   parts_.pools.gifts.give_to_others(api, device.ordinal);
   parts_.overhead.correct(device.ordinal);
   const ledger::Account::Obtainable all = parts_.account(device.ordinal).obtainable();
-  const std::uint64_t obtainable =
-      std::min(really_free + std::min(all.of_others, UINT64_MAX - really_free), all.within_limits);
+  const std::uint64_t obtainable = std::min(plus_or_most(really_free, all.of_others), all.within_limits);
   const std::uint64_t total = device.total.load(std::memory_order_relaxed);
   const std::uint64_t held =
       parts_.pools.returning.free_bytes(device.ordinal) + parts_.async_pools.free_bytes(device.ordinal);
-  return std::min(held - std::min(held, parts_.account(device.ordinal).excess()) + obtainable,
+  return std::min(minus_or_zero(held, parts_.account(device.ordinal).excess()) + obtainable,
                   shown.value_or(total == 0 ? device.limit.load(std::memory_order_relaxed) : total));
 }
 
@@ -94,7 +94,7 @@ Presented Queries::present_device(std::string_view uuid, bool alone, MemoryFigur
   memory.show(shown, free_on("nvmlDeviceGetMemoryInfo", *meant, memory.free, shown));
   const std::uint64_t charged = parts_.account(meant->ordinal).charged();
   memory.idle = parts_.pools.returning.free_bytes(meant->ordinal) + parts_.async_pools.free_bytes(meant->ordinal);
-  memory.own = shown ? std::optional(charged - std::min(charged, memory.idle)) : std::nullopt;
+  memory.own = shown ? std::optional(minus_or_zero(charged, memory.idle)) : std::nullopt;
   return Presented::yes;
 }
 

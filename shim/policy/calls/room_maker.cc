@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/saturating.h"
 #include "base/take_out.h"
 #include "base/wait.h"
 #include "policy/calls/call_parts.h"
@@ -188,7 +189,7 @@ bool RoomMaker::ask_for_device(const Need &need) noexcept {
   std::uint64_t usable = parts_.pools.returning.returnable(need.device, need.asking);
   const auto missing = [&] {
     const std::uint64_t free_bytes = parts_.device_free(need.device).value_or(0);
-    return need.bytes - std::min(need.bytes, free_bytes + std::min(usable, UINT64_MAX - free_bytes));
+    return minus_or_zero(need.bytes, plus_or_most(free_bytes, usable));
   };
   const bool asked = usable != 0 && missing() != 0 && ask_others(need, Of::device, missing);
   usable = 0;
@@ -203,8 +204,8 @@ bool RoomMaker::give_away(const char *api, int device, std::uint64_t bytes) noex
   const ledger::Account &account = parts_.account(device);
   const std::uint64_t before = account.charged();
   const auto missing = [&] {
-    const std::uint64_t given = before - std::min(before, account.charged());
-    return bytes - std::min(bytes, given);
+    const std::uint64_t given = minus_or_zero(before, account.charged());
+    return minus_or_zero(bytes, given);
   };
   parts_.async_pools.collect(device);
   parts_.stream_pools.trim_by(api, device, missing);
@@ -224,7 +225,7 @@ std::uint64_t RoomMaker::own_reach(const Need &need) noexcept {
 
 std::uint64_t RoomMaker::lacking(const ledger::Account &account, const Need &need, std::uint64_t own) {
   const std::uint64_t left = account.group_available();
-  return need.bytes - std::min(need.bytes, left + std::min(own, UINT64_MAX - left));
+  return minus_or_zero(need.bytes, plus_or_most(left, own));
 }
 
 bool RoomMaker::make_room(const Need &need, Patience patience) noexcept {
@@ -261,8 +262,8 @@ bool RoomMaker::wait_for_members(const Need &need) noexcept {
   ledger::Account &account = parts_.account(need.device);
   const auto fits = [&](std::uint64_t own) {  // beside what this process uses
     const std::uint64_t most = std::min(account.limit(), account.group_limit());
-    const std::uint64_t used = account.charged() - std::min(account.charged(), own);
-    return need.bytes <= most - std::min(most, used);
+    const std::uint64_t used = minus_or_zero(account.charged(), own);
+    return need.bytes <= minus_or_zero(most, used);
   };
   if (parts_.options.wait_ns == 0 || !fits(own_reach(need)) || parts_.fences.captures().is_run_here()) {
     return false;
@@ -303,8 +304,8 @@ bool RoomMaker::take_from_others(const char *api, int device, std::uint64_t byte
   const std::uint64_t before = account.held_by_others();
   const std::uint64_t most = std::min(bytes, account.surplus());
   const auto missing = [&] {
-    const std::uint64_t came = before - std::min(before, account.held_by_others());
-    return most - std::min(most, came);
+    const std::uint64_t came = minus_or_zero(before, account.held_by_others());
+    return minus_or_zero(most, came);
   };
   return most != 0 && (ask_others({api, device, most}, Of::device, missing) || missing() < most);
 }
@@ -376,7 +377,7 @@ std::uint64_t RoomMaker::within_reach(int device) noexcept {
   const std::uint64_t left =
       std::min(parts_.account(device).available(), parts_.device_free(device).value_or(UINT64_MAX));
   const std::uint64_t bytes = own_reach({nullptr, device, 0});
-  return left + std::min(bytes, UINT64_MAX - left);
+  return plus_or_most(left, bytes);
 }
 
 void RoomMaker::record_wait(const Need &need, const char *how, std::uint64_t start_ns,
@@ -387,7 +388,7 @@ void RoomMaker::record_wait(const Need &need, const char *how, std::uint64_t sta
   if (waited >= kFenceNs) {
     // A group's limit ends with the last member that states it.
     const bool is_limited = std::min(account.limit(), account.group_limit()) < ledger::kMostHeld;
-    const std::uint64_t gained = is_limited ? available - std::min(available, available_before) : need.bytes;
+    const std::uint64_t gained = is_limited ? minus_or_zero(available, available_before) : need.bytes;
     parts_.journal.record(events::Wait{need.device, need.api, how, 0, gained, waited, CUDA_SUCCESS});
   }
 }

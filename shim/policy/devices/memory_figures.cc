@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/saturating.h"
 #include "ledger/device_key.h"
 #include "ledger/group_view.h"
 
@@ -33,7 +34,7 @@ std::optional<InGroups> in_groups(const LimitSource &limits, const events::Devic
       const std::uint64_t promised = groups[i].kind == ledger::GroupKind::kNamed
                                          ? ledger::left_of_guarantee(folder, groups[i].name, trees, device.uuid)
                                          : 0;
-      const std::uint64_t left = limit - std::min(limit, held.claimed) + promised;
+      const std::uint64_t left = minus_or_zero(limit, held.claimed) + promised;
       least = least ? InGroups{std::min(least->limit, limit), std::min(least->left, left)} : InGroups{limit, left};
     }
   }
@@ -53,7 +54,7 @@ void MemoryFigures::show(std::optional<std::uint64_t> limit, std::uint64_t free_
     total = *limit;
     reserved = 0;
   }
-  free = std::min(free_bytes, total - std::min(total, reserved));
+  free = std::min(free_bytes, minus_or_zero(total, reserved));
 }
 
 void ProcessShares::add(unsigned pid, std::uint64_t bytes) {
@@ -71,7 +72,7 @@ void ProcessShares::fit(const MemoryFigures &figures, unsigned own_pid) {
   std::uint64_t others = 0;
   for (auto &[pid, process] : processes_) {
     if (pid == own_pid) {
-      own = std::min(used, figures.own.value_or(process.held - std::min(process.held, figures.idle)));
+      own = std::min(used, figures.own.value_or(minus_or_zero(process.held, figures.idle)));
       process.shown = own;
     } else {
       others += process.held;

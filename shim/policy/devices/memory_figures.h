@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/saturating.h"
 #include "policy/devices/devices.h"
 
 namespace ration::policy {
@@ -21,7 +22,7 @@ struct MemoryFigures {
   std::uint64_t idle = 0;              // in its pools, so free
   std::optional<std::uint64_t> own{};  // what counts against the limit that is the total, without the idle part
 
-  std::uint64_t used() const { return total - std::min(total, reserved + free); }
+  std::uint64_t used() const { return minus_or_zero(total, reserved + free); }
   // `limit`: the size to show; nothing of it is reserved by the driver.
   void show(std::optional<std::uint64_t> limit, std::uint64_t free_bytes);
 };

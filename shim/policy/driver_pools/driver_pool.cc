@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/saturating.h"
 #include "policy/contexts/captures.h"
 
 namespace ration::policy {
@@ -40,7 +41,7 @@ std::uint64_t DriverPool::used_bytes() const {
 
 std::uint64_t DriverPool::idle_bytes() const {
   const std::uint64_t held = reserved_bytes();
-  return held - std::min(held, used(*this).value_or(0));
+  return minus_or_zero(held, used(*this).value_or(0));
 }
 
 // A launch counts itself before it looks.

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/saturating.h"
 #include "policy/driver_pools/graph_steps.h"
 #include "policy/driver_pools/stream_pools.h"
 
@@ -151,7 +152,7 @@ class GraphPlacement {
       at = is_over(next->second.free) ? at : std::max(at, next->second.end);
       ++work;
     }
-    if (next == pieces_.end() && top_ - std::min(top_, at) < bytes) {
+    if (next == pieces_.end() && minus_or_zero(top_, at) < bytes) {
       at = top_;
     }
     cut(at, at + bytes, next);

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/saturating.h"
 #include "base/wait.h"
 #include "policy/contexts/captures.h"
 
@@ -182,7 +183,7 @@ void StreamPools::release(const char *api, int device, FunctionRef<std::uint64_t
 // Others may have waited for later ones, and released these.
 void StreamPools::release_orphans(const char *api, int device, std::uint64_t up_to) noexcept {
   const auto left = [&]() RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
-    return up_to - std::min(up_to, released_[device]);
+    return minus_or_zero(up_to, released_[device]);
   };
   release(api, device, left,
           [&](std::uint64_t bytes) RATION_THREAD_ANNOTATION(no_thread_safety_analysis) { released_[device] += bytes; });
@@ -236,7 +237,7 @@ std::optional<StreamPools::Call> StreamPools::reserve(Pool &pool, std::uint64_t 
 std::optional<StreamPools::Call> StreamPools::reserve_to_cap(Pool &pool) {
   Guard guard(mutex_);
   ledger::Account &account = ledger_.account(pool.device);
-  const std::uint64_t rest = pool.cap - std::min(pool.cap, pool.charged_);
+  const std::uint64_t rest = minus_or_zero(pool.cap, pool.charged_);
   if (!leaves_its_cap(pool, account.available()) ||
       account.reserve(rest, ledger::Effort::kImmediate) != ledger::ReserveOutcome::granted) {
     return std::nullopt;
@@ -329,7 +330,7 @@ std::uint64_t StreamPools::reconcile(const char *api, Pool &pool) noexcept {
       if (!is_current) {
         continue;
       }
-      missing = reserved - std::min(reserved, pool.charged_);
+      missing = minus_or_zero(reserved, pool.charged_);
       note_growth(pool, reserved);
     }
     const auto rest = [&]() RATION_THREAD_ANNOTATION(no_thread_safety_analysis) { return beyond(pool, seen); };
@@ -354,7 +355,7 @@ bool StreamPools::charge_missing(const char *api, Pool &pool) noexcept {
 // By how much the charge is more than the driver's figure and what came after it.
 std::uint64_t StreamPools::beyond(const Pool &pool, const Seen &seen) {
   const std::uint64_t bound = seen.reserved + pool.in_flight_ + (pool.completed_ - seen.completed_before);
-  return pool.charged_ - std::min(pool.charged_, bound);
+  return minus_or_zero(pool.charged_, bound);
 }
 
 void StreamPools::note_growth(Pool &pool, std::uint64_t reserved) {
@@ -362,7 +363,7 @@ void StreamPools::note_growth(Pool &pool, std::uint64_t reserved) {
     pool.graphs->losses.fetch_add(1);
   }
   const bool may_be_cut = pool.cap != 0 && reserved + kLargestStep > pool.cap;  // the last step to its cap
-  if (const std::uint64_t growth = reserved - std::min(reserved, pool.reserved_); growth > 0 && !may_be_cut) {
+  if (const std::uint64_t growth = minus_or_zero(reserved, pool.reserved_); growth > 0 && !may_be_cut) {
     pool.step_ = std::max(kUnitBytes, std::gcd(pool.step_ != 0 ? pool.step_ : kLargestStep, growth));
     pool.most_ = std::max(pool.most_, growth);
   }
@@ -413,7 +414,7 @@ void StreamPools::trim_one(const char *api, Pool &pool, std::uint64_t bytes) noe
     const RelaxedCapture relaxed;
     const std::optional<std::uint64_t> reserved = bytes == UINT64_MAX ? bytes : pool.reserved();
     if (reserved) {
-      real.cuMemPoolTrimTo(pool.handle, *reserved - std::min(*reserved, bytes));
+      real.cuMemPoolTrimTo(pool.handle, minus_or_zero(*reserved, bytes));
     }
   }
   reconcile(api, pool);
@@ -464,7 +465,7 @@ bool StreamPools::can_reach_cap(const Pool &pool) {
 }
 
 bool StreamPools::leaves_its_cap(const Pool &pool, std::uint64_t left) {
-  return pool.cap != 0 && pool.cap - std::min(pool.cap, pool.charged_) <= left;
+  return pool.cap != 0 && minus_or_zero(pool.cap, pool.charged_) <= left;
 }
 
 std::uint64_t StreamPools::idle(int device) noexcept try {
@@ -507,7 +508,7 @@ void StreamPools::record(const char *api, int device, std::uint64_t falling) noe
   {
     Guard guard(mutex_);
     // Without what calls in flight have reserved: the driver may refuse them.
-    const std::uint64_t kept = charged_[device] - std::min(charged_[device], called_[device] + falling);
+    const std::uint64_t kept = minus_or_zero(charged_[device], called_[device] + falling);
     if (kept == recorded_[device]) {
       return;
     }

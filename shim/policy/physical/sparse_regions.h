@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "base/saturating.h"
 #include "driver/array_abi.h"
 
 namespace ration::policy {
@@ -99,7 +100,7 @@ class SparseRegions {
   static std::vector<typename Boxes::iterator> meeting(Layer &layer, const Triple &start, const Triple &end) {
     const auto earliest = [&](std::size_t axis) {
       const std::uint64_t reach = layer.largest[axis] == 0 ? 0 : layer.largest[axis] - 1;
-      return start[axis] - std::min(start[axis], reach);
+      return minus_or_zero(start[axis], reach);
     };
     std::vector<typename Boxes::iterator> found;
     Boxes &boxes = layer.boxes;
