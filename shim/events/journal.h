@@ -98,6 +98,10 @@ class Journal {
   void publish(const RationCoverage &asked) noexcept;
 
   const SummaryPage &tally() const { return *tally_; }
+  // Of the program's blocks on the device, from any source.
+  std::uint64_t live_bytes(int device) const {
+    return tally_->devices[device].live_bytes.load(std::memory_order_relaxed);
+  }
 
  private:
   static void bump(std::atomic<std::uint64_t> &counter) { counter.fetch_add(1, std::memory_order_relaxed); }

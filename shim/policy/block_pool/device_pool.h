@@ -52,9 +52,7 @@ class DevicePool {
   // Whether `bytes` would fit under the limit if other contexts' pools held nothing free.
   bool holds_elsewhere(const Context *caller, std::uint64_t bytes) const;
   // In live blocks, in every mode.
-  std::uint64_t used() const {
-    return parts_.journal.tally().devices[device].live_bytes.load(std::memory_order_relaxed);
-  }
+  std::uint64_t used() const { return parts_.journal.live_bytes(device); }
 
   // Reserves `bytes`, then asks the driver for them by `call`. `error`: of `failed`.
   TakeOutcome obtain(std::uint64_t bytes, ledger::Effort effort, ledger::Transit &transit, CUresult &error,

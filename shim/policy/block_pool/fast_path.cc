@@ -128,7 +128,7 @@ ContextPool *FastPath::pool_for(std::uint64_t bytes, CUcontext &current) {
   if (device < 0) {
     return pool;
   }
-  const std::uint64_t used = parts_.journal.tally().devices[device].live_bytes.load(std::memory_order_relaxed);
+  const std::uint64_t used = parts_.journal.live_bytes(device);
   const bool concerns_others = parts_.ledger.account(device).exceeds_published(used + bytes) ||
                                (pool->kept.is_of_few(bytes) && pools_.known(device)->bounds.has_rest());
   return concerns_others ? nullptr : pool;
@@ -140,7 +140,7 @@ std::uint64_t FastPath::most_to_free_unpublished(const ContextPool &pool) const 
   if (device < 0) {
     return UINT64_MAX;
   }
-  const std::uint64_t used = parts_.journal.tally().devices[device].live_bytes.load(std::memory_order_relaxed);
+  const std::uint64_t used = parts_.journal.live_bytes(device);
   return parts_.ledger.account(device).max_unpublished_fall(used);
 }
 

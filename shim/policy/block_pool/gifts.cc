@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/saturating.h"
 
 namespace ration::policy {
 namespace {
@@ -29,7 +30,7 @@ void Gifts::give_to_others(const char *api, int device) noexcept {
   ledger::Account &account = parts_.ledger.account(device);
   const std::uint64_t held = account.charged();
   // Below its own guarantee nobody else would gain; of that of a tree others of the tree would.
-  const std::uint64_t wanted = std::min(account.newly_wanted(), held - std::min(held, account.own_guarantee()));
+  const std::uint64_t wanted = std::min(account.newly_wanted(), minus_or_zero(held, account.own_guarantee()));
   if (wanted != 0 && room_.give_away(api, device, wanted)) {
     account.answered();
     gave_ns_[device].store(now_ns(), std::memory_order_relaxed);
@@ -46,9 +47,9 @@ bool Gifts::is_beyond_order(int device, std::uint64_t bytes) {
   if (!account.is_over_order()) {
     return false;
   }
-  const std::uint64_t used = parts_.journal.tally().devices[device].live_bytes.load(std::memory_order_relaxed);
+  const std::uint64_t used = parts_.journal.live_bytes(device);
   const std::uint64_t charged = account.charged();
-  return used + bytes > charged - std::min(charged, account.excess());
+  return used + bytes > minus_or_zero(charged, account.excess());
 }
 
 void Gifts::heed_orders(const char *api) noexcept {

@@ -32,8 +32,7 @@ bool GranuleBacking::open(const ContextRef &context, ContextPool &pool) noexcept
   if (found.page_bytes == 0) {
     return have_none(device, found.reason, support_.asked() == BackingKind::vmm && !known);
   }
-  const Device *listed = parts_.devices.find(device);
-  const std::uint64_t total = listed != nullptr ? listed->total.load(std::memory_order_relaxed) : 0;
+  const std::uint64_t total = parts_.devices.total_on(device);
   if (total == 0 || support_.loses_much(device, found.page_bytes)) {
     return false;
   }

@@ -125,8 +125,7 @@ bool GranuleSupport::loses_much(int device, std::uint64_t page_bytes) const {
 }
 
 std::uint64_t GranuleSupport::granule_bytes(int device, std::uint64_t page_bytes) const {
-  const Device *known = devices_.find(device);
-  const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
+  const std::uint64_t total = devices_.total_on(device);
   const ledger::Account &account = ledger_.account(device);
   const std::uint64_t most = std::min(account.limit(), account.group_limit());
   return pool::stitch::granule_bytes(total == 0 ? most : std::min(most, total), page_bytes,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/saturating.h"
 #include "policy/contexts/any_context.h"
 #include "pool/unit.h"
 
@@ -17,8 +18,7 @@ constexpr std::uint64_t kMostOfContext = std::uint64_t{640} << 20;
 }  // namespace
 
 std::uint64_t PoolBounds::most_bytes() const {
-  const Device *known = devices_.find(device_);
-  const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
+  const std::uint64_t total = devices_.total_on(device_);
   const std::uint64_t limit = account_.limit();
   return total == 0 ? limit : std::min(limit, total);
 }
@@ -40,13 +40,12 @@ std::uint64_t PoolBounds::rest_of_limit() const {
 // A context takes what is used of the device and in nobody's books, shared out among this process's contexts and the
 // processes that are there.
 std::uint64_t PoolBounds::headroom(const Preallocation &planned, std::uint64_t free_bytes) const {
-  const Device *known = devices_.find(device_);
-  const std::uint64_t total = known != nullptr ? known->total.load(std::memory_order_relaxed) : 0;
+  const std::uint64_t total = devices_.total_on(device_);
   if (!planned.leaves_context || total <= free_bytes) {
     return planned.headroom;
   }
   const std::uint64_t held = account_.charged() + account_.held_by_others();
-  const std::uint64_t unknown = total - free_bytes - std::min(total - free_bytes, held);
+  const std::uint64_t unknown = minus_or_zero(total - free_bytes, held);
   const std::vector<ContextRef> live = contexts_.live();
   const auto own =
       std::count_if(live.begin(), live.end(), [&](const ContextRef &context) { return context->device == device_; });
@@ -56,7 +55,7 @@ std::uint64_t PoolBounds::headroom(const Preallocation &planned, std::uint64_t f
 
 std::uint64_t PoolBounds::free_beyond_headroom() const {
   const std::uint64_t free_bytes = device_free(contexts_, device_).value_or(UINT64_MAX);
-  return free_bytes - std::min(free_bytes, headroom(plan, free_bytes));
+  return minus_or_zero(free_bytes, headroom(plan, free_bytes));
 }
 
 }  // namespace ration::policy
