@@ -25,9 +25,9 @@ class HoleIndex {
   ~HoleIndex() = default;
 
   // Ensures that the next add() needs no host memory; false when the host has none.
-  [[nodiscard]] bool prepare() { return leaves_.prepare(2) && inners_.prepare(height_ + 1); }
+  [[nodiscard]] bool prepare() { return leaves_.prepare(2) && inners_.prepare(most_new_inners()); }
   // Whether it needs none as it is.
-  [[nodiscard]] bool is_prepared() const { return leaves_.has(2) && inners_.has(height_ + 1); }
+  [[nodiscard]] bool is_prepared() const { return leaves_.has(2) && inners_.has(most_new_inners()); }
   // As prepare(), for about `entries` entries.
   [[nodiscard]] bool reserve(std::size_t entries);
 
@@ -156,6 +156,10 @@ class HoleIndex {
   void append(Inner &from, std::uint32_t first, Inner &to);
   void erase_child(Inner &inner, std::uint32_t index);
   void drop_joined(Inner &parent, std::uint32_t lower);
+  // By an add() that splits a page on each level: below the root alone where that has room.
+  [[nodiscard]] std::uint32_t most_new_inners() const {
+    return root_ != 0 && inners_.at(root_).count < kChildren ? height_ - 1 : height_ + 1;
+  }
   void tidy_inner(Inner &inner);
   struct Seen {
     std::uint64_t unflushed_units;
