@@ -255,7 +255,7 @@ bool RoomMaker::comes_from_others(const Need &need, std::uint64_t own) noexcept 
     return true;
   }
   usable = 0;
-  return ask_others(need, Of::limits, missing);
+  return missing() != 0 ? ask_others(need, Of::limits, missing) : account.left_of_limit() >= need.bytes;
 }
 
 bool RoomMaker::wait_for_members(const Need &need) noexcept {
