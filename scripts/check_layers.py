@@ -42,7 +42,7 @@ ABIS = ("shim/driver/abi.h", "shim/driver/nvml_abi.h")
 SEAM = "shim/*"
 BASE = "base"
 
-# What comes from outside stays behind one door.
+# What comes from outside is used in few layers.
 FOREIGN = {
     r"fmt/": {"events"},
     r"nlohmann/": {"config", "events", "cli", "logs"},

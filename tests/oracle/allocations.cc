@@ -40,9 +40,9 @@ CUresult allocate_of_old(CUdeviceptr *address, size_t bytes) {
   return code;
 }
 
-CUresult allocate_by(const std::string &door, CUdeviceptr *address, size_t bytes) {
-  if (door == "old") return allocate_of_old(address, bytes);
-  if (door != "looked_up") return cuMemAlloc_v2(address, bytes);
+CUresult allocate_by(const std::string &api, CUdeviceptr *address, size_t bytes) {
+  if (api == "old") return allocate_of_old(address, bytes);
+  if (api != "looked_up") return cuMemAlloc_v2(address, bytes);
   auto *allocate = looked_up<decltype(cuMemAlloc_v2)>("cuMemAlloc", 12000);
   return allocate == nullptr ? CUDA_ERROR_NOT_FOUND : allocate(address, bytes);
 }

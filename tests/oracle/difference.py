@@ -82,7 +82,7 @@ class State:
         self.closed = {}  # flag -> context of the work that waits for it
         self.sizes, self.ordered, self.seen = {}, {}, set()  # ordered: block -> pool
         self.synchronous, self.most_held = set(), 0  # blocks of cuMemAlloc and cuMemAllocPitch, which mode async may pool
-        self.kinds = set()  # of what was allocated since nothing was live: door, bytes and context
+        self.kinds = set()  # of what was allocated since nothing was live: api, bytes and context
         self.disturbed = False  # work waited for a flag meanwhile, or a block was freed in stream order
         self.lingers = False  # with `late`: work that natively ended in a wait may still go on here
         self.queued = 0  # bytes of frees that may be queued behind such work
@@ -111,7 +111,7 @@ class State:
         scattered = bool(self.sizes) and not alike and wanted * (len(self.sizes) + slabs) >= limit - held
         elsewhere = any(context != own and self.devices.get(context) == self.devices.get(own) for context in self.closed.values())
         return self.fixed | {f"after-{verb}": True for verb in self.seen} | {
-            "door": words[4] if words[1] == "alloc" and len(words) > 4 else "", "busy": bool(self.closed),
+            "api": words[4] if words[1] == "alloc" and len(words) > 4 else "", "busy": bool(self.closed),
             "elsewhere": elsewhere, "alike": alike, "uneven": wanted > 0 and limit % wanted * 64 > limit,
             "scattered": scattered, "fill": (held + wanted) * 100 // limit,
             "crowded": beside > 0 and chunks(self.most_held) + beside + chunks(wanted) > limit}

@@ -130,24 +130,24 @@ std::string Maker::some_stream() {
   return one_of(names);
 }
 
-int Maker::allocate(std::uint64_t bytes, const std::string &door) {
+int Maker::allocate(std::uint64_t bytes, const std::string &api) {
   const int number = static_cast<int>(blocks.size());
   if (number >= 250) return -1;
   const std::string name = "b" + std::to_string(number);
-  std::string text = door + " " + name + " ";
+  std::string text = api + " " + name + " ";
   Block block{number, bytes, round_up(bytes, 512), std::max(0, device()), context(), 'p', true};
-  if (door == "pitch") {
+  if (api == "pitch") {
     const std::uint64_t width = 1 + below(4000);
     const std::uint64_t height = std::max<std::uint64_t>(1, bytes / round_up(width, 512));
     block.cost = block.bytes = round_up(width, 512) * height;
     text += std::to_string(width) + " " + std::to_string(height);
-  } else if (door == "alloc_async") {
+  } else if (api == "alloc_async") {
     block.kind = 'o';
     block.context = -1;
     text += std::to_string(bytes) + " " + some_stream();
   } else {
     text += std::to_string(bytes);
-    if (door == "alloc" && chance(8)) text += bytes < kGiB && chance(30) ? " old" : " looked_up";
+    if (api == "alloc" && chance(8)) text += bytes < kGiB && chance(30) ? " old" : " looked_up";
   }
   if (bytes == 0 || bytes > limit_ || block.cost > room()) block.live = false;
   if (block.live) used_[static_cast<size_t>(block.device)] += block.cost;

@@ -63,8 +63,8 @@ class Maker {
   int make_stream();
   // A stream of the current context, by name.
   std::string some_stream();
-  // A block through any door, or through the one named; its number.
-  int allocate(std::uint64_t bytes, const std::string &door = "alloc");
+  // A block through any API, or through the one named; its number.
+  int allocate(std::uint64_t bytes, const std::string &api = "alloc");
   void free(int number, const std::string &how = "free");
   // Queues work that waits for a flag; the flag's number.
   int gate(const std::string &stream);

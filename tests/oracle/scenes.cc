@@ -7,7 +7,7 @@
 namespace oracle {
 namespace {
 
-std::string some_door(Maker &maker) {
+std::string some_api(Maker &maker) {
   const unsigned which = maker.below(100);
   return which < 60 ? "alloc" : which < 70 ? "pitch" : which < 80 ? "managed" : "alloc_async";
 }
@@ -66,27 +66,27 @@ void fill_in_turn(Maker &maker) {
 // Blocks freed on an idle device, then work, then an allocation.
 void free_then_work(Maker &maker) {
   const std::string stream = maker.some_stream();
-  const int first = maker.allocate(maker.size(true), some_door(maker));
+  const int first = maker.allocate(maker.size(true), some_api(maker));
   if (first < 0) return;
-  if (maker.chance(30)) maker.allocate(maker.size(true), some_door(maker));
+  if (maker.chance(30)) maker.allocate(maker.size(true), some_api(maker));
   if (maker.blocks[static_cast<size_t>(first)].live) maker.free(first, some_free(maker));
   if (maker.chance(30)) maker.step("sync");
   maker.gate(stream);
-  if (maker.chance(50)) maker.allocate(maker.blocks[static_cast<size_t>(first)].bytes, some_door(maker));
-  maker.allocate(maker.size(true), some_door(maker));
+  if (maker.chance(50)) maker.allocate(maker.blocks[static_cast<size_t>(first)].bytes, some_api(maker));
+  maker.allocate(maker.size(true), some_api(maker));
   if (maker.chance(50)) maker.set_some_flag();
 }
 
 // Work that uses a block, the block's free behind it, and the memory's next owner.
 void free_behind_work(Maker &maker) {
-  const int number = maker.allocate(maker.size(true), some_door(maker));
+  const int number = maker.allocate(maker.size(true), some_api(maker));
   if (number < 0) return;
   const std::string stream = maker.some_stream();
   maker.gate(stream);
   maker.step("fill b" + std::to_string(number) + " " + stream);
   if (maker.chance(40)) maker.gate(maker.some_stream());
   if (maker.blocks[static_cast<size_t>(number)].live) maker.free(number, some_free(maker));
-  const int next = maker.allocate(maker.blocks[static_cast<size_t>(number)].bytes, some_door(maker));
+  const int next = maker.allocate(maker.blocks[static_cast<size_t>(number)].bytes, some_api(maker));
   if (next < 0) return;
   if (maker.chance(50)) maker.set_some_flag();
   maker.step("check b" + std::to_string(next));
@@ -102,7 +102,7 @@ void lock_after_free(Maker &maker) {
   const std::uint64_t bytes = maker.blocks[static_cast<size_t>(number)].bytes;
   if (maker.blocks[static_cast<size_t>(number)].live) maker.free(number);
   maker.step("lock l" + std::to_string(flag));
-  maker.allocate(bytes, some_door(maker));
+  maker.allocate(bytes, some_api(maker));
   maker.step("unlock l" + std::to_string(flag));
 }
 
@@ -138,7 +138,7 @@ void cannot_be_served(Maker &maker) {
   const std::uint64_t bytes = maker.room();
   const int number = maker.allocate(bytes * (50 + maker.below(45)) / 100 / 512 * 512 + 512);
   if (number < 0) return;
-  maker.allocate(maker.room() / 2 + 1, some_door(maker));
+  maker.allocate(maker.room() / 2 + 1, some_api(maker));
   if (maker.chance(50)) free_some(maker, maker.live_blocks(), 30);
   maker.gate(maker.some_stream());
   maker.allocate(maker.room() + 1 + maker.below(1000) * 1000, maker.chance(80) ? "alloc" : "managed");
@@ -149,14 +149,14 @@ void context_ends(Maker &maker) {
   const int before = maker.context();
   const int made = maker.make_context(maker.device(), false);
   const std::uint64_t bytes = maker.size(true);
-  maker.allocate(bytes, some_door(maker));
+  maker.allocate(bytes, some_api(maker));
   if (maker.chance(30)) maker.gate(maker.some_stream());
   if (maker.chance(40)) maker.use(before);
-  if (maker.chance(50)) maker.allocate(maker.size(true), some_door(maker));
+  if (maker.chance(50)) maker.allocate(maker.size(true), some_api(maker));
   maker.end_context(made);
   if (maker.chance(80)) {
     maker.use(before);
-    maker.allocate(bytes, some_door(maker));
+    maker.allocate(bytes, some_api(maker));
   } else {
     maker.allocate(maker.size(true));
   }

@@ -134,7 +134,7 @@ def whole(**settings):
         for turn in range(3):
             expect("filled", lines[4 * turn:4 * turn + 4],
                    [("null", 1), ("blocks", 20), ("refused", OUT_OF_MEMORY), ("free", 0)])
-        expect("afterwards", lines[12:], [("free", LIMIT), ("all in one", 0), ("held", LIMIT), ("all by another door", 0),
+        expect("afterwards", lines[12:], [("free", LIMIT), ("all in one", 0), ("held", LIMIT), ("all by another API", 0),
                                           ("nothing left", OUT_OF_MEMORY), ("all in one again", 0),
                                           ("more", OUT_OF_MEMORY)])
         expect("refusals", [r["reason"] for r in of_type(records, "oom")], ["limit"] * 5)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""RATION_FAIL refuses what its rules say, by every door and in every mode, and marks it in the log."""
+"""RATION_FAIL refuses what its rules say, by every API and in every mode, and marks it in the log."""
 import subprocess
 
 from harness import BUILD, MIB, PROGRAMS, clean_environment, driver_folder, expect, expect_that, main, of_type, run
 
-DOORS = ("cuMemAllocManaged", "cuMemCreate", "cuMemAllocAsync", "cuMemAllocAsync_ptsz", "from the default pool",
+APIS = ("cuMemAllocManaged", "cuMemCreate", "cuMemAllocAsync", "cuMemAllocAsync_ptsz", "from the default pool",
          "from a pool of its own", "cuArrayCreate_v2", "cuArray3DCreate_v2", "cuMipmappedArrayCreate", "cuMemAlloc", "cuMemAllocPitch")
 SERVED = ("cuMemCreate on the host", "cuMemAllocHost")
 MODES = {"pool": {}, "slabs": {"RATION_BACKING": "slab"}, "direct": {"RATION_MODE": "direct"}, "async": {"RATION_MODE": "async"}}
@@ -39,10 +39,10 @@ def hits(folder):
            ["0", "2", "0", "2", "0"])
 
 
-def door(name):
+def api(name):
     """Every way to device memory is refused, with its parameter as the driver leaves it, and what is no device memory is not."""
     def case(folder):
-        done = run("doors", name, "2", folder=folder, RATION_FAIL="above=0", SIMCUDA_DEVICES="1GiB")
+        done = run("apis", name, "2", folder=folder, RATION_FAIL="above=0", SIMCUDA_DEVICES="1GiB")
         served = name in SERVED
         expect("status", done.status, 0)
         expect("the first line", done.out.split(" held")[0], f"blocks={2 if served else 0} code={0 if served else 2} as_driver=1")
@@ -74,5 +74,5 @@ def wrong(folder):
 
 
 main({f"the third, {mode}": nth(settings) for mode, settings in MODES.items()}
-     | {f"by {name}": door(name) for name in DOORS + SERVED}
+     | {f"by {name}": api(name) for name in APIS + SERVED}
      | {"hits": hits, "ration run --fail": from_the_command, "wrong rules": wrong})

@@ -95,8 +95,8 @@ void exported() {
   report("cuMemFree", cuMemFree_v2(large));
 }
 
-// After the pool was full and is free, every other door gets the room, and then the pool again.
-void doors() {
+// After the pool was full and is free, every other API gets the room, and then the pool again.
+void apis() {
   free_all(fill(64 * kMiB));
   std::vector<CUdeviceptr> managed;
   for (CUdeviceptr block = 0; cuMemAllocManaged(&block, 64 * kMiB, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS;) {
@@ -217,8 +217,8 @@ int main(int count, char **words) {
     every_second();
   } else if (name == "exported") {
     exported();
-  } else if (name == "doors") {
-    doors();
+  } else if (name == "apis") {
+    apis();
   } else if (name == "busy") {
     busy();
   } else if (name == "lives") {

@@ -17,7 +17,7 @@ ANSWERS = {
                      "every byte is its owner's: 0", "cuMemFree: 0", f"again: {INVALID}"],
     "exported": ["cuMemAlloc: 0", "all of it: 0", "a part: 0", "its bytes: 0", "descriptors: 0", f"no whole pages: {INVALID}", "cuMemAllocManaged: 0",
                  "the same memory: 0", "every byte is its owner's: 0", "cuMemFree: 0"],
-    "doors": ["managed: 16", "handles: 16", "blocks: 16"],
+    "apis": ["managed: 16", "handles: 16", "blocks: 16"],
     "busy": ["cuMemAllocManaged: 0"],
     "after_room": ["cuMemAlloc: 0", "cuMemFree: 0", "cuMemCreate: 0"],
     "lives": ["blocks: 16", "cuMemAlloc: 0"] * 3,

@@ -106,7 +106,7 @@ void whole() {
   say("held", held());
   must(cuMemFree(all));
   CUdeviceptr managed = 0;
-  say("all by another door", cuMemAllocManaged(&managed, total, CU_MEM_ATTACH_GLOBAL));
+  say("all by another API", cuMemAllocManaged(&managed, total, CU_MEM_ATTACH_GLOBAL));
   say("nothing left", cuMemAlloc(&all, kMiB));
   must(cuMemFree(managed));
   say("all in one again", cuMemAlloc(&all, total));

@@ -74,7 +74,7 @@ FakeGraphs::FakeGraphs(FakeDriver &driver) : driver_(driver) {
   graphs_by_handle = &graphs_;
   fill_questions();
   fill_parameters();
-  fill_doors_of_ours();
+  fill_slots_of_ours();
   fill(
       real.cuDeviceGetGraphMemAttribute, +[](CUdevice, CUgraphMem_attribute, void *value) {
         return call("cuDeviceGetGraphMemAttribute",
@@ -94,7 +94,7 @@ FakeGraphs::FakeGraphs(FakeDriver &driver) : driver_(driver) {
 }
 
 // By which Ration builds graphs itself: one at a time, with one node.
-void FakeGraphs::fill_doors_of_ours() {
+void FakeGraphs::fill_slots_of_ours() {
   fill(
       real.cuGraphCreate, +[](CUgraph *graph, unsigned) {
         return call("cuGraphCreate",

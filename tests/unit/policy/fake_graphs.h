@@ -57,7 +57,7 @@ class FakeGraphs {
 
  private:
   CUresult take(std::uint64_t bytes);
-  void fill_doors_of_ours();
+  void fill_slots_of_ours();
 
   FakeDriver &driver_;
   std::map<CUgraph, Graph> graphs_;

@@ -154,7 +154,7 @@ TEST_CASE("what another graph still needs is not shared: no more than the limit 
   CHECK(all.charged() == 64 * kMiB);
 }
 
-TEST_CASE("memory of idle graphs goes back before another door is refused") {
+TEST_CASE("memory of idle graphs goes back before another API is refused") {
   Launching all(64 * kMiB);
   const CUgraphExec exec = all.instantiate(all.block(64 * kMiB));
   REQUIRE(all.launch(exec) == CUDA_SUCCESS);

@@ -83,7 +83,7 @@ TEST_CASE("a pool that grows past the limit has to give the block back") {
   CHECK(streamed.denied() == 1);
 }
 
-TEST_CASE("what a pool keeps is trimmed before anything is refused, through whatever door") {
+TEST_CASE("what a pool keeps is trimmed before anything is refused, through whatever API") {
   Streamed streamed(64 * kMiB);
   CHECK(streamed.give_back(streamed.take(64 * kMiB)) == CUDA_SUCCESS);
   CHECK(streamed.program.charged() == 64 * kMiB);

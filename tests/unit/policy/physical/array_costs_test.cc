@@ -17,13 +17,13 @@ namespace {
 struct ArrayStudio {
   explicit ArrayStudio(Tells tells, std::uint64_t limit = 100 * kMiB) : arrays(tells), program(limit_of(limit)) {
     program.create();
-    door.emplace(program);
+    reached.emplace(program);
   }
   FakeDriver driver;
   FakeArrays arrays;
   Program program;
-  std::optional<ArrayProgram> door;
-  ArrayProgram &its() { return door.value(); }
+  std::optional<ArrayProgram> reached;
+  ArrayProgram &its() { return reached.value(); }
 };
 
 policy::Contexts::Current somewhere() {

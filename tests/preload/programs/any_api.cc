@@ -1,4 +1,4 @@
-// any_door SEED STEPS THREADS LIMIT: random allocations through every driver function, and frees through every function
+// any_api SEED STEPS THREADS LIMIT: random allocations through every driver function, and frees through every function
 // that may free them. After each step the simulated device holds at most LIMIT. At the end, with everything freed, one
 // block of the whole LIMIT is granted. A refusal has the right code and leaves the output parameter as the driver does.
 #ifndef __CUDA_API_VERSION_INTERNAL
@@ -130,23 +130,23 @@ CUresult give_tiles(const Held &it, bool unmapped, CUstream stream) {
   return cuArrayDestroy(reinterpret_cast<CUarray>(it.mapped_at));
 }
 
-CUresult give(const Held &it, CUstream stream, bool other_door) {
+CUresult give(const Held &it, CUstream stream, bool other_api) {
   switch (it.kind) {
     case kTiles:
-      return give_tiles(it, other_door, stream);
+      return give_tiles(it, other_api, stream);
     case kArray:
       return cuArrayDestroy(reinterpret_cast<CUarray>(it.what));
     case kMipmapped:
       return cuMipmappedArrayDestroy(reinterpret_cast<CUmipmappedArray>(it.what));
     case kPhysical:
-      return give_physical(it, other_door);
+      return give_physical(it, other_api);
     case kOrdered:
     case kFromPool:
-      return other_door ? cuMemFree_v2(it.what) : cuMemFreeAsync(it.what, stream);
+      return other_api ? cuMemFree_v2(it.what) : cuMemFreeAsync(it.what, stream);
     case kManaged:
       return cuMemFree_v2(it.what);
     default:
-      return other_door ? cuMemFreeAsync(it.what, stream) : cuMemFree_v2(it.what);
+      return other_api ? cuMemFreeAsync(it.what, stream) : cuMemFree_v2(it.what);
   }
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each allocating function other than cuMemAlloc_v2 alone (programs/doors.cc). It obeys the limit as far as its size is
+"""Each allocating function other than cuMemAlloc_v2 alone (programs/apis.cc). It obeys the limit as far as its size is
 known, a free or the end of its context releases all memory, and the log agrees."""
 import re
 
@@ -32,7 +32,7 @@ ENDS = {"cuArrayCreate": "cuArrayDestroy", "cuArray3DCreate": "cuArrayDestroy",
 
 
 def lines(function, most, **settings):
-    done = run("doors", function, str(most), SIMCUDA_DEVICES="16GiB", **settings)
+    done = run("apis", function, str(most), SIMCUDA_DEVICES="16GiB", **settings)
     expect_that(f"status {done.status}, printed {done.out!r} {done.err!r}", done.status == 0 and done.err == "")
     return done, [tuple(map(int, line)) for line in LINE.findall(done.out)]
 

@@ -1,7 +1,7 @@
-// doors DOOR COUNT: allocates about 100 MiB at a time through one entry point (DOOR) until refused, or COUNT times. It
+// apis API COUNT: allocates about 100 MiB at a time through one entry point (API) until refused, or COUNT times. It
 // frees all and repeats; then once more in a context whose destruction frees everything; and once more after that. It
 // prints a line each time: the count, the code, whether a refused call left its output parameter as the driver does,
-// what the device holds, the free memory reported, and free and total memory from the 32-bit calls. doors_test.py has
+// what the device holds, the free memory reported, and free and total memory from the 32-bit calls. apis_test.py has
 // the expected values.
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
@@ -33,7 +33,7 @@ union Thing {
   void *host;
 };
 
-struct Door {
+struct Api {
   const char *name;
   CUresult (*take)(Thing *thing);
   CUresult (*give)(Thing thing);
@@ -97,7 +97,7 @@ CUresult release(Thing thing) {
   return cuMemRelease(thing.physical);
 }
 
-const Door kDoors[] = {
+const Api kApis[] = {
     {"cuMemAllocManaged", [](Thing *thing) { return cuMemAllocManaged(&thing->address, kBytes, CU_MEM_ATTACH_GLOBAL); },
      [](Thing thing) { return cuMemFree_v2(thing.address); }},
     {"cuMemCreate", [](Thing *thing) { return create(thing, CU_MEM_LOCATION_TYPE_DEVICE); }, release, true, true},
@@ -182,8 +182,8 @@ const Door kDoors[] = {
 };
 
 // A refused call sets an address to 0, in as many bits as it has, and leaves a handle as it was.
-bool is_as_driver(const Door &door, Thing thing) {
-  return thing.pattern == (door.has_handle ? kBefore : 0) || (!door.has_handle && thing.pattern == kBefore >> 32 << 32);
+bool is_as_driver(const Api &api, Thing thing) {
+  return thing.pattern == (api.has_handle ? kBefore : 0) || (!api.has_handle && thing.pattern == kBefore >> 32 << 32);
 }
 
 void say(size_t blocks, CUresult code, bool as_driver) {
@@ -199,47 +199,47 @@ void say(size_t blocks, CUresult code, bool as_driver) {
          narrow_free, narrow_total, narrow_device);
 }
 
-std::vector<Thing> fill(const Door &door, size_t most) {
+std::vector<Thing> fill(const Api &api, size_t most) {
   std::vector<Thing> things;
   CUresult code = CUDA_SUCCESS;
   bool as_driver = true;
   while (code == CUDA_SUCCESS && things.size() < most) {
     Thing thing;
-    code = door.take(&thing);
+    code = api.take(&thing);
     if (code == CUDA_SUCCESS) {
       things.push_back(thing);
     } else {
-      as_driver = is_as_driver(door, thing);
+      as_driver = is_as_driver(api, thing);
     }
   }
   say(things.size(), code, as_driver);
   return things;
 }
 
-bool give(const Door &door, const std::vector<Thing> &things) {
+bool give(const Api &api, const std::vector<Thing> &things) {
   bool all = true;
-  for (const Thing &thing : things) all = door.give(thing) == CUDA_SUCCESS && all;
+  for (const Thing &thing : things) all = api.give(thing) == CUDA_SUCCESS && all;
   return all;
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
-  const Door *door = nullptr;
-  for (const Door &candidate : kDoors) {
-    if (argc == 3 && strcmp(argv[1], candidate.name) == 0) door = &candidate;
+  const Api *api = nullptr;
+  for (const Api &candidate : kApis) {
+    if (argc == 3 && strcmp(argv[1], candidate.name) == 0) api = &candidate;
   }
   CUcontext context = nullptr, other = nullptr;
-  if (door == nullptr || cuInit(0) != CUDA_SUCCESS || cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS) return 1;
+  if (api == nullptr || cuInit(0) != CUDA_SUCCESS || cuCtxCreate_v2(&context, 0, 0) != CUDA_SUCCESS) return 1;
   const size_t most = static_cast<size_t>(atoi(argv[2]));
-  if (!give(*door, fill(*door, most))) return 3;
+  if (!give(*api, fill(*api, most))) return 3;
   if (cuCtxCreate_v2(&other, 0, 0) != CUDA_SUCCESS) return 1;
-  const std::vector<Thing> things = fill(*door, most);
-  if (door->outlives_context && !give(*door, things)) return 3;
+  const std::vector<Thing> things = fill(*api, most);
+  if (api->outlives_context && !give(*api, things)) return 3;
   if (cuCtxDestroy_v2(other) != CUDA_SUCCESS || cuCtxSetCurrent(context) != CUDA_SUCCESS) return 1;
-  if (!give(*door, fill(*door, most)) || cuCtxSynchronize() != CUDA_SUCCESS) return 3;
+  if (!give(*api, fill(*api, most)) || cuCtxSynchronize() != CUDA_SUCCESS) return 3;
   if (CUmemoryPool pool = nullptr; cuDeviceGetMemPool(&pool, 0) == CUDA_SUCCESS) cuMemPoolTrimTo(pool, 0);
-  if (strcmp(door->name, "from a pool of its own") == 0) cuMemPoolTrimTo(pool_of_its_own(), 0);
+  if (strcmp(api->name, "from a pool of its own") == 0) cuMemPoolTrimTo(pool_of_its_own(), 0);
   say(0, CUDA_SUCCESS, true);
   return 0;
 }
