@@ -13,12 +13,12 @@ namespace ration::pool::stitch {
 class SeenSizes {
  public:
   void note(std::uint64_t bytes) noexcept {
-    const std::uint64_t granules = units_of(bytes);
-    std::uint64_t &place = seen_[mixed(granules) >> (64 - kBits)];
-    const bool fresh = place != granules;
-    place = granules;
-    run_ = granules == last_ ? run_ + 1 : 0;
-    last_ = granules;
+    const std::uint64_t units = units_of(bytes);
+    std::uint64_t &place = seen_[mixed(units) >> (64 - kBits)];
+    const bool fresh = place != units;
+    place = units;
+    run_ = units == last_ ? run_ + 1 : 0;
+    last_ = units;
     few_.note(fresh);
     many_.note(fresh);
     noted_ += noted_ < kMany ? 1 : 0;

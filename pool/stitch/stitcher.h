@@ -1,6 +1,6 @@
 // Serves blocks of a pool from granules of physical memory instead of slabs. The home range, one slab of the pool, has
-// each granule at most once; a block that no hole can hold gets a view, in which free granules from anywhere, and the
-// free end of one more, are mapped side by side. Nothing is ever moved.
+// each granule at most once. A block that no hole can hold, or whose size hardly recurs, gets a view, in which free
+// granules from anywhere, and the free end of one more, are mapped side by side. Nothing is ever moved.
 // Layer: pool, a leaf (standard library only: no CUDA). Threads: none of its own; the caller locks, and makes, executes
 // and finishes one plan at a time. Owns: the books, not the memory.
 #pragma once
@@ -25,7 +25,7 @@ namespace ration::pool::stitch {
 struct Layout {
   std::uint64_t page_bytes;  // the device's granularity of allocation, a power of two
   Address home;              // reserved ranges, on pages
-  std::uint64_t home_bytes;  // of this many bytes at most once in use: twice the memory or more
+  std::uint64_t home_bytes;  // four times the memory, so that there is always a gap
   Address views;
   std::uint64_t views_bytes;
   std::uint64_t slab;                        // the id of the home range in the pool

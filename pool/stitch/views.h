@@ -32,7 +32,7 @@ struct View {
     dormant,  // what it is made of serves others, and may be free again
   };
   Address address = 0;          // of the block
-  std::uint64_t bytes = 0;      // of the block, in whole granules of the pool; 0: a dormant view that fits none
+  std::uint64_t bytes = 0;      // of the block, in whole units; 0: a dormant view that fits none
   std::uint64_t requested = 0;  // as asked for
   Address range = 0;            // of whole pages
   std::uint64_t range_bytes = 0;

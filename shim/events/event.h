@@ -43,7 +43,7 @@ enum class Via { driver, runtime };
 
 struct Alloc {
   std::uint64_t address;
-  std::uint64_t size;       // in the pool rounded up to a granule, else what is charged for it
+  std::uint64_t size;       // in the pool rounded up to a unit, else what is charged for it
   std::uint64_t requested;  // what the program asked for
   int device;
   unsigned context;  // number of the context in order of appearance, from 1; 0: unknown

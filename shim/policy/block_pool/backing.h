@@ -1,6 +1,5 @@
 // What pools are made of: pieces of a device's memory, which are the driver's allocations (slab_backing.h) or granules
-// of physical memory, mapped where they are needed (granule_backing.h). A third backing implements this class, and
-// BlockPools::choose_backing() chooses it.
+// of physical memory, mapped where they are needed (granule_backing.h). BlockPools::pool_of() decides once for a pool.
 // Layer: policy/block_pool. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -46,13 +45,14 @@ struct Returned {
 
 class Backing {
  public:
-  // Takes `wanted` from the device of the current context, reserved and recorded, all or nothing. Throws bad_alloc.
+  // Takes `wanted` from the device of the current context, reserved and recorded, all or nothing; in one piece where
+  // memory() is null. Throws bad_alloc.
   virtual Taken take(const PoolCall &call, const Wanted &wanted) = 0;
   // Returns a piece to the driver. False: the driver refused.
   virtual bool give_back(const char *api, const ContextRef &context, const pool::Slab &piece) noexcept = 0;
   // Returns what no block of the pool is in, `need.bytes` of it or all; `idle`: the device is.
   virtual Returned give_back_free(const Room::Need &need, const ContextRef &context, bool idle) noexcept = 0;
-  // What that could become once all that is retired is clean.
+  // At most so many bytes would give_back_free() return once all that is retired is clean.
   virtual std::uint64_t returnable(ContextPool &pool, bool asking) = 0;
   // Adds so many bytes to a pool, or fewer, but `least`, where the device has fewer. Throws bad_alloc.
   virtual void preallocate(const PoolCall &call, std::uint64_t bytes, std::uint64_t least) = 0;

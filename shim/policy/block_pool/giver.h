@@ -1,7 +1,7 @@
 // Gives others what they wish for of what the pools hold and no block needs, while the program makes no call in which
 // that could be seen (Gifts::give_to_others): it sleeps, computes, or allocates in hits alone.
-// Layer: policy/block_pool. Threads: any start and stop; its own, one for each group that the process is in, sleep in
-// the kernel until a member wishes. Owns: those threads; a forked child has none.
+// Layer: policy/block_pool. Threads: any start and stop; its own, one for each group and one for the file of all
+// processes, sleep in the kernel until a member wishes. Owns: those threads; a forked child has none.
 #pragma once
 
 #include <atomic>

@@ -16,7 +16,7 @@ class Room {
     const char *api;
     int device;
     std::uint64_t bytes;                  // to reserve
-    const ContextPool *asking = nullptr;  // this pool keeps its slabs where it has a hole for `block_bytes`
+    const ContextPool *asking = nullptr;  // keeps its granules, and its slabs where it has a hole for `block_bytes`
     std::uint64_t block_bytes = 0;
     std::uint64_t begun_ns = 0;  // of the call; 0: now
   };

@@ -1,5 +1,6 @@
 // Makes room in a device's account for a request that does not fit, from everything that holds memory of the device:
-// pending frees, the driver's pools, destroyed pools, free slabs. Cheapest and least disturbing first.
+// pending frees, the driver's pools, destroyed pools, free slabs and granules, and what other processes do not use.
+// Cheapest and least disturbing first.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -50,7 +51,7 @@ class RoomMaker final : public Room {
   std::uint64_t own_reach(const Need &need) noexcept;
   // What the groups do not leave of a need beside so much that this process has to give itself.
   static std::uint64_t lacking(const ledger::Account &account, const Need &need, std::uint64_t own);
-  // Of the other members of this process's groups, which give at their next call. Waits kAskNs at most until nothing is
+  // Of the other members of this process's groups, whose threads give at once. Waits kAskNs at most until nothing is
   // missing, and not at all where those that can be expected to give (IdleNeighbours) hold too little.
   using Of = ledger::Account::Of;
   bool ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()> missing) noexcept;
