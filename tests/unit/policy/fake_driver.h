@@ -32,8 +32,17 @@ class FakeDriver {
   std::atomic<bool> keeps_waiting{false};   // however long a thread polls
   std::atomic<int> polls{0};                // that outlasted the streams: kPolled looks in a row
   static constexpr int kPolled = 20;
-  std::atomic<int> next_passed{0};                // so many queries of an event are answered ready all the same
-  std::map<std::string, CUresult> fails;          // function -> what it answers, having done nothing
+  std::atomic<int> next_passed{0};        // so many queries of an event are answered ready all the same
+  std::map<std::string, CUresult> fails;  // function -> what it answers, having done nothing
+  // The same while other threads may call the driver.
+  void fail(const std::string &function, CUresult code) {
+    const std::lock_guard lock(mutex_);
+    fails[function] = code;
+  }
+  void fail_nothing() {
+    const std::lock_guard lock(mutex_);
+    fails.clear();
+  }
   std::map<CUcontext, CUresult> broken;           // what its events and synchronises, and all calls in it, answer
   std::function<void(CUdeviceptr)> after_free;    // inside the driver's free, the address is free already
   std::function<void(CUcontext)> during_destroy;  // inside a destroy or release, the context still there

@@ -144,9 +144,9 @@ TEST_CASE_METHOD(SharingGranules, "nothing of a context that has ended is export
 
 TEST_CASE_METHOD(SharingGranules, "a driver that exports nothing more is no reason to stop serving") {
   const ledger::ExportToken token = share(allocate(kSharedPage));
-  driver.fails["cuMemExportToShareableHandle"] = CUDA_ERROR_OPERATING_SYSTEM;
+  driver.fail("cuMemExportToShareableHandle", CUDA_ERROR_OPERATING_SYSTEM);
   CHECK(fetch(token) == ledger::Fetched::no_descriptors);
-  driver.fails.clear();
+  driver.fail_nothing();
   CHECK(fetch(token) == ledger::Fetched::parts);
 }
 
