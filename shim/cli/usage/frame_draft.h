@@ -1,7 +1,6 @@
 // A frame of `ration top` while it is put together, line by line. Layer: cli. Threads: one.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>

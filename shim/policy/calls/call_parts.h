@@ -1,3 +1,4 @@
+// What the classes of this folder are built of: one struct of collaborators, and what the user asked for.
 // Layer: policy/calls. Threads: values, fixed once the runtime has filled them in.
 #pragma once
 

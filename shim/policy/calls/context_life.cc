@@ -1,7 +1,5 @@
 #include "policy/calls/context_life.h"
 
-#include <algorithm>
-
 #include "policy/calls/call_parts.h"
 
 namespace ration::policy {

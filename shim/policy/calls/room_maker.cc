@@ -186,18 +186,21 @@ bool RoomMaker::ask_for_device(const Need &need) noexcept {
   if (!parts_.device_free(need.device)) {
     return take_from_others(need.api, need.device, need.bytes);
   }
-  std::uint64_t usable = parts_.pools.returning.returnable(need.device, need.asking);
-  const auto missing = [&] {
-    const std::uint64_t free_bytes = parts_.device_free(need.device).value_or(0);
-    return minus_or_zero(need.bytes, plus_or_most(free_bytes, usable));
+  const auto missing = [&](std::uint64_t usable) {
+    return minus_or_zero(need.bytes, plus_or_most(parts_.device_free(need.device).value_or(0), usable));
   };
-  const bool asked = usable != 0 && missing() != 0 && ask_others(need, Of::device, missing);
-  usable = 0;
-  if (!asked && !ask_others(need, Of::device, missing)) {
-    return false;
+  const bool came = ask_beside(need, Of::device, parts_.pools.returning.returnable(need.device, need.asking), missing);
+  if (came) {
+    give_own_back(need, Patience::briefly);
   }
-  give_own_back(need, Patience::briefly);
-  return true;
+  return came;
+}
+
+// What is missing after the first question is held by work, or could not go back.
+bool RoomMaker::ask_beside(const Need &need, Of of, std::uint64_t own,
+                           FunctionRef<std::uint64_t(std::uint64_t)> missing) noexcept {
+  return (own != 0 && missing(own) != 0 && ask_others(need, of, [&] { return missing(own); })) ||
+         ask_others(need, of, [&] { return missing(0); });
 }
 
 bool RoomMaker::give_away(const char *api, int device, std::uint64_t bytes) noexcept {
@@ -248,14 +251,8 @@ bool RoomMaker::make_room(const Need &need, Patience patience) noexcept {
 
 bool RoomMaker::comes_from_others(const Need &need, std::uint64_t own) noexcept {
   const ledger::Account &account = parts_.account(need.device);
-  // First only what cannot be had here. What is missing then is held by work, or could not go back.
-  std::uint64_t usable = own;
-  const auto missing = [&] { return lacking(account, need, usable); };
-  if (usable != 0 && missing() != 0 && ask_others(need, Of::limits, missing)) {
-    return true;
-  }
-  usable = 0;
-  return missing() != 0 ? ask_others(need, Of::limits, missing) : account.left_of_limit() >= need.bytes;
+  const auto missing = [&](std::uint64_t usable) { return lacking(account, need, usable); };
+  return missing(0) != 0 ? ask_beside(need, Of::limits, own, missing) : account.left_of_limit() >= need.bytes;
 }
 
 bool RoomMaker::wait_for_members(const Need &need) noexcept {

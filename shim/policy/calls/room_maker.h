@@ -55,8 +55,10 @@ class RoomMaker final : public Room {
   // missing, and not at all where those that can be expected to give (IdleNeighbours) hold too little.
   using Of = ledger::Account::Of;
   bool ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()> missing) noexcept;
-  // The same within the limits: first for what a need lacks beside `own` bytes, then for all. True: some came, or it is
-  // there by now.
+  // The same first for what a need lacks beside `own` bytes, then for all that it lacks. `missing`: beside so many.
+  bool ask_beside(const Need &need, Of of, std::uint64_t own,
+                  FunctionRef<std::uint64_t(std::uint64_t)> missing) noexcept;
+  // The same within the limits. True: some came, or it is there by now.
   bool comes_from_others(const Need &need, std::uint64_t own) noexcept;
   // The same for what other members hold and use, as long as the setting allows. Not for what this process uses
   // itself.

@@ -1,6 +1,5 @@
 #include "policy/calls/stream_memory.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>

@@ -2,7 +2,6 @@
 // Layer: policy/devices. Values.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>

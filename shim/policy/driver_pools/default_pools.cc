@@ -1,7 +1,5 @@
 #include "policy/driver_pools/default_pools.h"
 
-#include <algorithm>
-
 #include "policy/contexts/captures.h"
 
 namespace ration::policy {

@@ -1,7 +1,5 @@
 #include "policy/driver_pools/driver_pool.h"
 
-#include <algorithm>
-
 #include "base/saturating.h"
 #include "policy/contexts/captures.h"
 

@@ -61,7 +61,7 @@ Sums sum_of(const GraphSteps &graph) {
   for (const GraphStep &step : graph.steps) {
     if (step.kind == Kind::allocates) {
       std::uint64_t &sum = sums[step.device];
-      sum += std::min(bytes_of(step), UINT64_MAX - sum);
+      sum = plus_or_most(sum, bytes_of(step));
     }
   }
   return sums;
@@ -271,8 +271,7 @@ GraphNeeds graph_needs(CUgraph graph) {
     note_ends(steps, own, needs);
     const std::optional<Sums> least = most_at_once(steps, own);
     for (const auto &[device, bytes] : least ? *least : sum_of(steps)) {
-      const std::uint64_t more = allocates_inside(steps, device) ? std::min(kForInner, UINT64_MAX - bytes) : 0;
-      needs.at_once.push_back({device, bytes + more});
+      needs.at_once.push_back({device, plus_or_most(bytes, allocates_inside(steps, device) ? kForInner : 0)});
     }
   }
   return needs;

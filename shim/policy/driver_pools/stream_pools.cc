@@ -48,8 +48,7 @@ void StreamPools::created(CUmemoryPool handle, const CUmemPoolProps &properties)
     return;  // managed, without a location of its own: each allocation states one
   }
   const std::uint64_t rest = properties.maxSize % kLargestStep;
-  const std::uint64_t cap =
-      properties.maxSize + (rest == 0 ? 0 : std::min(kLargestStep - rest, UINT64_MAX - properties.maxSize));
+  const std::uint64_t cap = plus_or_most(properties.maxSize, rest == 0 ? 0 : kLargestStep - rest);
   auto made = std::make_shared<Pool>(handle, on_host ? -1 : location.id, cap);
   Guard guard(mutex_);
   pools_[handle] = std::move(made);
