@@ -236,13 +236,14 @@ def begun_in_vain(folder):
 def killed_while_compressing(folder):
     """SIGKILL leaves the plain log, and nothing beside it. Repeated until one came while the new file was open."""
     def writes(pid):
-        """Whether it has a file of the folder open that is not the log."""
+        """Whether it has a file of the folder open that is not the log, and has begun to fill it (one to try the folder stays empty)."""
         for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
             try:
                 file = os.readlink(entry)
+                size = entry.stat().st_size
             except FileNotFoundError:
                 continue
-            if file.startswith(folder + "/") and file != f"{folder}/run.jsonl":
+            if file.startswith(folder + "/") and file != f"{folder}/run.jsonl" and size:
                 return True
         return False
 
