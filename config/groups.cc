@@ -14,7 +14,6 @@ namespace ration::config {
 namespace {
 
 using Group = Settings::Group;
-using Kind = Group::Kind;
 
 constexpr std::size_t kLongestGroup = 64;
 constexpr std::string_view kGroupCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
@@ -25,14 +24,14 @@ void append(const LimitMap &from, LimitMap &to) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-Group *find(Settings &settings, Kind kind, std::string_view name) {
+Group *find(Settings &settings, Group::Kind kind, std::string_view name) {
   const auto found = std::find_if(settings.groups.begin(), settings.groups.end(),
                                   [&](const Group &each) { return each.kind == kind && each.name == name; });
   return found == settings.groups.end() ? nullptr : &*found;
 }
 
 // Behind those of its kind.
-Group &group_of(Settings &settings, Kind kind, std::string_view name) {
+Group &group_of(Settings &settings, Group::Kind kind, std::string_view name) {
   if (Group *found = find(settings, kind, name)) {
     return *found;
   }
@@ -42,13 +41,13 @@ Group &group_of(Settings &settings, Kind kind, std::string_view name) {
 }
 
 Group &tree_of(Settings &settings, std::string_view number) {
-  return group_of(settings, Kind::kTree, number);
+  return group_of(settings, Group::Kind::kTree, number);
 }
 
 // The one named group; without a name where only its limit is set.
 Group &named_of(Settings &settings) {
   std::vector<Group> &groups = settings.groups;
-  const bool is_last = !groups.empty() && groups.back().kind == Kind::kNamed;
+  const bool is_last = !groups.empty() && groups.back().kind == Group::Kind::kNamed;
   return is_last ? groups.back() : groups.emplace_back();
 }
 
@@ -66,11 +65,11 @@ std::string read_tree(Settings &settings, std::string_view item) {
   if (malformed) {
     // The item may consist of the limit alone.
     (void)parse_limit(item.substr(equals == std::string_view::npos ? 0 : equals + 1), settings.stray_group_limit);
-    return quoted(item) +
+    return in_quotes(item) +
            " begins with no number that `ration run --group-tree` made; write for example ration run "
            "--group-tree=8GiB, which sets this variable for what it starts";
   }
-  if (find(settings, Kind::kTree, number) != nullptr) {
+  if (find(settings, Group::Kind::kTree, number) != nullptr) {
     (void)parse_limit(equals == std::string_view::npos ? "" : item.substr(equals + 1), tree_of(settings, number).limit);
     return std::string(number) + " is there twice";
   }
@@ -91,7 +90,7 @@ std::string where_to_name(const Origin &origin) {
 void assign_nameless(Settings &settings, const Group &nameless, std::vector<Problem> &problems) {
   const bool misnamed = is_wrong(problems, "group");
   const auto innermost = std::find_if(settings.groups.rbegin(), settings.groups.rend(),
-                                      [](const Group &each) { return each.kind == Kind::kTree; });
+                                      [](const Group &each) { return each.kind == Group::Kind::kTree; });
   if (innermost != settings.groups.rend() && !misnamed) {
     append(nameless.limit, innermost->limit);
     innermost->in_doubt = innermost->in_doubt || nameless.in_doubt;
@@ -125,7 +124,7 @@ std::string read_group_limit(Settings &settings, const Option &, std::string_vie
 }
 
 std::string read_container_limit(Settings &settings, const Option &, std::string_view value) {
-  return parse_limit(value, group_of(settings, Kind::kContainer, name_of_own(value)).limit);
+  return parse_limit(value, group_of(settings, Group::Kind::kContainer, name_of_own(value)).limit);
 }
 
 std::string read_group_tree(Settings &settings, const Option &, std::string_view value) {
@@ -156,13 +155,13 @@ std::string container_name(std::string_view stated) {
 }
 
 void add_group(const Group &group, Settings &settings) {
-  Group &own = group.kind == Kind::kNamed ? named_of(settings) : group_of(settings, group.kind, group.name);
+  Group &own = group.kind == Group::Kind::kNamed ? named_of(settings) : group_of(settings, group.kind, group.name);
   append(group.limit, own.limit);
   own.in_doubt = own.in_doubt || group.in_doubt;
 }
 
 void doubt_container_limit(std::string_view value, Settings &settings) {
-  group_of(settings, Kind::kContainer, name_of_own(value)).in_doubt = true;
+  group_of(settings, Group::Kind::kContainer, name_of_own(value)).in_doubt = true;
 }
 
 void merge_groups(const Settings &other, Settings &settings) {
@@ -174,17 +173,17 @@ void merge_groups(const Settings &other, Settings &settings) {
 
 void resolve_groups(Settings &settings, std::vector<Problem> &problems) {
   std::vector<Group> &groups = settings.groups;
-  const bool trees = !groups.empty() && groups.front().kind == Kind::kTree;
+  const bool trees = !groups.empty() && groups.front().kind == Group::Kind::kTree;
   if (is_wrong(problems, "group_tree")) {
     settings.limit_in_doubt = settings.limit_in_doubt || !trees;
     for (Group &each : groups) {
-      each.in_doubt = each.in_doubt || each.kind == Kind::kTree;
+      each.in_doubt = each.in_doubt || each.kind == Group::Kind::kTree;
     }
   }
   if (is_wrong(problems, "group_limit")) {
     named_of(settings).in_doubt = true;  // an empty value has left no group yet
   }
-  if (groups.empty() || groups.back().kind != Kind::kNamed) {
+  if (groups.empty() || groups.back().kind != Group::Kind::kNamed) {
     return;
   }
   if (is_wrong(problems, "group")) {

@@ -18,7 +18,6 @@ constexpr std::size_t kLeastDigits = 12;  // of a UUID, with its GPU-
 
 constexpr std::string_view kHoldsNowhere = "; that limit holds nowhere";
 
-using Kind = DeviceError::Kind;
 using Devices = std::vector<DeviceIdentity>;
 
 // As much of its UUID as no other device has, as a limit may name it.
@@ -68,7 +67,7 @@ std::string error_in_absent(const std::vector<const LimitItem *> &absent, const 
       names.push_back(more_than(absent.size()));
       break;
     }
-    names.push_back(quoted(item->name));
+    names.push_back(in_quotes(item->name));
   }
   return (names.size() == 1 ? "there is no device " : "there are no devices ") + enumerated(names) +
          (devices.empty() ? ", and no other" : ", only " + names_of(devices));
@@ -86,7 +85,7 @@ void find_absent(const LimitMap &limit, const Devices &devices, std::vector<Devi
     const std::string &stated = absent.front()->stated;
     const auto rest = std::stable_partition(absent.begin(), absent.end(),
                                             [&](const LimitItem *item) { return item->stated == stated; });
-    errors.push_back({Kind::kAbsent, error_in_absent({absent.begin(), rest}, devices), stated});
+    errors.push_back({DeviceError::Kind::kAbsent, error_in_absent({absent.begin(), rest}, devices), stated});
     absent.erase(absent.begin(), rest);
   }
 }
@@ -100,15 +99,15 @@ void find_ambiguous(const LimitMap &limit, const Devices &devices, std::vector<D
     if (item.uuid_prefix.empty() || fitting == 0) {
       continue;
     }
-    const std::string name = quoted(item.name);
+    const std::string name = in_quotes(item.name);
     if (!are_named) {
       errors.push_back(
-          {Kind::kNoUuids,
+          {DeviceError::Kind::kNoUuids,
            "the driver reports no UUIDs, so " + name + " holds on every device without one; name devices by ordinal",
            item.stated});
     } else if (fitting > 1) {
-      errors.push_back({Kind::kDoubtful, name + " fits " + std::to_string(fitting) + " devices; write more of the UUID",
-                        item.stated});
+      errors.push_back({DeviceError::Kind::kDoubtful,
+                        name + " fits " + std::to_string(fitting) + " devices; write more of the UUID", item.stated});
     }
   }
 }
@@ -135,11 +134,11 @@ void resolve(const LimitMap &limit, std::string_view key, const Devices &devices
              std::vector<Problem> &problems) {
   std::size_t reported = 0;
   for (DeviceError &error : errors_in_devices(limit, devices)) {
-    in_doubt = in_doubt || error.kind == Kind::kDoubtful;
+    in_doubt = in_doubt || error.kind == DeviceError::Kind::kDoubtful;
     if (++reported <= kMostProblems) {
-      const std::string_view instead = error.kind == Kind::kDoubtful ? kStrictestHolds
-                                       : error.kind == Kind::kAbsent ? kHoldsNowhere
-                                                                     : std::string_view();
+      const std::string_view instead = error.kind == DeviceError::Kind::kDoubtful ? kStrictestHolds
+                                       : error.kind == DeviceError::Kind::kAbsent ? kHoldsNowhere
+                                                                                  : std::string_view();
       problems.push_back(problem_at(key, error.stated, std::move(error.sentence), instead, false));
     }
   }
@@ -200,8 +199,8 @@ std::vector<DeviceError> errors_in_devices(const LimitMap &limit, const std::vec
       continue;
     }
     if (const auto [one, other] = contradiction(limit, device); other != nullptr) {
-      errors.push_back({Kind::kDoubtful,
-                        quoted(one->name) + " and " + quoted(other->name) + " are one device with two limits",
+      errors.push_back({DeviceError::Kind::kDoubtful,
+                        in_quotes(one->name) + " and " + in_quotes(other->name) + " are one device with two limits",
                         other->stated});
     }
   }

@@ -128,7 +128,7 @@ std::vector<Statement> statements_of_variables(const SettingsContext &context) {
     Statement &statement = statements.emplace_back(
         Statement{&option, {std::string(option.key), values[0], source, {}, false}, {}, {}, false, {}});
     if (values.size() > 1) {
-      statement.wrong = "the environment gives it a second time, as " + quoted(values[1]);
+      statement.wrong = "the environment gives it a second time, as " + in_quotes(values[1]);
       statement.again.assign(std::make_move_iterator(values.begin() + 1), std::make_move_iterator(values.end()));
     }
     if (context.privileged && (option.values == "FILE" || option.values == "FOLDER")) {

@@ -21,7 +21,7 @@ namespace ration::config {
 namespace {
 
 // execve takes 6 MiB at most; prctl(PR_SET_MM) can make the text of any size.
-constexpr std::size_t kMostBytes = std::size_t{8} << 20;
+constexpr std::size_t kMostStackBytes = std::size_t{8} << 20;
 
 // The place of the user's file (XDG Base Directory Specification) is a setting of the start as much as a variable is.
 constexpr std::string_view kPlaces[] = {"HOME", "XDG_CONFIG_HOME"};
@@ -61,7 +61,7 @@ std::string_view text_at_start() noexcept {
   const auto stack = reinterpret_cast<std::uintptr_t>(words);
   std::uintptr_t last = 0;
   for (std::uintptr_t i = 1; i <= words[0] && words[i] != 0; ++i) {
-    last = words[i] > stack && words[i] - stack < kMostBytes ? std::max(last, words[i]) : last;
+    last = words[i] > stack && words[i] - stack < kMostStackBytes ? std::max(last, words[i]) : last;
   }
   if (last == 0) {
     return {};
@@ -70,7 +70,7 @@ std::string_view text_at_start() noexcept {
       reinterpret_cast<const char *>(last) + std::strlen(reinterpret_cast<const char *>(last)) + 1;
   const char *end = begin;
   const std::uintptr_t path = getauxval(AT_EXECFN);
-  if (path > last && path - last < kMostBytes) {
+  if (path > last && path - last < kMostStackBytes) {
     end = reinterpret_cast<const char *>(path);
   } else {
     while (*end != 0) {
@@ -87,7 +87,7 @@ std::vector<std::string> variables_at_start() {
   std::string text;
   const int file = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
   char chunk[4096];
-  for (ssize_t got = file < 0 ? 0 : read(file, chunk, sizeof(chunk)); got > 0 && text.size() < kMostBytes;
+  for (ssize_t got = file < 0 ? 0 : read(file, chunk, sizeof(chunk)); got > 0 && text.size() < kMostStackBytes;
        got = read(file, chunk, sizeof(chunk))) {
     text.append(chunk, static_cast<std::size_t>(got));
   }

@@ -7,15 +7,13 @@ namespace ration::config {
 
 namespace {
 
-using Kind = JsonNode::Kind;
-
 // {"0": "8GiB", "GPU-1f2e": "50%"} in the syntax of RATION_LIMIT. An item that would change meaning there is left out.
 std::string text_of_devices(const JsonNode &node, std::string &wrong) {
   std::string text;
   for (const JsonNode &item : node.children) {
-    const bool one_value = item.kind == Kind::kString || item.kind == Kind::kNumber;
+    const bool one_value = item.kind == JsonNode::Kind::kString || item.kind == JsonNode::Kind::kNumber;
     if (!one_value || (item.key + item.text).find_first_of(",=") != std::string::npos) {
-      wrong = "device " + quoted(item.key) + R"( needs one size, as "0": "8GiB")";
+      wrong = "device " + in_quotes(item.key) + R"( needs one size, as "0": "8GiB")";
       continue;
     }
     text += text.empty() ? "" : ",";
@@ -24,29 +22,29 @@ std::string text_of_devices(const JsonNode &node, std::string &wrong) {
   return text;
 }
 
-bool may_be(const Option &option, Kind kind) {
+bool may_be(const Option &option, JsonNode::Kind kind) {
   switch (kind) {
-    case Kind::kString:
+    case JsonNode::Kind::kString:
       return true;
-    case Kind::kSwitch:
+    case JsonNode::Kind::kSwitch:
       return place_of("true", option.values) >= 0;
-    case Kind::kNumber:
+    case JsonNode::Kind::kNumber:
       return takes_size(option) || place_of("0", option.values) >= 0;
-    case Kind::kObject:
+    case JsonNode::Kind::kObject:
       return takes_devices(option);
     default:
       return false;
   }
 }
 
-std::string error_in_kind(const Option &option, Kind kind) {
+std::string error_in_kind(const Option &option, JsonNode::Kind kind) {
   const std::string values = "; the values are " + std::string(option.values);
   switch (kind) {
-    case Kind::kNull:
+    case JsonNode::Kind::kNull:
       return "null is no value; leave the key out for the default";
-    case Kind::kArray:
+    case JsonNode::Kind::kArray:
       return "a list is no value" + values;
-    case Kind::kObject:
+    case JsonNode::Kind::kObject:
       return "it is one value for all devices" + values;
     default:
       return "it stands between quotation marks" + values;
@@ -55,11 +53,11 @@ std::string error_in_kind(const Option &option, Kind kind) {
 
 std::string text_of(const JsonNode &node) {
   switch (node.kind) {
-    case Kind::kNull:
+    case JsonNode::Kind::kNull:
       return "null";
-    case Kind::kObject:
+    case JsonNode::Kind::kObject:
       return "{...}";
-    case Kind::kArray:
+    case JsonNode::Kind::kArray:
       return "[...]";
     default:
       return node.text;
@@ -72,7 +70,7 @@ FileValue value_in_file(const Option &option, const JsonNode &node) {
   FileValue value{text_of(node), {}};
   if (!may_be(option, node.kind)) {
     value.wrong = error_in_kind(option, node.kind);
-  } else if (node.kind == Kind::kObject) {
+  } else if (node.kind == JsonNode::Kind::kObject) {
     value.text = text_of_devices(node, value.wrong);
   }
   return value;

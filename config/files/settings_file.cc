@@ -12,7 +12,7 @@ namespace {
 
 using Kind = JsonNode::Kind;
 
-constexpr std::size_t kMostProblems = 8;  // a file of another format has thousands
+constexpr std::size_t kMostFileProblems = 8;  // a file of another format has thousands
 constexpr std::size_t kMostRules = 256;
 constexpr std::size_t kLongestPattern = 1024;
 constexpr std::string_view kMatchExample = R"(write for example "match": {"exe": "*/python3*", "argv": "*serve*"})";
@@ -59,7 +59,7 @@ class FileReader {
 
   static bool may_begin_path(char c) { return c == '/' || c == '*' || c == '?' || c == '['; }
 
-  bool has_enough_problems() const { return reading_.problems.size() >= kMostProblems; }
+  bool has_enough_problems() const { return reading_.problems.size() >= kMostFileProblems; }
 
   // The structure of the file is wrong, and the intended meaning may have been a limit.
   void refuse(const JsonPlace &place, std::string sentence) {
@@ -76,7 +76,7 @@ class FileReader {
     for (const JsonNode &member : object.children) {
       const bool structure = option_of_key(member.key) == nullptr && member.key != "$schema";
       if (structure && !keys.insert(member.key).second) {
-        refuse(member.place, quoted(member.key) + " appears twice");
+        refuse(member.place, in_quotes(member.key) + " appears twice");
       }
     }
   }
@@ -112,12 +112,12 @@ class FileReader {
     for (const JsonNode &part : match.children) {
       if (part.kind != Kind::kString || part.text.size() > kLongestPattern ||
           (part.key != "exe" && part.key != "argv")) {
-        refuse(part.place, quoted(part.key) + " is no pattern of a program; " + std::string(kMatchExample));
+        refuse(part.place, in_quotes(part.key) + " is no pattern of a program; " + std::string(kMatchExample));
         return false;
       }
       if (program_ == nullptr && part.key == "exe" && !part.text.empty() && !may_begin_path(part.text.front())) {
         note(part.key, part.place,
-             "the whole path is compared, so it matches nothing; write " + quoted("*/" + part.text));
+             "the whole path is compared, so it matches nothing; write " + in_quotes("*/" + part.text));
       }
       fits =
           fits && (program_ == nullptr || fits_pattern(part.key == "exe" ? program_->exe : program_->argv, part.text));
@@ -175,8 +175,8 @@ class FileReader {
       reading_.statements.push_back(std::move(statement));
       return;
     }
-    earlier->wrong =
-        "line " + std::to_string(member.place.line) + " gives it a second time, as " + quoted(statement.origin.value);
+    earlier->wrong = "line " + std::to_string(member.place.line) + " gives it a second time, as " +
+                     in_quotes(statement.origin.value);
     earlier->again.push_back(statement.origin.value);
   }
 
@@ -200,7 +200,7 @@ class FileReader {
       reading_.in_doubt = true;
       if (!has_enough_problems()) {
         const bool known = option_of_key(each.text) != nullptr;
-        refuse(locked.place, "locked names " + quoted(each.text) +
+        refuse(locked.place, "locked names " + in_quotes(each.text) +
                                  (known ? ", but this file sets no value for it"
                                         : ", which is not a key" + near_key_or_list(each.text)));
       }

@@ -50,10 +50,10 @@ ParsedValue limit_of(const Size &size) {
 ParsedValue limit_of_bytes(std::uint64_t number, std::uint64_t unit, std::string_view text, std::string_view syntax) {
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(number, unit, &bytes)) {
-    return wrong(quoted(text) + " is more than 64 bits can hold");
+    return wrong(in_quotes(text) + " is more than 64 bits can hold");
   }
   if (bytes < kMiB) {
-    return wrong(quoted(text) + " is " + std::to_string(bytes) + " bytes, below the smallest limit, 1MiB; " +
+    return wrong(in_quotes(text) + " is " + std::to_string(bytes) + " bytes, below the smallest limit, 1MiB; " +
                  std::string(syntax));
   }
   return limit_of(Size::of_bytes(bytes));
@@ -88,10 +88,10 @@ std::variant<Fraction, std::string> parse_fraction(std::string_view text, std::s
   double value = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (error == std::errc::invalid_argument || end != number.data() + number.size() || !std::isfinite(value)) {
-    return quoted(text) + " is not a fraction; write " + std::string(examples);
+    return in_quotes(text) + " is not a fraction; write " + std::string(examples);
   }
   if (!(value > 0)) {
-    return "the fraction " + quoted(text) + " leaves no memory; it must be above 0";
+    return "the fraction " + in_quotes(text) + " leaves no memory; it must be above 0";
   }
   if (value >= 1) {
     return Fraction{Size::of_share(1, 1), value > 1};
@@ -100,7 +100,7 @@ std::variant<Fraction, std::string> parse_fraction(std::string_view text, std::s
   if (const Size *size = std::get_if<Size>(&share)) {
     return Fraction{*size};
   }
-  return quoted(text) + " of a device is less than a byte";
+  return in_quotes(text) + " of a device is less than a byte";
 }
 
 // Where START-CAP is split: at a minus that does not belong to an exponent.
@@ -158,7 +158,7 @@ ParsedValue parse_mem_fraction(std::string_view value, Environment environment) 
   const Fraction &last = std::get<Fraction>(to);
   constexpr std::uint64_t kParts = 1'000'000'000'000'000'000;  // every share is a whole number of these
   if (grows && (last.above_one || first.above_one || first.share.bytes_of(kParts) > last.share.bytes_of(kParts))) {
-    return wrong(quoted(std::string(start) + "-" + std::string(cap)) + " must rise, and end at 1 or below");
+    return wrong(in_quotes(std::string(start) + "-" + std::string(cap)) + " must rise, and end at 1 or below");
   }
   ParsedValue parsed = limit_of(last.share);
   if (value_in(environment, "XLA_CLIENT_MEM_FRACTION") && value_in(environment, "XLA_PYTHON_CLIENT_MEM_FRACTION")) {
@@ -249,13 +249,13 @@ ParsedValue parse_tf_async_preallocate(std::string_view value, Environment) {
 ParsedValue parse_plain_bytes(std::string_view value, Environment) {
   const auto number = whole_number<std::uint64_t>(value);
   return number ? limit_of_bytes(*number, 1, value, "write the number of bytes, without a unit: 1073741824")
-                : wrong(quoted(value) + " is no number of bytes; write it without a unit: 1073741824");
+                : wrong(in_quotes(value) + " is no number of bytes; write it without a unit: 1073741824");
 }
 
 ParsedValue parse_plain_mebibytes(std::string_view value, Environment) {
   const auto number = whole_number<std::uint64_t>(value);
   return number ? limit_of_bytes(*number, kMiB, value, "write the number of MiB, without a unit: 1024")
-                : wrong(quoted(value) + " is no whole number of MiB; write it without a unit: 1024");
+                : wrong(in_quotes(value) + " is no whole number of MiB; write it without a unit: 1024");
 }
 
 ParsedValue parse_portion(std::string_view value, Environment) {
@@ -284,7 +284,7 @@ ParsedValue parse_device_limit(std::string_view value, Environment) {
   }
   const auto number = whole_number<std::uint64_t>(digits, base);
   if (!number) {
-    return wrong(quoted(value) + " is no limit; it is written as 1g, 1024m or in bytes");
+    return wrong(in_quotes(value) + " is no limit; it is written as 1g, 1024m or in bytes");
   }
   return *number == 0 ? ignored("0 is no limit there") : limit_of_bytes(*number, unit, value, "is a unit missing?");
 }
@@ -304,7 +304,7 @@ ParsedValue parse_pinned_limit(std::string_view value, Environment) {
     const auto number = whole_number<std::uint64_t>(std::string_view(size).substr(0, size.size() - has_unit));
     const std::string why = has_unit && number && equals < item.size()
                                 ? parse_limit(std::string(trimmed(item.substr(0, equals))) + "=" + size, parsed.limit)
-                                : quoted(item) + " is no item; it is written as 0=1G,1=512MB";
+                                : in_quotes(item) + " is no item; it is written as 0=1G,1=512MB";
     parsed.wrong = parsed.wrong.empty() ? why : parsed.wrong;
   }
   return parsed;

@@ -42,9 +42,9 @@ std::string parse_device(std::string_view name, LimitItem &item) {
     return {};
   }
   if (lowered == "gpu-" || lowered == "mig-") {
-    return quoted(name) + " fits every device; write at least the first digits of its UUID, as GPU-1f2e";
+    return in_quotes(name) + " fits every device; write at least the first digits of its UUID, as GPU-1f2e";
   }
-  return quoted(name) +
+  return in_quotes(name) +
          " names no device; a device is an ordinal or GPU- and the start of its UUID: " + std::string(kItemExample);
 }
 
@@ -77,14 +77,14 @@ std::string parse_item(std::string_view text, bool is_alone, LimitItem &item) {
     return "an item of the list is empty; " + std::string(kItemExample);
   }
   if (equals == std::string_view::npos) {
-    return quoted(text) + " names no device; " + std::string(kItemExample) + " (decimals follow a point, as 0.4)";
+    return in_quotes(text) + " names no device; " + std::string(kItemExample) + " (decimals follow a point, as 0.4)";
   }
   if (std::string wrong = parse_device(text.substr(0, equals), item); !wrong.empty()) {
     return wrong;
   }
   std::variant<Size, std::string> size = parse_size(text.substr(equals + 1));
   if (std::string *wrong = std::get_if<std::string>(&size)) {
-    return (is_alone ? "" : quoted(text) + ": ") + error_in_size(text, *wrong);
+    return (is_alone ? "" : in_quotes(text) + ": ") + error_in_size(text, *wrong);
   }
   item.size = std::get<Size>(size);
   return {};

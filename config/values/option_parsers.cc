@@ -160,7 +160,7 @@ std::string read_log(Settings &settings, const Option &, std::string_view value)
   }
   for (std::size_t i = value.find('%'); i != std::string_view::npos; i = value.find('%', i + 2)) {
     if (i + 1 == value.size() || std::string_view("phn%").find(value[i + 1]) == std::string_view::npos) {
-      return quoted(value.substr(i, 2)) +
+      return in_quotes(value.substr(i, 2)) +
              " is not a placeholder; %p is the process, %h the host, %n the program, %% a percent sign";
     }
   }

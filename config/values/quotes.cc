@@ -138,7 +138,7 @@ std::string shown(std::string_view value) {
   return out;
 }
 
-std::string quoted(std::string_view value) {
+std::string in_quotes(std::string_view value) {
   std::string out = "\"";
   out += shown(value);
   out += '"';

@@ -17,7 +17,7 @@ std::string printable(std::string_view value);
 std::string ascii_only(std::string_view value);
 
 // shown() between quotation marks.
-std::string quoted(std::string_view value);
+std::string in_quotes(std::string_view value);
 
 // What is likely to have gone wrong with characters that word processors and web pages put in place of plain ones:
 // "; likely cause: an en dash (–) for a minus". For the end of a line that shows them; empty: it has none.

@@ -61,7 +61,7 @@ Share share_of(const std::string &word) {
               word.substr(equal == std::string::npos ? 0 : equal + 1)};
   const auto size = config::parse_size(share.size);
   if (const std::string *wrong = std::get_if<std::string>(&size)) {
-    throw config::quoted(word) + ": " + *wrong;
+    throw config::in_quotes(word) + ": " + *wrong;
   }
   if (equal == std::string::npos) {
     share.name = word;
@@ -70,7 +70,7 @@ Share share_of(const std::string &word) {
     }
   }
   if (!is_device_name(share.name)) {
-    throw config::quoted(word) + ": " + config::quoted(share.name) +
+    throw config::in_quotes(word) + ": " + config::in_quotes(share.name) +
         " is no name of a device: letters, digits and _ - . : between them; write NAME=SIZE";
   }
   return share;
@@ -82,7 +82,7 @@ std::vector<Share> shares_of(const std::vector<std::string> &words) {
     Share share = share_of(word);
     for (const Share &other : shares) {
       if (other.name == share.name) {
-        throw "two shares are named " + config::quoted(share.name);
+        throw "two shares are named " + config::in_quotes(share.name);
       }
     }
     shares.push_back(std::move(share));
@@ -96,13 +96,13 @@ std::string made_folder(const std::string &given, mode_t mode) {
   std::error_code error;
   fs::create_directories(fs::path(path).parent_path(), error);
   if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST) {
-    throw Refusal{kOurError, "cannot create " + config::quoted(path) + ": " + std::strerror(errno)};
+    throw Refusal{kOurError, "cannot create " + config::in_quotes(path) + ": " + std::strerror(errno)};
   }
   if (!fs::is_directory(path, error)) {
-    throw config::quoted(path) + " is no folder";
+    throw config::in_quotes(path) + " is no folder";
   }
   if ((mode & S_IROTH) != 0 && chmod(path.c_str(), mode) != 0) {  // whatever the umask
-    throw Refusal{kOurError, "cannot make " + config::quoted(path) + " readable: " + std::strerror(errno)};
+    throw Refusal{kOurError, "cannot make " + config::in_quotes(path) + " readable: " + std::strerror(errno)};
   }
   return path;
 }
@@ -115,7 +115,7 @@ OrderedJson mount(const std::string &outside, const std::string &inside, bool wr
 
 void write_or_refuse(const std::string &path, const std::string &text) {
   if (const std::string problem = replace_file(path, text); !problem.empty()) {
-    throw Refusal{kOurError, "cannot write " + config::quoted(path) + ": " + problem};
+    throw Refusal{kOurError, "cannot write " + config::in_quotes(path) + ": " + problem};
   }
 }
 
@@ -149,8 +149,8 @@ OrderedJson specification(const CdiRequest &request, const std::vector<Share> &s
   if (request.enforce) {
     if (const fs::path parent = fs::absolute(*request.enforce + "/.").lexically_normal().parent_path().parent_path();
         !fs::is_directory(parent)) {
-      throw Refusal{kOurError, "cannot create " + config::quoted(*request.enforce) + ": there is no folder " +
-                                   config::quoted(parent.string())};
+      throw Refusal{kOurError, "cannot create " + config::in_quotes(*request.enforce) + ": there is no folder " +
+                                   config::in_quotes(parent.string())};
     }
     enforced = made_folder(*request.enforce, 0755);
     write_or_refuse(enforced + "/ld.so.preload", std::string(kLibraryInside) + "\n");

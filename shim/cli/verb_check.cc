@@ -34,10 +34,10 @@ std::variant<double, std::string> parse_percent(const std::string &text) {
   double value = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (error != std::errc() || end != number.data() + number.size() || !(value >= 0 && value <= kWhole)) {
-    return config::quoted(text) + " is no percentage from 0% to 100%; write for example 5%";
+    return config::in_quotes(text) + " is no percentage from 0% to 100%; write for example 5%";
   }
   if (number.size() == text.size() && number.find('.') != std::string_view::npos && value > 0 && value <= 1) {
-    return config::quoted(text) + " may mean " + percent(value) + " or " + percent(value * kWhole) +
+    return config::in_quotes(text) + " may mean " + percent(value) + " or " + percent(value * kWhole) +
            "; write it with the %";
   }
   return value;
@@ -49,7 +49,7 @@ bool write_junit(const std::string &path, const std::string &text) {
     return true;
   }
   if (is_log(path)) {
-    log_line("check: cannot write " + config::quoted(path) + ": it is a log, and stays as it is");
+    log_line("check: cannot write " + config::in_quotes(path) + ": it is a log, and stays as it is");
     return false;
   }
   errno = 0;
@@ -57,7 +57,7 @@ bool write_junit(const std::string &path, const std::string &text) {
   if (file << text && file.flush()) {
     return true;
   }
-  log_error("check: cannot write " + config::quoted(path) + ": " +
+  log_error("check: cannot write " + config::in_quotes(path) + ": " +
             (errno != 0 ? std::strerror(errno) : "it takes no output"));
   return false;
 }

@@ -337,7 +337,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   if (help) {  // `help VERB` is `VERB --help`
     words.erase(words.begin());
     if (words.size() > 1) {
-      return usage_error("help: " + config::quoted(words[1]) + " is one argument too many (`ration help help`)",
+      return usage_error("help: " + config::in_quotes(words[1]) + " is one argument too many (`ration help help`)",
                          kUsageError);
     }
     if (!words.empty() && (words[0] == "help" || words[0] == "--help" || words[0] == "-h")) {

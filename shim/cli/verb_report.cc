@@ -35,7 +35,7 @@ int write_page(const std::vector<std::string> &paths, const std::string &file) {
   }
   const std::string problem = replace_file(file, page_html(page_json(logs, names)));
   if (!problem.empty()) {
-    log_error("report: cannot write " + config::quoted(file) + ": " + problem);
+    log_error("report: cannot write " + config::in_quotes(file) + ": " + problem);
     return kOurError;
   }
   log_line("wrote " + config::printable(file) + ": open it in a browser");

@@ -148,7 +148,7 @@ Target target_of(const std::vector<Group> &groups, const std::string &text) {
     throw "several groups are called " + config::shown(text) + "; write the whole name of `ration ps --json`";
   }
   if (group == nullptr) {
-    throw "no process or group " + config::quoted(text) +
+    throw "no process or group " + config::in_quotes(text) +
         " of this user runs under Ration here (`ration ps` shows all)";
   }
   return {group, nullptr};

@@ -59,7 +59,7 @@ std::string unknown_verb(const CLI::App &app, const std::string &word) {
   if (word == "version") {
     return "unknown verb \"version\"; `ration --version` prints it";
   }
-  return "unknown verb " + config::quoted(word) + config::near_or_list(near_among(word, names), "ration help");
+  return "unknown verb " + config::in_quotes(word) + config::near_or_list(near_among(word, names), "ration help");
 }
 
 std::string wrong_words(const CLI::App &app, const std::vector<std::string> &words, const CLI::ParseError &error) {
@@ -84,7 +84,7 @@ std::string wrong_words(const CLI::App &app, const std::vector<std::string> &wor
     std::vector<std::string> extras = verb->remaining();
     extras = extras.empty() ? app.remaining() : extras;  // what stands behind -- is the command's own
     return begin + (extras.empty() ? error.what()
-                                   : config::quoted(extras.front()) + " is one argument too many (`" + help + "`)");
+                                   : config::in_quotes(extras.front()) + " is one argument too many (`" + help + "`)");
   }
   std::string said = error.what();
   constexpr std::string_view kNotConverted = "Could not convert: ";

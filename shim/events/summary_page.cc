@@ -64,7 +64,7 @@ void *map_file(const std::string &path) {
   return page;
 }
 
-std::uint64_t load(const std::atomic<std::uint64_t> &value) {
+std::uint64_t value_of(const std::atomic<std::uint64_t> &value) {
   return value.load(std::memory_order_relaxed);
 }
 
@@ -75,7 +75,7 @@ std::vector<Summary::Group> groups_in(const SummaryPage &page, int device) {
     if (group.is_written.load(std::memory_order_acquire) != 0) {
       const GroupFigures &figures = page.group_figures[device][i];
       groups.push_back({group.kind, std::string(group.name, strnlen(group.name, sizeof(group.name))),
-                        load(figures.limit), load(figures.most_claimed)});
+                        value_of(figures.limit), value_of(figures.most_claimed)});
     }
   }
   return groups;
@@ -164,14 +164,14 @@ bool read_summary(const std::string &file, Summary &summary) {
     summary = {};
     summary.pid = page->pid;
     summary.program.assign(page->program, strnlen(page->program, sizeof(page->program)));
-    summary.failed_frees = load(page->failed_frees);
-    summary.null_frees = load(page->null_frees);
-    summary.failed_allocs = load(page->failed_allocs);
+    summary.failed_frees = value_of(page->failed_frees);
+    summary.null_frees = value_of(page->null_frees);
+    summary.failed_allocs = value_of(page->failed_allocs);
     summary.lost_records = page->lost_records.load(std::memory_order_relaxed);
-    summary.refused_shares = load(page->refused_shares);
-    summary.host_bytes = load(page->host_bytes);
-    summary.host_peak_bytes = load(page->host_peak_bytes);
-    summary.unknown_of_memory = load(page->unknown_of_memory);
+    summary.refused_shares = value_of(page->refused_shares);
+    summary.host_bytes = value_of(page->host_bytes);
+    summary.host_peak_bytes = value_of(page->host_peak_bytes);
+    summary.unknown_of_memory = value_of(page->unknown_of_memory);
     summary.unknown_is_cut = page->unknown_is_cut.load(std::memory_order_relaxed) != 0;
     for (const SummaryPage::Name &name : page->unknown) {
       if (name.is_written.load(std::memory_order_acquire) != 0) {
@@ -184,37 +184,37 @@ bool read_summary(const std::string &file, Summary &summary) {
     for (int i = 0; i < devices; ++i) {
       const DeviceTally &tally = page->devices[i];
       // The process may still run: each total is read once, and frees before allocs, so frees never exceed allocs.
-      const std::uint64_t frees = load(tally.frees);
-      const std::uint64_t allocs = std::max(load(tally.allocs), frees);
-      Summary::Device device{load(tally.total),
-                             load(tally.limit),
-                             load(tally.live_bytes),
+      const std::uint64_t frees = value_of(tally.frees);
+      const std::uint64_t allocs = std::max(value_of(tally.allocs), frees);
+      Summary::Device device{value_of(tally.total),
+                             value_of(tally.limit),
+                             value_of(tally.live_bytes),
                              allocs - frees,
-                             load(tally.peak_bytes),
+                             value_of(tally.peak_bytes),
                              allocs,
                              frees,
                              tally.limit_asked.load(std::memory_order_relaxed) != 0,
                              {},
-                             load(tally.reserved_bytes),
-                             load(tally.reserved_peak_bytes),
-                             load(tally.waits),
-                             load(tally.group_limit),
-                             load(tally.granules_peak),
-                             load(tally.stitched),
-                             load(tally.overhead_peak),
+                             value_of(tally.reserved_bytes),
+                             value_of(tally.reserved_peak_bytes),
+                             value_of(tally.waits),
+                             value_of(tally.group_limit),
+                             value_of(tally.granules_peak),
+                             value_of(tally.stitched),
+                             value_of(tally.overhead_peak),
                              {},
                              tally.overhead_unmeasured.load(std::memory_order_relaxed),
-                             load(page->refused[i].largest),
-                             load(page->refused[i].lacking),
+                             value_of(page->refused[i].largest),
+                             value_of(page->refused[i].lacking),
                              page->limit_is_later[i].load(std::memory_order_relaxed) != 0,
                              std::string(page->uuids[i], strnlen(page->uuids[i], sizeof(page->uuids[i]))),
                              groups_in(*page, i),
                              holders_in(*page, i)};
       for (int reason = 0; reason < kReasonCount; ++reason) {
-        device.denied[reason] = load(tally.denied[reason]);
+        device.denied[reason] = value_of(tally.denied[reason]);
       }
       for (int kind = 0; kind < kOverheadKinds; ++kind) {
-        device.overhead[kind] = load(tally.overhead[kind]);
+        device.overhead[kind] = value_of(tally.overhead[kind]);
       }
       summary.devices.push_back(device);
     }

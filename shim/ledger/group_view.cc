@@ -25,7 +25,6 @@ namespace {
 constexpr std::uint64_t kReclaimNs = 1'000'000'000;
 constexpr std::uint64_t kQuickReclaimNs = 50'000'000;
 constexpr int kReadings = 100;
-constexpr std::uint32_t kNoSlot = UINT32_MAX;
 
 std::vector<std::string> names_in(int folder) {
   std::vector<std::string> names;

@@ -31,7 +31,6 @@ constexpr std::uint64_t kJoinNs = 100'000'000;
 constexpr std::uint64_t kForksNs = 10 * kJoinNs;
 // for a busy machine on which one try takes all the time: the first may only make the file
 constexpr int kLeastTries = 10;
-constexpr std::uint32_t kNoSlot = UINT32_MAX;
 
 // The result of one try to get a slot.
 struct Try {

@@ -18,7 +18,7 @@ using shared::Tag;
 
 namespace {
 
-constexpr std::uint64_t kReclaimNs = 50'000'000;
+constexpr std::uint64_t kMemberReclaimNs = 50'000'000;
 constexpr int kOvertakings = 100;
 
 std::uint64_t left(WideValue total, std::uint64_t limit) {
@@ -461,7 +461,7 @@ void Membership::reclaim_from_dead(int device) noexcept try {
       removed_.store(true, std::memory_order_relaxed);
     }
     std::uint32_t cursor = cursor_.load(std::memory_order_relaxed);
-    reap(file_, look.number(), slot_, now_ns() + kReclaimNs, cursor);
+    reap(file_, look.number(), slot_, now_ns() + kMemberReclaimNs, cursor);
     cursor_.store(cursor, std::memory_order_relaxed);
   }
   check_limit(file_, static_cast<std::uint32_t>(device));

@@ -33,7 +33,7 @@ constinit KeptDescriptor connection;
 // Of `listening`, too: its number serves a connection where the process has no other left.
 constinit KeptDescriptor spare;
 
-void in_child() {
+void end_in_child() {
   connection.end();
   spare.end();
   listening.end();
@@ -153,7 +153,7 @@ void remove_socket_of_dead(int folder, const std::string &name) {
 
 bool PartSocket::open(const std::string &state_folder, std::uint64_t exporter, std::string &problem) {
   problem.clear();
-  if (!call_in_forked_child(in_child)) {
+  if (!call_in_forked_child(end_in_child)) {
     problem = "a forked child would inherit the socket";
     return false;
   }

@@ -52,8 +52,9 @@ void wake_sleepers(const GroupFile &file);
 void ring(const GroupFile &file);
 
 // Frees the slots of dead owners. `probe` is a descriptor of the file with a description of its own. A
-// member gives its own slot, whose life byte the probe must show locked, others a number that is no slot. Stops at
+// member gives its own slot, whose life byte the probe must show locked, others kNoSlot. Stops at
 // `deadline_ns` (CLOCK_MONOTONIC); `cursor` is the slot to continue from.
+constexpr std::uint32_t kNoSlot = UINT32_MAX;
 struct Reaping {
   bool found = false;  // a dead owner
   bool whole = true;   // every slot was checked

@@ -6,10 +6,11 @@
 
 #include <iterator>
 
+#include "tests/simcuda/bytes.h"
+
 namespace simcuda {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kForget = 64 * 1024;  // below this size a system call costs more than the pages are worth
 constexpr std::uint64_t kRoom = 4;            // addresses per byte of physical memory
 

@@ -36,6 +36,10 @@ struct ArrayMemory {
   std::map<std::uint64_t, std::shared_ptr<const MemoryHold>> mapped;  // by tile (array_tiles.h), where mapped later
 };
 
+inline bool layered(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
+  return (shape.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
+}
+
 // INVALID_VALUE: no device, or not this one, can create this array.
 CUresult check_shape(const Device &device, const CUDA_ARRAY3D_DESCRIPTOR &shape, bool mipmapped);
 // The maximum number of levels: 1 + floor(log2(largest side)).

@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "tests/simcuda/array.h"
+#include "tests/simcuda/bytes.h"
 #include "tests/simcuda/device_attributes.h"
 
 namespace simcuda {
@@ -9,14 +10,6 @@ namespace {
 
 constexpr std::uint64_t kRowBytes = 64, kRows = 8;  // of one tile
 constexpr CUdevice_attribute kNone = CU_DEVICE_ATTRIBUTE_MAX;
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t granule) {
-  return (value + granule - 1) / granule * granule;
-}
-
-bool layered(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
-  return (shape.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
-}
 
 struct Limits {
   CUdevice_attribute width, height, depth;

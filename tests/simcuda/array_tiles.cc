@@ -14,10 +14,6 @@ std::uint64_t in_units(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit;
 }
 
-bool layered(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
-  return (shape.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
-}
-
 bool smaller(const CUDA_ARRAY3D_DESCRIPTOR &shape, const Tile &tile) {
   return shape.Width < tile.width || shape.Height < tile.height || std::max<std::size_t>(shape.Depth, 1) < tile.depth;
 }

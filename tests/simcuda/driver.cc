@@ -6,13 +6,12 @@
 #include <cstring>
 
 #include "implemented.h"
+#include "tests/simcuda/bytes.h"
 #include "tests/simcuda/include/simcuda/simcuda.h"
 #include "tests/simcuda/visible_devices.h"
 
 namespace simcuda {
 namespace {
-
-constexpr std::size_t kPage = 4096;
 
 std::atomic<Driver *> ready_driver{nullptr};
 std::atomic<Driver *> without_devices{nullptr};  // unusable, but keeps its slot of the machine

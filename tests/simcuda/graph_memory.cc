@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "tests/simcuda/bytes.h"
 #include "tests/simcuda/entry.h"
 
 namespace simcuda {
@@ -11,10 +12,6 @@ namespace {
 
 constexpr std::uint64_t kStepBytes = std::uint64_t{32} << 20;  // a pool grows by multiples of it
 constexpr std::uint64_t kRoom = 4;  // more addresses than other memory has: graphs may be built that never fit
-
-constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t step) {
-  return (bytes + step - 1) / step * step;
-}
 
 AddressSpace *space_of(Device &device) {
   if (device.graphs == nullptr) device.graphs = AddressSpace::create(device.bytes * kRoom, false);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "implemented.h"
+#include "tests/simcuda/bytes.h"
 #include "tests/simcuda/capture.h"
 #include "tests/simcuda/device_attributes.h"
 #include "tests/simcuda/entry.h"
@@ -45,12 +46,6 @@ CUresult check(const CUDA_MEM_ALLOC_NODE_PARAMS &params, Device **device) {
 const GraphNode *node_of(CUgraphNode handle, CUgraphNodeType type) {
   const GraphNode *const node = find_node(handle);
   return node != nullptr && node->type == type ? node : nullptr;
-}
-
-CUresult put(void *out, std::uint64_t value) {
-  const cuuint64_t number = value;
-  std::memcpy(out, &number, sizeof number);
-  return CUDA_SUCCESS;
 }
 
 }  // namespace

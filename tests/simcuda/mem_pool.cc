@@ -4,14 +4,11 @@
 #include <iterator>
 #include <utility>
 
+#include "tests/simcuda/bytes.h"
 #include "tests/simcuda/entry.h"
 
 namespace simcuda {
 namespace {
-
-constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t step) {
-  return (bytes + step - 1) / step * step;
-}
 
 void reconcile(MemPool &pool) {
   for (auto &[address, chunk] : pool.chunks) chunk.reconcile([](const Mark &mark) { return mark.reached(); });

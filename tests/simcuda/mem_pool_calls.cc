@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "implemented.h"
+#include "tests/simcuda/bytes.h"
 #include "tests/simcuda/capture.h"
 #include "tests/simcuda/device_attributes.h"
 #include "tests/simcuda/entry.h"
@@ -62,12 +63,6 @@ CUresult with_pool(CUmemoryPool handle, Body body) {
   const Lock lock(driver().mutex);
   const std::shared_ptr<MemPool> pool = find_pool(handle);
   return pool == nullptr ? CUDA_ERROR_INVALID_VALUE : body(pool);
-}
-
-template <class Value>
-CUresult put(void *out, Value value) {
-  std::memcpy(out, &value, sizeof value);
-  return CUDA_SUCCESS;
 }
 
 template <class Value>

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "implemented.h"
+#include "tests/simcuda/bytes.h"
 #include "tests/simcuda/graph_memory.h"
 #include "tests/simcuda/mem_pool.h"
 
@@ -105,12 +106,6 @@ Block block_at(CUdeviceptr ptr, const Context &current) {
   }
   if (const auto found = mapped_at(ptr)) return block_of(*found, current);
   return {};
-}
-
-template <class Value>
-CUresult put(void *data, Value value) {
-  std::memcpy(data, &value, sizeof value);
-  return CUDA_SUCCESS;
 }
 
 // Writes exactly as many bytes as cuda.h gives the attribute. For an unknown pointer: the nulls that

@@ -7,13 +7,12 @@
 #include <algorithm>
 #include <array>
 
+#include "tests/simcuda/bytes.h"
 #include "tests/simcuda/driver.h"
 #include "tests/simcuda/vmm.h"
 
 namespace simcuda {
 namespace {
-
-constexpr std::size_t kPage = 4096;
 
 bool has_pages(std::byte *view) {
   std::array<unsigned char, kVmmGranularity / kPage> resident{};

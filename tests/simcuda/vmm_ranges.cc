@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "implemented.h"
+#include "tests/simcuda/bytes.h"
 #include "tests/simcuda/driver.h"
 #include "tests/simcuda/entry.h"
 #include "tests/simcuda/vmm.h"
@@ -13,7 +14,6 @@
 namespace simcuda {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
 constexpr int kNowhere = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 // Like all device memory: excluded from forked children and core files.

@@ -60,7 +60,7 @@ int wrong_choice(const std::string &option, const std::string &given, std::strin
 }
 
 int unwritable(const std::string &path, const OutputFile &file) {
-  return usage_error("convert: cannot write " + config::quoted(path) + ": " + file.problem(), kOurError);
+  return usage_error("convert: cannot write " + config::in_quotes(path) + ": " + file.problem(), kOurError);
 }
 
 }  // namespace

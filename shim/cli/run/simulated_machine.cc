@@ -101,7 +101,7 @@ std::variant<SimulatedDevices, std::string> read_list(std::string_view text) {
     }
     const auto read = read_item(item);
     if (const std::string *wrong = std::get_if<std::string>(&read)) {
-      return item.size() == text.size() ? *wrong : config::quoted(item) + ": " + *wrong;
+      return item.size() == text.size() ? *wrong : config::in_quotes(item) + ": " + *wrong;
     }
     const EqualDevices each = std::get<EqualDevices>(read);
     count += each.count;

@@ -79,7 +79,7 @@ void print_summary(const RunRequest &request, const TemporaryFolder &pages,
   if (request.summary) {
     const std::string problem = replace_file(*request.summary, summary_json(summaries) + "\n");
     if (!problem.empty()) {
-      log_error("run: cannot write the summary " + config::quoted(*request.summary) + ": " + problem);
+      log_error("run: cannot write the summary " + config::in_quotes(*request.summary) + ": " + problem);
     }
   }
   if (settings.disabled) {

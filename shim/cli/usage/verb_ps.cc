@@ -133,7 +133,7 @@ int run_verb(const PsRequest &request) {
   if (request.textfile) {
     const std::string problem = replace_file(*request.textfile, prometheus_text(usage, own_pid_namespace()));
     if (written = problem.empty(); !written) {
-      log_error("ps: cannot write " + config::quoted(*request.textfile) + ": " + problem);
+      log_error("ps: cannot write " + config::in_quotes(*request.textfile) + ": " + problem);
     }
   } else if (request.prometheus) {
     std::cout << prometheus_text(usage, own_pid_namespace());

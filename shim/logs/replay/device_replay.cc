@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "logs/replay/granule_arena.h"
 #include "pool/shared_pool.h"
 #include "pool/stitch/sizes.h"
 #include "pool/unit.h"
@@ -13,13 +14,10 @@ namespace {
 
 using Kind = DeviceStep::Kind;
 
-constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
+constexpr std::uint64_t kPageBytes = GranuleArena::kPageBytes;
 constexpr std::uint64_t kPreallocateAfter = std::uint64_t{32} << 20;  // the setting's default
-// Arbitrary addresses: of slabs, and of the ranges of each pool of granules.
+// An arbitrary address.
 constexpr Address kSlabs = 0x100000000000;
-constexpr Address kHome = 0x100000000000;
-constexpr Address kViews = 0x200000000000;
-constexpr std::uint64_t kViewsBytes = std::uint64_t{1} << 46;
 
 // A device under a limit, whose memory is counted only.
 class LimitedDevice final : public Upstream, public stitch::DeviceMemory {
@@ -96,10 +94,10 @@ class DeviceReplay {
     pools_.push_back(std::make_unique<SharedPool>());
     if (is_slab_) return;
     (void)pools_.back()->stitch_from({.page_bytes = kPageBytes,
-                                      .home = kHome,
+                                      .home = GranuleArena::kHome,
                                       .home_bytes = stitch::home_bytes(limit_, kPageBytes),
-                                      .views = kViews,
-                                      .views_bytes = kViewsBytes,
+                                      .views = GranuleArena::kViews,
+                                      .views_bytes = GranuleArena::kViewsBytes,
                                       .slab = number + 1,
                                       .granule_bytes = stitch::granule_bytes(limit_, kPageBytes)});
   }

@@ -10,9 +10,6 @@ namespace ration::pool::replay {
 namespace {
 
 // Arbitrary addresses; the views' are above the home range's.
-constexpr Address kHome = 0x100000000000;
-constexpr Address kViews = 0x200000000000;
-constexpr std::uint64_t kViewsBytes = std::uint64_t{1} << 46;
 
 }  // namespace
 

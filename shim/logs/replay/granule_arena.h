@@ -16,6 +16,9 @@ namespace ration::pool::replay {
 class GranuleArena final : public Upstream, public stitch::DeviceMemory {
  public:
   static constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
+  // Arbitrary, as all addresses of a replay are.
+  static constexpr Address kHome = 0x100000000000, kViews = 0x200000000000;
+  static constexpr std::uint64_t kViewsBytes = std::uint64_t{1} << 46;
 
   explicit GranuleArena(std::uint64_t bytes);
   // The pool takes all of it, as the shim preallocates.

@@ -15,7 +15,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr Address kArenaAddress = 0x7f0000000000;
 constexpr int kPasses = 5;  // the fastest one counts: other processes may use the machine
 
 std::uint64_t ns_between(Clock::time_point begin, Clock::time_point end) {

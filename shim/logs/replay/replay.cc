@@ -9,9 +9,6 @@
 namespace ration::pool::replay {
 namespace {
 
-// An arbitrary address; drivers often place the first allocation there.
-constexpr Address kArenaAddress = 0x7f0000000000;
-
 // `allocate(bytes)` and `free(address)` are the pool's; `write(block)` writes where a block is.
 template <class Allocate, class Free, class Write>
 std::optional<Stop> replay_on(const Trace &trace, std::ostream *placements, Allocate allocate, Free free, Write write) {

@@ -39,6 +39,9 @@ struct Driver {
   std::uint64_t revived = 0;       // of those, blocks in a view that was there already
 };
 
+// Of the one slab of an arena. Drivers often place the first allocation there.
+constexpr std::uint64_t kArenaAddress = 0x7f0000000000;
+
 // Replays the trace on one slab of `arena_bytes`, or on granules of so many bytes together; returns where it stopped,
 // or nothing when it completed. Writes one line per operation to `placements`: `f ID`, or `a ID OFFSET BYTES` (offset
 // in the slab, bytes as requested). On granules that is `a ID BYTES G0 G1 ...`: the pages of 2 MiB in the order of the

@@ -13,7 +13,7 @@ constexpr auto kThreadLocal = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
 constexpr auto kRelaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 // Compiled by every driver since CUDA 11.
-constexpr char kImage[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing() { ret; }\n";
+constexpr char kPtx[] = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing() { ret; }\n";
 
 struct Unseen {
   const char *name;
@@ -63,7 +63,7 @@ class UnseenCalls {
         {"cuModuleLoadData",
          [] {
            CUmodule made = nullptr;
-           return cuModuleLoadData(&made, kImage);
+           return cuModuleLoadData(&made, kPtx);
          }},
         {"cuMemPoolGetAttribute",
          [] {

@@ -5,7 +5,6 @@
 namespace simcuda::conformance {
 namespace {
 
-const char kImage[] = "any bytes are an image here";
 constexpr std::size_t kVariable = 8 * kMiB;
 
 void nothing(const simcuda_launch *) {}

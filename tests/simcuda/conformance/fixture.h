@@ -15,6 +15,8 @@
 namespace simcuda::conformance {
 
 inline constexpr std::size_t kMiB = std::size_t{1} << 20;
+inline constexpr CUdeviceptr kUntouched = 0x1234;  // in an out-parameter before the call
+inline constexpr char kImage[] = "any bytes are an image here";
 
 // Initialises the driver; at most once.
 void start_driver();

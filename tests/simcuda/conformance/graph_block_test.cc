@@ -7,7 +7,7 @@
 namespace simcuda::conformance {
 namespace {
 
-constexpr std::size_t kBytes = 64 * kMiB;
+constexpr std::size_t kBlockBytes = 64 * kMiB;
 
 CUresult range_of(CUdeviceptr address, std::size_t *bytes) {
   CUdeviceptr base = 0;
@@ -27,14 +27,14 @@ TEST_CASE("a block that its graph does not free lives on, through graph and exec
     trim();
     const std::size_t free = free_bytes();
     NewGraph graph;
-    const auto [node, address] = graph.allocate(kBytes);
+    const auto [node, address] = graph.allocate(kBlockBytes);
     std::size_t bytes = 0;
-    graph.fill(address, 7, kBytes, {node});
+    graph.fill(address, 7, kBlockBytes, {node});
     Exec exec(graph);
     CHECK(range_of(address, &bytes) == CUDA_ERROR_NOT_FOUND);
     exec.launch(stream);
     CHECK(range_of(address, &bytes) == CUDA_SUCCESS);
-    CHECK(bytes == kBytes);
+    CHECK(bytes == kBlockBytes);
     CHECK(cuGraphLaunch(exec.get(), stream) == CUDA_ERROR_INVALID_VALUE);
     CHECK(end(address) == CUDA_SUCCESS);
     if (simulator()) CHECK(end(address) == CUDA_ERROR_INVALID_VALUE);  // a real driver may crash
@@ -43,11 +43,11 @@ TEST_CASE("a block that its graph does not free lives on, through graph and exec
     exec.destroy();
     graph.destroy();
     trim();
-    CHECK(graph_memory() == kBytes);
-    CHECK(read_back(address, kBytes) == std::vector<unsigned char>(kBytes, 7));
+    CHECK(graph_memory() == kBlockBytes);
+    CHECK(read_back(address, kBlockBytes) == std::vector<unsigned char>(kBlockBytes, 7));
     CHECK(end(address) == CUDA_SUCCESS);
     REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
-    CHECK(graph_memory() == kBytes);
+    CHECK(graph_memory() == kBlockBytes);
     trim();
     CHECK(graph_memory() == 0);
     CHECK(free_bytes() == free);
@@ -59,14 +59,14 @@ TEST_CASE("a graph that frees at launch can be launched again while its block li
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   trim();
   NewGraph graph;
-  const CUdeviceptr address = graph.allocate(kBytes).address;
+  const CUdeviceptr address = graph.allocate(kBlockBytes).address;
   Exec exec(graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
   cuuint64_t flags = 0;
   REQUIRE(cuGraphExecGetFlags(exec.get(), &flags) == CUDA_SUCCESS);
   CHECK(flags == CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
   for (int round = 0; round < 3; ++round) {
     exec.launch(stream);
-    CHECK(graph_memory() == kBytes);
+    CHECK(graph_memory() == kBlockBytes);
   }
   exec.destroy();
   CHECK(cuMemFree(address) == CUDA_SUCCESS);
@@ -79,7 +79,7 @@ TEST_CASE("a block is freed in its stream's order") {
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   trim();
   NewGraph graph;
-  const CUdeviceptr address = graph.allocate(kBytes).address;
+  const CUdeviceptr address = graph.allocate(kBlockBytes).address;
   Exec exec(graph);
   void *pinned = nullptr;
   REQUIRE(cuMemHostAlloc(&pinned, 64, 0) == CUDA_SUCCESS);
@@ -87,12 +87,12 @@ TEST_CASE("a block is freed in its stream's order") {
   gate.hold(stream);
   for (int round = 0; round < 2; ++round) {
     REQUIRE(cuGraphLaunch(exec.get(), stream) == CUDA_SUCCESS);
-    REQUIRE(cuMemsetD8Async(address, 5, kBytes, stream) == CUDA_SUCCESS);
+    REQUIRE(cuMemsetD8Async(address, 5, kBlockBytes, stream) == CUDA_SUCCESS);
     REQUIRE(cuMemcpyDtoHAsync(pinned, address, 64, stream) == CUDA_SUCCESS);
     REQUIRE(cuMemFreeAsync(address, stream) == CUDA_SUCCESS);
   }
   trim();
-  CHECK(graph_memory() == kBytes);
+  CHECK(graph_memory() == kBlockBytes);
   gate.open();
   REQUIRE(cuStreamSynchronize(stream) == CUDA_SUCCESS);
   const auto *const bytes = static_cast<const unsigned char *>(pinned);
@@ -106,7 +106,7 @@ TEST_CASE("cuMemFree of a graph's block waits for the launch that allocates it")
   const CurrentContext context;
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   NewGraph graph;
-  const CUdeviceptr address = graph.allocate(kBytes).address;
+  const CUdeviceptr address = graph.allocate(kBlockBytes).address;
   Exec exec(graph);
   Gate gate;
   gate.hold(stream);
@@ -131,7 +131,7 @@ TEST_CASE("a graph frees the block of another one, which is launched before") {
   const CUstream stream = new_stream(CU_STREAM_NON_BLOCKING);
   trim();
   NewGraph allocating, freeing;
-  const auto [allocated, address] = allocating.allocate(kBytes);
+  const auto [allocated, address] = allocating.allocate(kBlockBytes);
   freeing.free(address, {});
   CUgraphNode node = nullptr;
   CHECK(cuGraphAddMemFreeNode(&node, allocating.get(), &allocated, 1, address) != CUDA_SUCCESS);
@@ -176,14 +176,14 @@ TEST_CASE("a device's graph memory ends with its last context") {
   start_driver();
   std::size_t before = 0;
   NewGraph graph;
-  const CUdeviceptr address = graph.allocate(kBytes).address;
+  const CUdeviceptr address = graph.allocate(kBlockBytes).address;
   Exec exec(graph);
   {
     const CurrentContext context;
     trim();
     before = free_bytes();
     exec.launch(new_stream());
-    CHECK(free_bytes() == before - kBytes);
+    CHECK(free_bytes() == before - kBlockBytes);
   }
   const CurrentContext context;
   CHECK(free_bytes() == before);

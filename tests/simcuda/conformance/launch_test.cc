@@ -6,8 +6,6 @@
 namespace simcuda::conformance {
 namespace {
 
-const char kImage[] = "any bytes are an image here";
-
 // add(unsigned *numbers, unsigned count, unsigned char addend): one launch does the work of all its threads.
 void add(const simcuda_launch *launch) {
   const auto address = *static_cast<CUdeviceptr *>(launch->params[0]);

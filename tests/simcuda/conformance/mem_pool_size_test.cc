@@ -6,8 +6,6 @@
 namespace simcuda::conformance {
 namespace {
 
-constexpr CUdeviceptr kUntouched = 0x1234;
-
 TEST_CASE("a pool's reserved bytes reduce the device's free memory exactly, whether used or not", "[alone]") {
   const CurrentContext context;
   Pool pool;

@@ -4,7 +4,7 @@
 namespace simcuda::conformance {
 namespace {
 
-const CUmemLocation kDevice = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+const CUmemLocation kOnDevice = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
 
 CUmemoryPool default_pool() {
   CUmemoryPool pool = nullptr;
@@ -51,7 +51,7 @@ TEST_CASE("an allocation that names no pool comes from the current pool") {
 TEST_CASE("a location and a type name the same pools as the device") {
   const CurrentContext context;
   const Pool pool;
-  CUmemLocation here = kDevice;
+  CUmemLocation here = kOnDevice;
   CUmemoryPool found = nullptr;
   REQUIRE(cuMemGetDefaultMemPool(&found, &here, CU_MEM_ALLOCATION_TYPE_PINNED) == CUDA_SUCCESS);
   CHECK(found == default_pool());

@@ -7,8 +7,6 @@
 namespace simcuda::conformance {
 namespace {
 
-constexpr CUdeviceptr kUntouched = 0x1234;
-
 TEST_CASE("without a current context there is no allocation, and no free but of a null pointer") {
   start_driver();
   CUcontext none = nullptr;

@@ -6,8 +6,6 @@
 namespace simcuda::conformance {
 namespace {
 
-constexpr CUdeviceptr kUntouched = 0x1234;
-
 // Waits until the device has completed everything, without a synchronising call to the driver.
 void await_idle(CUstream stream) {
   while (cuStreamQuery(stream) == CUDA_ERROR_NOT_READY) std::this_thread::yield();

@@ -6,8 +6,6 @@
 namespace simcuda::conformance {
 namespace {
 
-constexpr CUmemGenericAllocationHandle kUntouched = 0x1234;
-
 CUresult create(std::size_t bytes, const CUmemAllocationProp &properties) {
   CUmemGenericAllocationHandle handle = kUntouched;
   const CUresult result = cuMemCreate(&handle, bytes, &properties, 0);

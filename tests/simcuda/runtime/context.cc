@@ -21,8 +21,8 @@ struct Primary {
   bool alive = false;
 };
 
-pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-Primary primaries[kMaxDevices];          // guarded by mutex
+pthread_mutex_t primaries_mutex = PTHREAD_MUTEX_INITIALIZER;
+Primary primaries[kMaxDevices];          // guarded by primaries_mutex
 std::atomic<unsigned> generation = {1};  // a reset increments it: older bindings are void
 
 thread_local int device_of_thread = 0;
@@ -30,15 +30,15 @@ thread_local unsigned bound_generation = 0;
 
 // A primary context that was reset may still be current; the driver would refuse it.
 bool was_reset(CUcontext context) {
-  pthread_mutex_lock(&mutex);
+  pthread_mutex_lock(&primaries_mutex);
   bool found = false;
   for (const Primary &primary : primaries) found = found || (primary.handle == context && !primary.alive);
-  pthread_mutex_unlock(&mutex);
+  pthread_mutex_unlock(&primaries_mutex);
   return found;
 }
 
 CUresult retain(int device, CUcontext *context) {
-  pthread_mutex_lock(&mutex);
+  pthread_mutex_lock(&primaries_mutex);
   Primary &primary = primaries[device];
   CUresult result = CUDA_SUCCESS;
   if (!primary.alive) {
@@ -49,7 +49,7 @@ CUresult retain(int device, CUcontext *context) {
     }
   }
   *context = primary.handle;
-  pthread_mutex_unlock(&mutex);
+  pthread_mutex_unlock(&primaries_mutex);
   return result;
 }
 
@@ -116,7 +116,7 @@ cudaError_t bind_thread_to(int device) {
 
 cudaError_t reset_thread_device() {
   const int device = device_of_thread;
-  pthread_mutex_lock(&mutex);
+  pthread_mutex_lock(&primaries_mutex);
   Primary &primary = primaries[device];
   CUresult result = CUDA_SUCCESS;
   if (primary.alive) {
@@ -126,7 +126,7 @@ cudaError_t reset_thread_device() {
     primary.alive = false;  // a reset is no release: the retain remains
     generation.fetch_add(1);
   }
-  pthread_mutex_unlock(&mutex);
+  pthread_mutex_unlock(&primaries_mutex);
   return to_runtime(result);
 }
 

@@ -21,6 +21,10 @@ int thread_device();
 // Resets the primary context of the calling thread's device and all that it contains.
 cudaError_t reset_thread_device();
 
+inline CUdeviceptr address(const void *pointer) {
+  return reinterpret_cast<CUdeviceptr>(pointer);
+}
+
 // Runs `work` (returning CUresult) in the thread's context. If the driver reports that there is no context, creates one
 // and repeats the call.
 template <typename Work>

@@ -6,10 +6,6 @@ using namespace simcudart;
 
 namespace {
 
-CUdeviceptr address(const void *pointer) {
-  return reinterpret_cast<CUdeviceptr>(pointer);
-}
-
 // A host-to-host copy is a 2D copy of one row.
 CUDA_MEMCPY2D one_row(void *to, const void *from, size_t bytes) {
   CUDA_MEMCPY2D row = {};

@@ -9,10 +9,6 @@ namespace {
 constexpr unsigned kPitchElementBytes =
     4;  // the runtime does not know the element size; cuMemAllocPitch requires 4, 8 or 16
 
-CUdeviceptr address(const void *pointer) {
-  return reinterpret_cast<CUdeviceptr>(pointer);
-}
-
 void *pointer_to(CUdeviceptr address) {
   return reinterpret_cast<void *>(address);
 }

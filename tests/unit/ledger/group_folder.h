@@ -8,6 +8,9 @@
 #include "ledger/membership.h"
 #include "unit/events/scratch_folder.h"
 
+// A device's.
+inline constexpr char kUuid[] = "GPU-01234567-89ab-cdef-fedc-ba9876543210";
+
 class GroupFolder {
  public:
   const std::string &path() const { return folder_.path(); }

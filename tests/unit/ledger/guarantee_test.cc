@@ -9,7 +9,6 @@ using namespace ration::ledger;
 
 namespace {
 
-constexpr char kUuid[] = "GPU-01234567-89ab-cdef-fedc-ba9876543210";
 constexpr char kTree[] = "00000000000000a7";
 constexpr std::uint64_t kTreeNumber = 0xa7;
 

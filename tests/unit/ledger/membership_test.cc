@@ -7,8 +7,6 @@ using namespace ration::ledger;
 
 namespace {
 
-constexpr char kUuid[] = "GPU-01234567-89ab-cdef-fedc-ba9876543210";
-
 // Of the only member that has used the device.
 Stitching stitching_seen(const GroupFolder &folder) {
   std::string problem;

@@ -15,7 +15,6 @@ using namespace ration::ledger;
 
 namespace {
 
-constexpr char kUuid[] = "GPU-01234567-89ab-cdef-fedc-ba9876543210";
 constexpr std::uint64_t kTotal = 1'000'000;
 
 std::unique_ptr<Membership> member_of(const GroupFolder &folder) {
