@@ -88,6 +88,7 @@ TEST_CASE("a kernel that touches it is one, and its context never recovers") {
   CHECK(cuMemAlloc(&block, 512) == CUDA_SUCCESS);
   CHECK(cuCtxDestroy(broken) == CUDA_SUCCESS);
   CHECK(cuCtxDestroy(other) == CUDA_SUCCESS);
+  CHECK(cuCtxSetCurrent(nullptr) == CUDA_SUCCESS);  // it was on the stack twice
 }
 
 TEST_CASE("work goes to what was mapped there since, without a fault") {
