@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "config/options.h"
+
 namespace ration::config {
 
 namespace {
@@ -20,6 +22,25 @@ std::uint64_t three_quarters(std::uint64_t total) {
 const Origin *Settings::origin_of(std::string_view key) const {
   const auto found = std::find_if(origins.begin(), origins.end(), [&](const Origin &each) { return each.key == key; });
   return found == origins.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> Settings::explained() const {
+  std::vector<std::string> sentences;
+  for (const std::string &file : files) {
+    sentences.push_back("settings are read from " + file);
+  }
+  for (const Origin &origin : origins) {
+    if (option_of_key(origin.key)->state == State::kInternal) {
+      continue;
+    }
+    sentences.push_back("setting " + origin.in_force() + (origin.locked ? ", locked by a system file" : "") + " (" +
+                        std::string(name_of(origin.source)) + ")");
+  }
+  for (const ThirdPartyVariable &each : third_party) {
+    sentences.push_back("variable " + each.variable + "=" + each.value + ": " + std::string(name_of(each.disposition)) +
+                        (each.reason.empty() ? "" : ", " + each.reason));
+  }
+  return sentences;
 }
 
 bool Settings::limit_asked() const {

@@ -26,6 +26,8 @@ enum class Managed { kLimit, kCount };
 enum class Ipc { kAuto, kDirect };
 enum class Stacks { kNone, kNative, kPython };
 
+enum class DiagnosticLevel { kOff, kWarn, kInfo, kDebug, kTrace };
+
 struct Settings {
   bool disabled = false;
   LimitMap limit;
@@ -52,6 +54,8 @@ struct Settings {
   Stacks stacks = Stacks::kNone;
   std::vector<Fault> fail;
   std::chrono::milliseconds wait{0};
+  DiagnosticLevel diagnostics = DiagnosticLevel::kWarn;
+  std::string diagnostics_file;  // empty: stderr
   std::string config_file;
   std::string state_directory;    // RATION_STATE_DIR, absolute, or empty; use state_folder()
   std::string summary_directory;  // RATION_SUMMARY; empty: none
@@ -79,6 +83,9 @@ struct Settings {
   [[nodiscard]] const Origin *origin_of(std::string_view key) const;  // nullptr: default
   std::vector<ThirdPartyVariable> third_party;                        // every one that is set
   std::vector<std::string> files;                                     // that exist, strongest first
+
+  // What was read and where it comes from, a sentence each: for diagnostics.
+  [[nodiscard]] std::vector<std::string> explained() const;
 
   // Whether any device has a limit. A group counts as one: other members may state its limit.
   [[nodiscard]] bool limit_asked() const;

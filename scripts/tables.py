@@ -79,7 +79,7 @@ FAULT_RULES = f"^{FAULT}([,;]{FAULT})*$"
 TEXTS = {"NAME": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
          "FOLDER": {"type": "string", "pattern": "^/"},
          "FILE": {"type": "string", "minLength": 1}, "RULES": {"type": "string", "pattern": FAULT_RULES},
-         "BYTES": BYTES,
+         "BYTES": BYTES, "LEVEL:FILE": {"type": "string", "pattern": "^(off|warn|info|debug|trace):."},
          "DURATION": {"type": "string", "pattern": "^[0-9]+(ms|[smh])$"}}
 
 

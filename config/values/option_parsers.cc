@@ -167,6 +167,25 @@ std::string read_log(Settings &settings, const Option &, std::string_view value)
   return read_plain_text(value, settings.log);
 }
 
+std::string read_diagnostics(Settings &settings, const Option &option, std::string_view value) {
+  const std::string_view levels = option.values.substr(0, option.values.rfind(' '));  // without LEVEL:FILE
+  const std::size_t colon = value.find(':');
+  const int place = place_of(value.substr(0, colon), levels);
+  if (place < 0) {
+    return error_in_choice(value.substr(0, colon), levels);
+  }
+  std::string file;
+  if (colon != std::string_view::npos) {
+    const std::string_view name = value.substr(colon + 1);
+    if (std::string wrong = name.empty() ? "a file follows the colon" : read_plain_text(name, file); !wrong.empty()) {
+      return wrong + "; write for example debug:ration.log";
+    }
+  }
+  settings.diagnostics = static_cast<DiagnosticLevel>(place);
+  settings.diagnostics_file = std::move(file);
+  return {};
+}
+
 std::string read_disable(Settings &settings, const Option &, std::string_view value) {
   if (value != "1" && value != "0") {
     return "it must be 1 (inert), 0 or empty";

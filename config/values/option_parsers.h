@@ -28,6 +28,7 @@ std::string read_container_limit(Settings &settings, const Option &option, std::
 std::string read_group_tree(Settings &settings, const Option &option, std::string_view value);
 std::string read_state_directory(Settings &settings, const Option &option, std::string_view value);
 std::string read_log(Settings &settings, const Option &option, std::string_view value);
+std::string read_diagnostics(Settings &settings, const Option &option, std::string_view value);
 std::string read_faults(Settings &settings, const Option &option, std::string_view value);
 std::string read_disable(Settings &settings, const Option &option, std::string_view value);
 

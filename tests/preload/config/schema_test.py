@@ -45,6 +45,7 @@ VALUES = {
     "log_size": (["1GiB", 2097152], ["40%", True]),
     "stacks": (["none", "native", "python"], ["all"]),
     "fail": (["nth=3", "every=10,above=1MiB;probability=0.5,seed=3", "library=libcudnn,after=30s"], ["", 3, "cuMemAlloc@3", "nth", "nth=3,", "size=3"]),
+    "diagnostics": (["off", "warn", "debug:/tmp/a"], ["verbose", "debug:", "", 3, True]),
     "state_dir": (["/run/ration"], ["ration", "", 3, True]),
     "wait": ([0, "0", "500ms", "30s", "5m", "1h"], [30, "30", "-1s", "1.5s", "1 s", "s", "", True]),
 }

@@ -98,6 +98,17 @@ const Row kRows[] = {
     {"RATION_WAIT=1 s", false},
     {"RATION_WAIT=s", false},
     {"RATION_WAIT=9223372036854775807h", false},
+    {"RATION_DIAGNOSTICS=off", true},
+    {"RATION_DIAGNOSTICS=warn", true},
+    {"RATION_DIAGNOSTICS=info", true},
+    {"RATION_DIAGNOSTICS=debug", true},
+    {"RATION_DIAGNOSTICS=trace:/tmp/a:b", true},
+    {"RATION_DIAGNOSTICS=Debug", false},
+    {"RATION_DIAGNOSTICS=verbose", false},
+    {"RATION_DIAGNOSTICS=LEVEL:FILE", false},
+    {"RATION_DIAGNOSTICS=debug:", false},
+    {"RATION_DIAGNOSTICS=:a", false},
+    {"RATION_DIAGNOSTICS=debug:a\nb", false},
     {"RATION_STATE_DIR=/run/ration", true},
     {"RATION_STATE_DIR=run/ration", false},
     {"RATION_STATE_DIR=/a\nb", false},
@@ -213,7 +224,8 @@ TEST_CASE("every setting reaches its member") {
                                   "RATION_GUARANTEE=3g",         "RATION_IPC=direct",
                                   "RATION_LOG=a.jsonl",          "RATION_STACKS=python",
                                   "RATION_FAIL=nth=3",           "RATION_WAIT=2m",
-                                  "RATION_STATE_DIR=/s",         "RATION_SUMMARY=/t"})
+                                  "RATION_STATE_DIR=/s",         "RATION_SUMMARY=/t",
+                                  "RATION_DIAGNOSTICS=info:a"})
                                 .settings;
   CHECK(settings.mode == Mode::kDirect);
   CHECK(std::get<Size>(settings.preallocate) == Size::of_bytes(2ull << 30));
@@ -237,7 +249,9 @@ TEST_CASE("every setting reaches its member") {
   CHECK(settings.wait == std::chrono::minutes(2));
   CHECK(settings.state_directory == "/s");
   CHECK(settings.summary_directory == "/t");
-  CHECK(settings.origins.size() == 22);
+  CHECK(settings.diagnostics == DiagnosticLevel::kInfo);
+  CHECK(settings.diagnostics_file == "a");
+  CHECK(settings.origins.size() == 23);
   CHECK(settings.origins[0].key == "mode");
   CHECK(settings.origins[0].value == "direct");
 }
