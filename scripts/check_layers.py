@@ -44,7 +44,7 @@ BASE = "base"
 
 # What comes from outside is used in few layers.
 FOREIGN = {
-    r"fmt/": {"events"},
+    r"(fmt|spdlog)/": {"events"},
     r"nlohmann/": {"config", "events", "cli", "logs"},
     r"CLI/": {"cli"},
     r"(n?curses|term)\.h$": {"cli"},

@@ -73,6 +73,11 @@ class CAPABILITY("mutex") RankedMutex {
 #endif
     mutex_.unlock();
   }
+#ifndef NDEBUG
+  static bool is_any_held() {
+    return innermost_held != 0;
+  }  // by this thread
+#endif
 
  private:
   std::mutex mutex_;

@@ -13,6 +13,7 @@
 #include "base/held.h"
 #include "base/saturating.h"
 #include "base/thread_number.h"
+#include "events/explained_events.h"
 #include "events/json_lines.h"
 #include "events/process_tree.h"
 
@@ -218,6 +219,7 @@ std::uint64_t stack_of_call() {
 // The totals change under the writer's lock, so that the peak in `end` is exactly what the lines add up to.
 template <class Event>
 void Journal::record(const Event &event, std::uint64_t at_ns) noexcept {
+  explain_event(event);
   if (!logging_) {
     count(event);
     return;
