@@ -49,6 +49,7 @@ void note_unknown(const char *name, int version) {
 // is not invented.
 void swap(const char *name, void **function, int version, cuuint64_t flags) {
   NamedHook found = ration::driver::by_address(*function, name, version, flags);
+  const auto explain = [&](const char *answer) { ration::runtime::explain_look_up(name, version, answer); };
   if (found.match == Match::none) {
     // A name of ours under an address that is no export: by the table, as long as the ABI is one that we know.
     found = ration::driver::by_name(name, version, flags);
@@ -59,6 +60,7 @@ void swap(const char *name, void **function, int version, cuuint64_t flags) {
       } else if (ration::is_unknown_driver_name(name)) {
         note(coverage.unknown_names, name);
       }
+      explain(found.match == Match::unknown_version ? "the driver's, in a version without a hook" : "the driver's");
       note_unknown(name, version);
       if (ration::hooks::may_begin_capture(name)) {
         *function = ration::hooks::announcing(name, *function);
@@ -68,6 +70,7 @@ void swap(const char *name, void **function, int version, cuuint64_t flags) {
     real.adopt(found.hook, *function);
   }
   count(ration::hooks::preload_abi()->coverage->get_proc_address);
+  explain("hooked");
   *function = ration::hooks::preload_abi()->entries[static_cast<unsigned>(found.hook)];
 }
 

@@ -83,6 +83,34 @@ events::JournalOptions journal_options(const config::Settings &settings, config:
   return options;
 }
 
+events::Level level_of(config::DiagnosticLevel level) {
+  constexpr events::Level kLevels[] = {events::Level::off, events::Level::warn, events::Level::info,
+                                       events::Level::debug, events::Level::trace};
+  return kLevels[static_cast<int>(level)];
+}
+
+void explain_settings(const config::Settings &settings) {
+  if (events::shows(events::Level::info)) {
+    for (const std::string &sentence : settings.explained()) {
+      events::explain(events::Level::info, sentence);
+    }
+  }
+}
+
+void explain_hooks() {
+  if (!events::shows(events::Level::debug)) {
+    return;
+  }
+  unsigned found = 0;
+  for (unsigned row = 0; row < driver::kHookCount; ++row) {
+    const bool is_there = driver::real.hooked(static_cast<driver::Hook>(row)) != nullptr;
+    found += is_there ? 1 : 0;
+    events::explain(events::Level::trace, "hook ", driver::identities[row].symbol,
+                    is_there ? ": resolved" : ": the driver lacks the function");
+  }
+  events::explain(events::Level::debug, "hooks: ", found, " of ", driver::kHookCount, " functions are in this driver");
+}
+
 // The log and the files of shared blocks are the parent's in a child that exits. A handler may call exit(3) where its
 // signal interrupted one of our calls: a lock that this call holds is never released, so the log stays without its end.
 void at_exit() {
@@ -146,9 +174,12 @@ struct Builder {
     std::vector<config::Problem> problems;
     config::SettingsContext own = own_settings_context();
     config::Settings settings = config::read_settings(own, problems);
+    events::begin_diagnostics(level_of(settings.diagnostics), settings.diagnostics_file);
     for (const config::Problem &problem : problems) {
       events::say(problem.line);
     }
+    explain_settings(settings);
+    explain_hooks();
     if (settings.disabled) {  // in a forked child only, whose parent was not: its entries lead here already
       settings.mode = config::Mode::kDirect;
     }
@@ -175,6 +206,7 @@ struct Builder {
     options.large_direct = settings.ipc == config::Ipc::kDirect;
     options.wait_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(settings.wait).count());
     events::JournalOptions journal = journal_options(settings, std::move(own));
+    events::explain(events::Level::info, "mode ", journal.meta.mode, " serves allocations");
     // Loaded by us only where its answer decides what the program may take.
     auto figures =
         std::make_unique<policy::NvmlFigures>(find_nvml.load(std::memory_order_relaxed),
@@ -215,6 +247,10 @@ void publish_names() noexcept {
   if (Runtime *runtime = Runtime::existing(); runtime != nullptr && asked != nullptr) {
     runtime->publish(*asked);
   }
+}
+
+void explain_look_up(const char *name, int version, const char *answer) noexcept {
+  events::explain(events::Level::trace, "cuGetProcAddress of ", name, " in version ", version, ": ", answer);
 }
 
 void end_own_threads() noexcept {

@@ -73,6 +73,8 @@ void prepare(const Reports &reports);
 
 // After a name was added to the coverage: the summary of `ration run` gets it. Before there is a runtime, later.
 void publish_names() noexcept;
+// What the program gets for a name, in the diagnostics.
+void explain_look_up(const char *name, int version, const char *answer) noexcept;
 // The main thread ends before others: the process ends with the last of these, so that none may be an own one. Returns
 // once they have ended, unless that takes long.
 void end_own_threads() noexcept;

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/wait.h"
+#include "events/diagnostics.h"
 
 namespace ration::policy {
 namespace {
@@ -55,6 +56,8 @@ ContextPool &BlockPools::pool_of(const ContextRef &context) {
   }
   PoolOfContext *other = nullptr;
   if (context->pool.compare_exchange_strong(other, &made)) {
+    events::explain(events::Level::debug, "device ", context->device, ": the pool of context ", context->number,
+                    " is made of ", made.backing == &granules ? "granules" : "slabs");
     granules.let_late_peers_in(*context, made);
     gifts.start_giving();
     return made;

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/saturating.h"
+#include "events/diagnostics.h"
 
 namespace ration::policy {
 namespace {
@@ -31,7 +32,13 @@ void Gifts::give_to_others(const char *api, int device) noexcept {
   const std::uint64_t held = account.charged();
   // Below its own guarantee nobody else would gain; of that of a tree others of the tree would.
   const std::uint64_t wanted = std::min(account.newly_wanted(), minus_or_zero(held, account.own_guarantee()));
-  if (wanted != 0 && room_.give_away(api, device, wanted)) {
+  if (wanted == 0) {
+    return;
+  }
+  const bool gave = room_.give_away(api, device, wanted);
+  events::explain(events::Level::debug, "device ", device, ": another process lacks ", wanted, " bytes; ",
+                  minus_or_zero(held, account.charged()), " are given back");
+  if (gave) {
     account.answered();
     gave_ns_[device].store(now_ns(), std::memory_order_relaxed);
   }
@@ -59,6 +66,8 @@ void Gifts::heed_orders(const char *api) noexcept {
     if (!account.is_over_order()) {
       continue;
     }
+    events::explain(events::Level::debug, "device ", device, ": `ration set` leaves ", account.excess(),
+                    " bytes too many: what is free goes back");
     if (DevicePool *pool = pools_.known(device)) {
       parts_.context_pools.close_all(device);
       pool->quarantine.collect(Quarantine::Sealing::always);

@@ -49,6 +49,9 @@ bool GranuleBacking::open(const ContextRef &context, ContextPool &pool) noexcept
       return have_none(device, check.reason(), true);
     }
     support_.note(device, found.page_bytes, found.kind);
+    events::explain(events::Level::info, "backing: device ", device, ": ", found.reason,
+                    "; a first granule was made, mapped and released as it should be; pages are of ", found.page_bytes,
+                    " bytes, granules of ", layout->granule_bytes);
   }
   pool.layout = *layout;
   const bool entered = slabs_.insert(layout->home, layout->home_bytes + layout->views_bytes, context);

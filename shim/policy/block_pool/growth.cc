@@ -7,11 +7,37 @@
 #include "base/clock.h"
 #include "base/held.h"
 #include "base/wait.h"
+#include "events/diagnostics.h"
 #include "policy/block_pool/growth_size.h"
 #include "policy/contexts/any_context.h"
 #include "policy/devices/returning_memory.h"
 
 namespace ration::policy {
+namespace {
+
+void explain_growth(const Growth &growth, const PoolCall &call, const pool::GrowthWish &wish,
+                    const std::vector<pool::Slab> &pieces) noexcept {
+  if (!events::shows(events::Level::debug)) {
+    return;
+  }
+  std::uint64_t bytes = 0;
+  for (const pool::Slab &piece : pieces) {
+    bytes += piece.bytes;
+  }
+  if (bytes != 0) {
+    events::explain(events::Level::debug, "device ", call.device.device, ": the pool of context ",
+                    call.where.context->number, " grows by ", bytes, " bytes in ", pieces.size(), " pieces for ",
+                    wish.bytes);
+  } else {
+    const char *why = growth.error() != CUDA_SUCCESS ? "the driver fails"
+                      : wish.at_once                 ? "not without a wait"
+                                                     : events::name_of(growth.reason());
+    events::explain(events::Level::debug, "device ", call.device.device, ": the pool of context ",
+                    call.where.context->number, " does not grow by ", wish.bytes, " bytes: ", why);
+  }
+}
+
+}  // namespace
 
 Growth::Growth(const GrowthParts &parts, const PoolCall &call)
     : parts_(parts),
@@ -93,6 +119,7 @@ Growth::Pieces Growth::grow(const pool::GrowthWish &wish) noexcept try {
   held::note(give_up, &call_.pool.blocks);
   Pieces pieces = grow_now(wish);
   (void)held::forget(give_up, &call_.pool.blocks);
+  explain_growth(*this, call_, wish, pieces);
   return pieces;
 } catch (...) {  // no memory of the host
   (void)held::forget(give_up, &call_.pool.blocks);
@@ -151,6 +178,8 @@ Growth::Pieces Growth::wait_for_others(const pool::GrowthWish &wish, std::uint64
   }
   ReturningMemory returning(parts_.devices, call_.device.device, account, wish.bytes);
   if (refused_by(true) && returning.expected()) {
+    events::explain(events::Level::debug, "device ", call_.device.device, ": waits for ", wish.bytes,
+                    " bytes of a process that ended: the driver has not taken them back yet");
     account.want(wish.bytes, ledger::Account::Of::device);  // others may give it sooner
   }
   while (refused_by(true) && returning.expected()) {

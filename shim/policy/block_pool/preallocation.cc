@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/saturating.h"
+#include "events/diagnostics.h"
 
 namespace ration::policy {
 
@@ -19,6 +20,9 @@ void Preallocator::prepare(const PoolCall &call) {
     } catch (...) {  // no memory of the host: the pool grows on demand
     }
     turn.end();
+    events::explain(events::Level::info, "device ", call.device.device, ": preallocated: the pool holds ",
+                    call.device.held_bytes(), " bytes; ", call.device.bounds.plan.bytes, " were planned, with ",
+                    call.device.bounds.plan.headroom, " left free on the device");
   }
   turn.wait_while_running();  // another thread preallocates; its memory serves this request, too
 }

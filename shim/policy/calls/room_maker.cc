@@ -325,6 +325,8 @@ bool RoomMaker::ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()>
   }
   account.want(lacking, of);
   const IdleNeighbours::Members asked = neighbours_.willing(idle);
+  events::explain(events::Level::debug, "device ", need.device, ": ", lacking, " bytes are lacking; ", asked.size(),
+                  " other processes are asked for ", IdleNeighbours::bytes_of(asked), " idle bytes");
   if (IdleNeighbours::bytes_of(asked) < lacking || parts_.fences.captures().is_run_here()) {
     return false;
   }

@@ -80,9 +80,11 @@ bool Devices::discover() {
   }
   std::vector<std::string> lines;
   std::vector<Owed> owed;
+  bool is_first = false;
   {
     Guard guard(mutex_);
     if (devices_.load(std::memory_order_relaxed) == nullptr) {
+      is_first = true;
       lines = limits_.resolve_devices(facts);
       for (std::size_t i = 0; i < facts.size(); ++i) {
         lines.push_back(resolve_limit((*found)[i], facts[i]));
@@ -96,8 +98,24 @@ bool Devices::discover() {
       events::say(line);
     }
   }
+  if (is_first && events::shows(events::Level::info)) {
+    explain_limits();
+  }
   claim(owed);
   return true;
+}
+
+void Devices::explain_limits() {
+  for (const Device &device : *devices_.load(std::memory_order_acquire)) {
+    const events::DeviceFacts facts = device.facts();
+    const auto shown = [](bool asked, std::uint64_t bytes) {
+      return asked ? "limit " + std::to_string(bytes) : std::string("no limit");
+    };
+    const std::uint64_t of_groups = ledger_.account(device.ordinal).group_limit();
+    events::explain(events::Level::info, "device ", facts.ordinal, " (", facts.name, ", ", facts.uuid,
+                    "): ", facts.total, " bytes, ", shown(facts.limit_asked, facts.limit), " of the process, ",
+                    shown(of_groups < ledger::kMostHeld, of_groups), " of its groups");
+  }
 }
 
 std::string Devices::resolve_limit(Device &device, const events::DeviceFacts &facts) const {

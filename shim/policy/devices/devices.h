@@ -129,6 +129,7 @@ class Devices {
   bool heed_now() noexcept;
   void heed_all(std::vector<Device> &devices);
   // Answers a line for the user where the limit cannot be enforced.
+  void explain_limits();
   std::string resolve_limit(Device &device, const events::DeviceFacts &facts) const;
   // A guarantee that was not obtained at once.
   struct Owed {

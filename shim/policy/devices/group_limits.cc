@@ -35,6 +35,9 @@ void Devices::join_groups() {
       events::say(ledger::group_label(asked.kind, asked.name) +
                   " cannot be joined, so every allocation is refused: " + problem);
     }
+    if (membership != nullptr && events::shows(events::Level::info)) {
+      events::explain(events::Level::info, ledger::group_label(asked.kind, asked.name), " is joined in ", folder);
+    }
     groups_.push_back(membership);
   }
   for (ledger::Membership *membership : groups_) {
@@ -188,6 +191,8 @@ void Devices::claim(const std::vector<Owed> &owed) {
       waiter.pause();
     }
     if (granted) {
+      events::explain(events::Level::info, "device ", each.ordinal, ": other members have given back what ", each.bytes,
+                      " guaranteed bytes lacked");
       ledger_.account(each.ordinal).close(each.refuses_for_ever);
       continue;
     }
