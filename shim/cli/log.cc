@@ -1,28 +1,17 @@
 #include "cli/log.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <iostream>
 #include <string>
 
-#include "base/quiet_write.h"
-#include "base/visible.h"
 #include "config/values/quotes.h"
+#include "events/diagnostics.h"
 
 namespace ration::cli {
 
 void log_line(std::string_view line) {
-  // One write, so that lines of several processes on one terminal do not mix.
-  const std::string text = "ration: " + visible(line) + "\n";
-  for (std::string_view rest = text; !rest.empty();) {
-    const ssize_t written = write_quietly(STDERR_FILENO, rest.data(), rest.size());
-    if (written <= 0) {
-      return;  // a lost message must not change an exit status
-    }
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
+  events::say(line);
 }
 
 void log_error(std::string_view line) {

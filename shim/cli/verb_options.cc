@@ -17,6 +17,7 @@
 #include "cli/wrong_words.h"
 #include "config/options.h"
 #include "config/values/quotes.h"
+#include "events/diagnostics.h"
 
 namespace ration::cli {
 namespace {
@@ -40,12 +41,14 @@ std::optional<VerbFlags> flags_of(const std::string &verb) {
     return VerbFlags{{"--first", "--timeout"}, {"--json"}, "find-faults"};
   }
   if (verb == "env") {
-    return VerbFlags{{"--wait", "--summary"},
-                     {"--wait", "-q", "--quiet", "--force", "--json", "--answer-probe", "--answer-free-memory",
-                      "--answer-devices", "--answer-machine", "--answer-monitor", "--answer-loading"},
-                     "env"};
+    return VerbFlags{
+        {"--wait", "--summary"},
+        {"--wait", "-q", "--quiet", "-v", "--verbose", "--force", "--json", "--answer-probe", "--answer-free-memory",
+         "--answer-devices", "--answer-machine", "--answer-monitor", "--answer-loading"},
+        "env"};
   }
-  return verb == "run" ? std::optional(VerbFlags{{"--wait", "--summary"}, {"--wait", "-q", "--quiet", "--force"}})
+  return verb == "run" ? std::optional(VerbFlags{{"--wait", "--summary"},
+                                                 {"--wait", "-q", "--quiet", "-v", "--verbose", "--force"}})
                        : std::nullopt;
 }
 
@@ -108,6 +111,8 @@ void describe_options_of_run(CLI::App &verb, RunRequest &request) {
       ->expected(0, 1)
       ->type_name("[=DURATION]");
   add_flag(verb, "-q,--quiet", request.quiet, "no summary at the end; errors are still said");
+  add_flag(verb, "-v,--verbose", request.verbose,
+           "say what was decided and why; also RATION_DIAGNOSTICS=debug, unless set");
   verb.add_option("--summary", request.summary, "write what is said at the end into FILE, as JSON; json: on stderr")
       ->type_name("FILE|json");
 }
@@ -333,6 +338,10 @@ int usage_error(const std::string &line, int status) {
 }
 
 std::variant<Request, int> parse_arguments(std::vector<std::string> words, const char *version) {
+  const auto is_verbose = [](const std::string &word) { return word == "-v" || word == "--verbose"; };
+  const auto verb_at = std::find_if_not(words.begin(), words.end(), is_verbose);
+  bool verbose = verb_at != words.begin();
+  words.erase(words.begin(), verb_at);
   const bool help = !words.empty() && words[0] == "help";
   if (help) {  // `help VERB` is `VERB --help`
     words.erase(words.begin());
@@ -351,6 +360,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   app.formatter(std::make_shared<HelpFormatter>());
   app.set_help_flag("-h,--help", "print this help");  // verbs take it over, and the formatter
   app.set_version_flag("-V,--version", version, "print the version and the build");
+  add_flag(app, "-v,--verbose", verbose, "say on stderr what the command decides and why");
   const CLI::Option *described = app.add_flag("--describe")->group("");  // for the build: manual/description.h
   app.footer(kExamples);
   app.require_subcommand(0, 1);
@@ -396,9 +406,14 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
     auto &[options, command] = std::get<SplitLine>(split);
     own = std::move(options);
     own.insert(own.begin(), words[0]);
+    verbose = verbose || std::any_of(own.begin(), own.end(), is_verbose);
     for (RunRequest *each : {&run, &find_min.run, &find_faults.run, &env.run}) {
       each->command = command;
+      each->verbose = verbose;
     }
+  }
+  if (verbose) {
+    events::begin_diagnostics(events::Level::debug, {});
   }
   const auto dashes = std::find(own.begin(), own.end(), "--");
   if (std::any_of(own.begin(), dashes, [](const std::string &word) { return word.starts_with("--help="); })) {

@@ -20,6 +20,7 @@ struct RunRequest {
   std::optional<std::string> simulate;
   std::optional<std::string> wait;  // for room, at most so long; empty: as long as it takes
   bool quiet = false;
+  bool verbose = false;                // RATION_DIAGNOSTICS=debug for the command, unless it is set
   std::optional<std::string> summary;  // a file, or "json"
   std::vector<std::string> command;
 };

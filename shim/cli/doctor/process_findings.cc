@@ -130,6 +130,7 @@ class ProcessCheck {
       check_device_memory();
       return;
     }
+    add_diagnostics();
     check_build(*library);
     check_order();
     std::error_code error;
@@ -143,6 +144,15 @@ class ProcessCheck {
     } else {
       check_books();
     }
+  }
+
+  void add_diagnostics() {
+    const std::string set = process_.variable("RATION_DIAGNOSTICS");
+    add(Check::process_diagnostics,
+        set.empty() ? name_ +
+                          " says only what is wrong; started with RATION_DIAGNOSTICS=debug, or debug:FILE, or by "
+                          "`ration run -v`, it says what it decides and why"
+                    : name_ + " says what it decides by RATION_DIAGNOSTICS=" + config::shown(set));
   }
 
   void explain_absence() {

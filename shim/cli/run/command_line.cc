@@ -25,7 +25,7 @@ bool stands_alone(const std::string &word, const VerbFlags &more) {
 }
 
 // Those of `ration run` that no other verb takes.
-constexpr std::string_view kOfRunAlone[] = {"--wait", "--summary", "-q", "--quiet"};
+constexpr std::string_view kOfRunAlone[] = {"--wait", "--summary", "-q", "--quiet", "-v", "--verbose"};
 
 // The file of --log may be left out, and then may the next word be its file: one that is no option.
 bool lacks_file(const std::string &flag, const std::vector<std::string> &arguments, std::size_t next) {

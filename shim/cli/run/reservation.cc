@@ -24,6 +24,7 @@
 #include "config/values/option_parsers.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
+#include "events/diagnostics.h"
 #include "ledger/admission_lock.h"
 #include "ledger/group_view.h"
 
@@ -153,6 +154,8 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
                                    ": " + config::show_exact_bytes(limit.bytes)};
     }
     need.bytes = settings.guarantee ? settings.guarantee_on(identity) : limit.asked ? limit.bytes : 0;
+    events::explain(events::Level::debug, "device ", identity.ordinal, ": the command may take ", limit.bytes, " of ",
+                    identity.total_bytes, " bytes, and needs ", need.bytes, " before it starts");
     if (need.bytes != 0 && !need.uuid.empty()) {
       needs_.push_back(need);
     }
@@ -185,6 +188,7 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
   if (place_ == nullptr) {
     throw Refusal{kOurError, "nothing can be promised to the command: " + problem};
   }
+  events::explain(events::Level::debug, ledger::group_label(place_->kind(), place_->name()), " is joined in ", folder_);
   if (place_->covering_tree() != 0 && !request.wait && !is_flag(request, "guarantee")) {
     place_.reset();  // the run in which this one is holds the guarantee, which the environment handed down
     return;

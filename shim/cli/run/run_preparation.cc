@@ -23,6 +23,7 @@
 #include "config/values/limit_map.h"
 #include "config/values/option_parsers.h"
 #include "config/values/quotes.h"
+#include "events/diagnostics.h"
 
 namespace ration::cli {
 
@@ -180,6 +181,7 @@ Library find_library() {
     throw Refusal{kOurError,
                   library.preload + ": LD_PRELOAD cannot name a path with a blank or a colon; move the installation"};
   }
+  events::explain(events::Level::debug, "the library is ", library.preload);
   return library;
 }
 
@@ -204,7 +206,14 @@ config::Settings settings_of(const RunRequest &request, const EnvironmentBlock &
   if (!request.command.empty()) {
     from.program = identity_of(request.command, environment.value("PATH"));
   }
-  return config::read_settings(from, problems);
+  config::Settings settings = config::read_settings(from, problems);
+  if (events::shows(events::Level::debug)) {
+    for (const std::string &sentence : settings.explained()) {
+      events::explain(events::Level::debug, sentence);
+    }
+    events::explain(events::Level::debug, settings.limit_asked() ? "a limit holds" : "no limit is asked for");
+  }
+  return settings;
 }
 
 config::Settings apply_flags(const RunRequest &request, EnvironmentBlock &environment) {
@@ -260,6 +269,9 @@ Program inspect(const RunRequest &request, const Library &library, const Environ
   const std::string &name = request.command.front();
   Program program = inspect_program(name, environment.value("PATH"));
   refuse_program(program, request);
+  events::explain(events::Level::debug, "the command is ", program.path,
+                  program.runs == program.path ? "" : ", which is run by ",
+                  program.runs == program.path ? "" : program.runs, program.for_shell ? ", for a shell" : "");
   if (program.obstacle == Obstacle::kNone) {
     program.reason = lacking_version(program.elf, {library.preload, library.core});
     program.obstacle = program.reason.empty() ? Obstacle::kNone : Obstacle::kOldLibrary;
@@ -282,7 +294,9 @@ void preload(const Library &library, const Program &program, EnvironmentBlock &e
       program.obstacle == Obstacle::kOldLibrary) {
     return;
   }
-  environment.set("LD_PRELOAD", preload_order(environment.value("LD_PRELOAD"), library.preload, program.elf.needed));
+  const std::string order = preload_order(environment.value("LD_PRELOAD"), library.preload, program.elf.needed);
+  events::explain(events::Level::debug, "the command gets LD_PRELOAD=", order);
+  environment.set("LD_PRELOAD", order);
 }
 
 void simulate(const RunRequest &request, const Library &library, const std::string &folder,

@@ -131,6 +131,9 @@ int start(const RunRequest &request) {
   refuse_wrong_wait(request);
   EnvironmentBlock environment(config::process_environment());
   const config::Settings settings = apply_flags(request, environment);
+  if (request.verbose && settings.origin_of("diagnostics") == nullptr) {
+    environment.set("RATION_DIAGNOSTICS", "debug");
+  }
   const Library library = find_library();
   say_what_needs_a_log(request, settings);
 

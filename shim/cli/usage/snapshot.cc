@@ -21,6 +21,7 @@
 #include "cli/usage/usage_tables.h"
 #include "config/settings_context.h"
 #include "config/values/quotes.h"
+#include "events/diagnostics.h"
 
 namespace ration::cli {
 
@@ -125,6 +126,7 @@ StateFolders state_folders(bool of_all_users) {
     }
   }
   folders.own = settings.state_folder();
+  events::explain(events::Level::debug, "the state folder is ", folders.own);
   folders.is_named = settings.origin_of("state_dir") != nullptr;
   return folders;
 }

@@ -67,6 +67,8 @@ def healthy_process(_):
         expect_that(held["what"], re.search(rf"^process {pid} \(.*\) is held: group lab, \d+MiB reserved, limit 1.00GiB", held["what"]))
         asked, = answer.of("process_settings")
         expect_that(asked["what"], all(part in asked["what"] for part in ("LD_PRELOAD=", "RATION_LIMIT=1GiB", "RATION_GROUP=lab")))
+        how, = answer.of("process_diagnostics")
+        expect_that(how["what"], "RATION_DIAGNOSTICS=debug" in how["what"] and "`ration run -v`" in how["what"])
         expect("status", (answer.status, answer.of("process_not_in_books"), answer.of("limit_none")), (0, [], []))
 
 
