@@ -19,8 +19,11 @@ inline ssize_t write_quietly(int descriptor, const char *text, std::size_t bytes
   sigemptyset(&caused);
   sigaddset(&caused, SIGPIPE);
   sigaddset(&caused, SIGXFSZ);
-  sigpending(&pending);
+  sigemptyset(&pending);
   sigprocmask(SIG_BLOCK, &caused, &before);  // of this thread; pthread_sigmask was in another library before glibc 2.32
+  if (sigismember(&before, SIGPIPE) != 0 || sigismember(&before, SIGXFSZ) != 0) {  // else none was pending
+    sigpending(&pending);                                                          // which a sandbox may forbid
+  }
   const ssize_t written = write(descriptor, text, bytes);
   const int error = written < 0 ? errno : 0;
   const int signal = error == EPIPE ? SIGPIPE : SIGXFSZ;

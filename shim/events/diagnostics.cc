@@ -43,7 +43,7 @@ struct File {
 };
 constinit std::atomic<File *> file{nullptr};
 
-// What standard error was when the settings were read.
+// What standard error was when the settings were read; 0: a file of the program's, or closed.
 constinit std::atomic<dev_t> stream_device{0};
 constinit std::atomic<ino_t> stream_inode{0};
 
@@ -99,17 +99,11 @@ bool put_into(File &to, const spdlog::memory_buf_t &line) {
   return write_quietly(number, filled.data(), filled.size()) == static_cast<ssize_t>(filled.size());
 }
 
-// Whether number 2 is still what it was, and not a file that the program opened for itself after it had closed the
-// stream: what a program inherits has no O_CLOEXEC, and a redirection by a shell does not read.
 bool is_standard_error() {
   struct stat status {};
-  if (fstat(STDERR_FILENO, &status) != 0 ||
-      identity_of(status) !=
-          Identity{stream_device.load(std::memory_order_relaxed), stream_inode.load(std::memory_order_relaxed)} ||
-      (fcntl(STDERR_FILENO, F_GETFD) & FD_CLOEXEC) != 0) {
-    return false;
-  }
-  return !S_ISREG(status.st_mode) || (fcntl(STDERR_FILENO, F_GETFL) & O_ACCMODE) != O_RDWR;
+  return fstat(STDERR_FILENO, &status) == 0 &&
+         identity_of(status) ==
+             Identity{stream_device.load(std::memory_order_relaxed), stream_inode.load(std::memory_order_relaxed)};
 }
 
 void put(Level level, std::string_view text) {
@@ -163,9 +157,13 @@ spdlog::logger &logger() {
   return *known;
 }
 
+// Not a file that the program opened for itself after it had closed the stream: what a program inherits has no
+// O_CLOEXEC, and a redirection by a shell does not read.
 void note_standard_error() {
   struct stat status {};
-  const Identity found = fstat(STDERR_FILENO, &status) == 0 ? identity_of(status) : Identity{};
+  const bool is_inherited = fstat(STDERR_FILENO, &status) == 0 && (fcntl(STDERR_FILENO, F_GETFD) & FD_CLOEXEC) == 0 &&
+                            (!S_ISREG(status.st_mode) || (fcntl(STDERR_FILENO, F_GETFL) & O_ACCMODE) != O_RDWR);
+  const Identity found = is_inherited ? identity_of(status) : Identity{};
   stream_device.store(found.device, std::memory_order_relaxed);
   stream_inode.store(found.inode, std::memory_order_relaxed);
 }

@@ -13,17 +13,17 @@ GROUP = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB", "RATION_MODE": "dire
 MOST, REST = 900 * MIB, 124 * MIB
 
 
-def computing(mode):
+def computing(mode, **settings):
     """Any other call than those of a program that computes would end it."""
     def case(folder):
         log = pathlib.Path(folder) / "log.jsonl"
-        with Machine(folder, RATION_MODE=mode, RATION_LIMIT="64MiB", RATION_LOG=log) as machine:
+        with Machine(folder, RATION_MODE=mode, RATION_LIMIT="64MiB", RATION_LOG=log, **settings) as machine:
             program = machine.start("confining")
             program.do(f"start alloc={MIB} compute_only alloc={30 * MIB}")
             expect("beyond the limit", program(f"alloc={60 * MIB}"), REFUSED)
             program.do(f"free alloc={32 * MIB} alloc={30 * MIB} free free")
             program.ends()
-            expect("standard error", program.err(), "")
+            expect("nothing on standard error", program.err() == "", not settings)
             records = read_log(log)
             expect("the log's end", [(end["allocs"], end["frees"], end["ooms"]) for end in of_type(records, "end")], [(4, 3, 1)])
     return case
@@ -52,5 +52,6 @@ def opened_nothing_yet(folder):
 
 
 main({f"a program that may only compute, {mode}": computing(mode) for mode in MODES} |
-     {"a member that may open nothing finds the dead": opens_nothing,
+     {"a program that may only compute, with diagnostics": computing("pool", RATION_DIAGNOSTICS="trace"),
+      "a member that may open nothing finds the dead": opens_nothing,
       "a program that may open nothing before its first call is refused, in words": opened_nothing_yet})

@@ -128,8 +128,8 @@ class Devices {
   bool discover();
   bool heed_now() noexcept;
   void heed_all(std::vector<Device> &devices);
-  // Answers a line for the user where the limit cannot be enforced.
   void explain_limits();
+  // Answers a line for the user where the limit cannot be enforced.
   std::string resolve_limit(Device &device, const events::DeviceFacts &facts) const;
   // A guarantee that was not obtained at once.
   struct Owed {
