@@ -21,6 +21,16 @@ ROOMS = {
 }
 LEAVES = {"pool", "ledger", "events", "driver"}
 
+# The rooms of cli/ likewise; "cli" itself is the files directly in it: the verbs' options, and verbs without a room.
+CLI_ROOMS = {
+    "base": set(),
+    "manual": {"base"},
+    "run": {"base"},
+    "usage": {"run", "base"},
+    "doctor": {"usage", "run", "base"},
+    "find": {"run", "base"},
+}
+
 # `A → B` of the design: A may include B, and nothing else of ours.
 ARROWS = {
     "pool": set(),
@@ -32,8 +42,10 @@ ARROWS = {
     "runtime": {"config", *("policy/" + room for room in ROOMS)},
     "hooks": {"runtime", "driver", "policy/calls"},
     "preload": set(),
-    "cli": {"config", "ledger", "pool", "events", "logs"},
-    "logs": {"pool"},
+    "logs": {"config", "events", "pool", "cli/base"},
+    **{"cli/" + room: {"config", "ledger", "events"} | {"cli/" + other for other in below} | ({"logs"} if below else set())
+       for room, below in CLI_ROOMS.items()},
+    "cli": {"config", "ledger", "events", "logs", *("cli/" + room for room in CLI_ROOMS)},
 }
 
 # Files directly in shim/ (the hook list, the C struct through which preload and core meet) and shim/base lie below all
@@ -45,9 +57,9 @@ BASE = "base"
 # What comes from outside is used in few layers.
 FOREIGN = {
     r"(fmt|spdlog)/": {"events"},
-    r"nlohmann/": {"config", "events", "cli", "logs"},
-    r"CLI/": {"cli"},
-    r"(n?curses|term)\.h$": {"cli"},
+    r"nlohmann/": {"config", "events", "logs", "cli", *("cli/" + room for room in CLI_ROOMS)},
+    r"CLI/": {"cli", "cli/manual"},
+    r"(n?curses|term)\.h$": {"cli/usage"},
     r"(cuda|cuda_runtime\w*|cudaTypedefs|nvml)\.h$": set(),
 }
 
@@ -56,9 +68,9 @@ SUFFIXES = {".h", ".cc", ".c", ".S", ".inc"}
 
 
 def box_of(path):
-    """pool/x.h, shim/ledger/x.h and shim/policy/calls/x.h name their box, shim/x.h is a seam; everything else is none."""
+    """pool/x.h, shim/ledger/x.h, shim/policy/calls/x.h and shim/cli/run/x.h name their box, shim/x.h is a seam; everything else is none."""
     parts = path.split("/")
-    if parts[:2] == ["shim", "policy"]:
+    if parts[:2] == ["shim", "policy"] or (parts[:2] == ["shim", "cli"] and len(parts) > 3):
         return "/".join(parts[1:3])
     if parts[0] == "shim":
         return SEAM if len(parts) == 2 or parts[1] == BASE else parts[1]
@@ -159,6 +171,17 @@ def self_test():
         ("shim/cli/a.cc", '#include "hooks/x.h"', True),
         ("shim/cli/a.cc", '#include "logs/x.h"', False),
         ("shim/logs/a.cc", '#include "cli/x.h"', True),
+        ("shim/logs/a.cc", '#include "cli/base/x.h"', False),
+        ("shim/logs/a.cc", '#include "cli/run/x.h"', True),
+        ("shim/cli/base/a.cc", '#include "cli/run/x.h"', True),
+        ("shim/cli/base/a.cc", '#include "logs/x.h"', True),
+        ("shim/cli/run/a.cc", '#include "logs/x.h"', False),
+        ("shim/cli/run/a.cc", '#include "cli/usage/x.h"', True),
+        ("shim/cli/usage/a.cc", '#include "cli/run/x.h"', False),
+        ("shim/cli/usage/a.cc", '#include "cli/doctor/x.h"', True),
+        ("shim/cli/doctor/a.cc", '#include "cli/find/x.h"', True),
+        ("shim/cli/find/a.cc", '#include "cli/x.h"', True),
+        ("shim/cli/odd/a.cc", "", True),
         ("shim/policy/block_pool/a.cc", '#include "logs/x.h"', True),
         ("shim/policy/calls/a.cc", "#include <fmt/format.h>", True),
         ("shim/events/a.cc", "#include <fmt/format.h>", False),

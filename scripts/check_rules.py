@@ -15,7 +15,7 @@ import document_rules  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CODE = r"\.(h|cc|c|S|inc)$"
-NOT_CLI = r"^shim/(?!cli/)"
+NOT_CLI = r"^shim/(?!cli/|logs/)"
 
 # (name, files that it applies to, exceptions, what must not occur)
 RULES = [

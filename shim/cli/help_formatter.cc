@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/base/text_table.h"
 #include "cli/manual/description.h"
-#include "cli/text_table.h"
 
 namespace ration::cli {
 

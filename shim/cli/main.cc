@@ -6,10 +6,10 @@
 #include <string>
 #include <variant>
 
-#include "cli/exit_status.h"
-#include "cli/log.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
+#include "cli/base/verbs.h"
 #include "cli/verb_options.h"
-#include "cli/verbs.h"
 #include "cli/version.h"
 
 namespace {

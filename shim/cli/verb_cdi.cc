@@ -13,16 +13,15 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
-#include "cli/exit_status.h"
-#include "cli/log.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
+#include "cli/base/verbs.h"
 #include "cli/run/run_preparation.h"
-#include "cli/usage/whole_file.h"
-#include "cli/verb_options.h"
-#include "cli/verbs.h"
 #include "config/options.h"
 #include "config/settings.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
+#include "logs/output/whole_file.h"
 
 namespace ration::cli {
 
@@ -114,7 +113,7 @@ OrderedJson mount(const std::string &outside, const std::string &inside, bool wr
 }
 
 void write_or_refuse(const std::string &path, const std::string &text) {
-  if (const std::string problem = replace_file(path, text); !problem.empty()) {
+  if (const std::string problem = logs::replace_file(path, text); !problem.empty()) {
     throw Refusal{kOurError, "cannot write " + config::in_quotes(path) + ": " + problem};
   }
 }

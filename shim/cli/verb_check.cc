@@ -7,16 +7,15 @@
 #include <system_error>
 #include <variant>
 
-#include "cli/exit_status.h"
-#include "cli/log.h"
-#include "cli/logs/caveats.h"
-#include "cli/logs/conditions.h"
-#include "cli/logs/read_history.h"
-#include "cli/text_table.h"
-#include "cli/usage/whole_file.h"
-#include "cli/verb_options.h"
-#include "cli/verbs.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
+#include "cli/base/text_table.h"
+#include "cli/base/verbs.h"
 #include "config/values/quotes.h"
+#include "logs/check/conditions.h"
+#include "logs/history/read_history.h"
+#include "logs/output/whole_file.h"
+#include "logs/report/caveats.h"
 
 namespace ration::cli {
 namespace {
@@ -37,7 +36,7 @@ std::variant<double, std::string> parse_percent(const std::string &text) {
     return config::in_quotes(text) + " is no percentage from 0% to 100%; write for example 5%";
   }
   if (number.size() == text.size() && number.find('.') != std::string_view::npos && value > 0 && value <= 1) {
-    return config::in_quotes(text) + " may mean " + percent(value) + " or " + percent(value * kWhole) +
+    return config::in_quotes(text) + " may mean " + logs::percent(value) + " or " + logs::percent(value * kWhole) +
            "; write it with the %";
   }
   return value;
@@ -48,7 +47,7 @@ bool write_junit(const std::string &path, const std::string &text) {
     std::cout << text;
     return true;
   }
-  if (is_log(path)) {
+  if (logs::is_log(path)) {
     log_line("check: cannot write " + config::in_quotes(path) + ": it is a log, and stays as it is");
     return false;
   }
@@ -65,7 +64,7 @@ bool write_junit(const std::string &path, const std::string &text) {
 }  // namespace
 
 int run_verb(const CheckRequest &request) {
-  Conditions conditions{{}, request.no_leaks, request.no_failures, {}};
+  logs::Conditions conditions{{}, request.no_leaks, request.no_failures, {}};
   if (request.max_peak) {
     auto size = config::parse_size(*request.max_peak);
     if (const auto *wrong = std::get_if<std::string>(&size)) {
@@ -85,13 +84,13 @@ int run_verb(const CheckRequest &request) {
     return usage_error("check: no condition: --max-peak, --no-leaks, --no-failures or --max-fragmentation",
                        kUsageError);
   }
-  History history(History::By::function);
-  if (!read_history("check", request.log, history)) {
+  logs::History history(logs::History::By::function);
+  if (!logs::read_history("check", request.log, history)) {
     return kUnreadable;
   }
-  const std::vector<Verdict> verdicts = judge(conditions, history);
+  const std::vector<logs::Verdict> verdicts = logs::judge(conditions, history);
   bool holds = true;
-  for (const Verdict &each : verdicts) {
+  for (const logs::Verdict &each : verdicts) {
     for (const std::string &reason : each.reasons) {
       std::ostream &out = request.junit == kStdout ? std::cerr : std::cout;
       for (const std::string &line : fitting({each.condition + ": " + reason}, output_width())) {
@@ -101,10 +100,10 @@ int run_verb(const CheckRequest &request) {
     }
   }
   if (holds && !history.has_ended() && !history.was_cut_off()) {  // which no condition has said
-    log_line("check: " + config::printable(request.log) + ": " + caveat_of_end(false, false));
+    log_line("check: " + config::printable(request.log) + ": " + logs::caveat_of_end(false, false));
   }
   const double seconds = static_cast<double>(history.last_ts_ns()) / kNsInSecond;
-  if (request.junit && !write_junit(*request.junit, junit_report(request.log, verdicts, seconds))) {
+  if (request.junit && !write_junit(*request.junit, logs::junit_report(request.log, verdicts, seconds))) {
     return kOurError;
   }
   return !flush_stdout() ? kOurError : holds ? 0 : kDoesNotHold;

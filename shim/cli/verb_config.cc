@@ -3,9 +3,9 @@
 #include <iostream>
 #include <system_error>
 
-#include "cli/exit_status.h"
-#include "cli/log.h"
-#include "cli/verbs.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
+#include "cli/base/verbs.h"
 #include "config/files/small_file.h"
 #include "config/locks.h"
 #include "config/settings_context.h"

@@ -7,15 +7,15 @@
 #include <iostream>
 #include <system_error>
 
-#include "cli/coverage.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
+#include "cli/base/text_table.h"
+#include "cli/base/verbs.h"
 #include "cli/doctor/checkup.h"
-#include "cli/exit_status.h"
-#include "cli/log.h"
+#include "cli/doctor/coverage.h"
+#include "cli/doctor/unknown_functions.h"
 #include "cli/run/environment_block.h"
 #include "cli/run/program.h"
-#include "cli/text_table.h"
-#include "cli/unknown_functions.h"
-#include "cli/verbs.h"
 #include "config/settings.h"
 #include "config/values/quotes.h"
 
@@ -57,13 +57,13 @@ std::string hint_at_command(const std::string &log) {
 }
 
 int explain(const std::string &log, bool json) {
-  LogReader reader(log);
-  const auto read = read_log_end(reader);
-  if (const auto *problem = std::get_if<LogProblem>(&read)) {
+  logs::LogReader reader(log);
+  const auto read = logs::read_log_end(reader);
+  if (const auto *problem = std::get_if<logs::LogProblem>(&read)) {
     log_error("doctor: " + (log.empty() ? "''" : log) + ": " + problem->line + hint_at_command(log));
     return problem->status;
   }
-  const auto &end = std::get<LogEnd>(read);
+  const auto &end = std::get<logs::LogEnd>(read);
   return print(json ? std::vector{unknown_functions_json(log, end)} : unknown_functions_text(log, end)) ? 0 : kOurError;
 }
 

@@ -5,18 +5,17 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
+#include "cli/base/text_table.h"
+#include "cli/base/verbs.h"
 #include "cli/doctor/loading_probe.h"
 #include "cli/doctor/machine_facts.h"
-#include "cli/driver_probe.h"
-#include "cli/exit_status.h"
-#include "cli/log.h"
 #include "cli/run/device_limits.h"
+#include "cli/run/driver_probe.h"
 #include "cli/run/free_memory.h"
 #include "cli/run/run_preparation.h"
 #include "cli/run/simulated_machine.h"
-#include "cli/text_table.h"
-#include "cli/verb_options.h"
-#include "cli/verbs.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli {

@@ -8,9 +8,9 @@
 #include <tuple>
 #include <utility>
 
-#include "cli/exit_status.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
 #include "cli/help_formatter.h"
-#include "cli/log.h"
 #include "cli/manual/description.h"
 #include "cli/run/command_line.h"
 #include "cli/verb_footers.h"
@@ -331,11 +331,6 @@ void describe_replay(CLI::App &verb, ReplayRequest &request) {
 }
 
 }  // namespace
-
-int usage_error(const std::string &line, int status) {
-  log_error(line);  // one line, where CLI11 splits a message into several
-  return status;
-}
 
 std::variant<Request, int> parse_arguments(std::vector<std::string> words, const char *version) {
   const auto is_verbose = [](const std::string &word) { return word == "-v" || word == "--verbose"; };

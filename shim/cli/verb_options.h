@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "cli/verbs.h"
+#include "cli/base/verbs.h"
 
 namespace ration::cli {
 
@@ -16,8 +16,5 @@ using Request = std::variant<RunRequest, SetRequest, EnvRequest, ConfigRequest, 
 
 // Otherwise the exit status, after a help text, the version or an error was printed.
 std::variant<Request, int> parse_arguments(std::vector<std::string> words, const char *version);
-
-// Logs one sentence and returns the exit status for it.
-int usage_error(const std::string &line, int status);
 
 }  // namespace ration::cli

@@ -4,17 +4,16 @@
 #include <utility>
 #include <variant>
 
-#include "cli/exit_status.h"
-#include "cli/log.h"
-#include "cli/logs/named_logs.h"
-#include "cli/logs/read_history.h"
-#include "cli/logs/report.h"
-#include "cli/page/page.h"
-#include "cli/text_table.h"
-#include "cli/usage/whole_file.h"
-#include "cli/verb_options.h"
-#include "cli/verbs.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
+#include "cli/base/text_table.h"
+#include "cli/base/verbs.h"
 #include "config/values/quotes.h"
+#include "logs/history/read_history.h"
+#include "logs/output/whole_file.h"
+#include "logs/page/page.h"
+#include "logs/reader/named_logs.h"
+#include "logs/report/report.h"
 
 namespace ration::cli {
 namespace {
@@ -26,14 +25,14 @@ constexpr std::size_t kMostSamples = 24;
 
 int write_page(const std::vector<std::string> &paths, const std::string &file) {
   const std::size_t samples = std::clamp(kSamples / paths.size(), kLeastSamples, kMostSamples);
-  Names names;
-  std::vector<PageLog> logs;
+  logs::Names names;
+  std::vector<logs::PageLog> logs;
   for (const std::string &path : paths) {
-    if (const int status = read_page_log(path, samples, names, logs.emplace_back(names)); status != 0) {
+    if (const int status = logs::read_page_log(path, samples, names, logs.emplace_back(names)); status != 0) {
       return status;
     }
   }
-  const std::string problem = replace_file(file, page_html(page_json(logs, names)));
+  const std::string problem = logs::replace_file(file, logs::page_html(logs::page_json(logs, names)));
   if (!problem.empty()) {
     log_error("report: cannot write " + config::in_quotes(file) + ": " + problem);
     return kOurError;
@@ -45,33 +44,33 @@ int write_page(const std::vector<std::string> &paths, const std::string &file) {
 }  // namespace
 
 int run_verb(const ReportRequest &request) {
-  const auto grouping = read_grouping(request.by);
+  const auto grouping = logs::read_grouping(request.by);
   if (const auto *wrong = std::get_if<std::string>(&grouping)) {
     return usage_error("report: --by " + *wrong, kUsageError);
   }
   if (request.page == "-") {
     return usage_error("report: -o -: a page goes to a file; write for example run.html", kUsageError);
   }
-  const std::vector<std::string> paths = each_log_once("report", request.logs);
+  const std::vector<std::string> paths = logs::each_log_once("report", request.logs);
   if (request.page) {
     return write_page(paths, *request.page);
   }
-  std::vector<Report> reports;
+  std::vector<logs::Report> reports;
   for (const std::string &log : paths) {
-    reports.push_back({log, History(std::get<History::By>(grouping))});
-    if (!read_history("report", log, reports.back().history)) {
+    reports.push_back({log, logs::History(std::get<logs::History::By>(grouping))});
+    if (!logs::read_history("report", log, reports.back().history)) {
       return kUnreadable;
     }
   }
   if (request.json) {
-    std::cout << report_json(reports) << '\n';
+    std::cout << logs::report_json(reports) << '\n';
     return flush_stdout() ? 0 : kOurError;
   }
   const char *separator = "";
-  for (const Report &report : reports) {
+  for (const logs::Report &report : reports) {
     std::cout << std::exchange(separator, "\n");
     for (const std::string &line :
-         request.leaks ? leaks_text(report, output_width()) : report_text(report, kRows, output_width())) {
+         request.leaks ? logs::leaks_text(report, output_width()) : logs::report_text(report, kRows, output_width())) {
       std::cout << line << '\n';
     }
   }

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "base/saturating.h"
-#include "cli/exit_status.h"
-#include "cli/log.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
+#include "cli/base/verbs.h"
 #include "cli/usage/host_processes.h"
 #include "cli/usage/process_rows.h"
 #include "cli/usage/snapshot.h"
 #include "cli/usage/usage_tables.h"
-#include "cli/verbs.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
 #include "ledger/group_view.h"

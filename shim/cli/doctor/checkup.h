@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/base/verbs.h"
 #include "cli/doctor/command_walk.h"
 #include "cli/doctor/finding.h"
 #include "cli/doctor/loading_probe.h"
@@ -14,7 +15,6 @@
 #include "cli/doctor/process_facts.h"
 #include "cli/run/environment_block.h"
 #include "cli/run/run_preparation.h"
-#include "cli/verbs.h"
 #include "config/settings.h"
 
 namespace ration::cli::doctor {

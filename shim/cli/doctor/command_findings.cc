@@ -9,9 +9,9 @@
 #include <system_error>
 
 #include "base/file_name.h"
+#include "cli/base/exit_status.h"
 #include "cli/doctor/checkup.h"
 #include "cli/doctor/launchers.h"
-#include "cli/exit_status.h"
 #include "cli/run/c_library.h"
 #include "config/values/quotes.h"
 

@@ -1,8 +1,8 @@
 // The devices, MIG, MPS, the driver's own limits, and NVML. Layer: cli.
 #include <algorithm>
 
+#include "cli/base/text_table.h"
 #include "cli/doctor/checkup.h"
-#include "cli/text_table.h"
 #include "cli/usage/process_rows.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"

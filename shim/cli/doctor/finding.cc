@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/text_table.h"
+#include "cli/base/text_table.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli::doctor {

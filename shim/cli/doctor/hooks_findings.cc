@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/doctor/checkup.h"
-#include "cli/driver_probe.h"
+#include "cli/run/driver_probe.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli::doctor {

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <system_error>
 
+#include "cli/base/exit_status.h"
 #include "cli/doctor/checkup.h"
-#include "cli/driver_probe.h"
-#include "cli/exit_status.h"
+#include "cli/run/driver_probe.h"
 
 namespace ration::cli::doctor {
 

@@ -10,8 +10,8 @@
 #include <sstream>
 #include <system_error>
 
-#include "cli/driver_probe.h"
-#include "cli/exit_status.h"
+#include "cli/base/exit_status.h"
+#include "cli/run/driver_probe.h"
 #include "ledger/device_key.h"
 
 namespace ration::cli::doctor {

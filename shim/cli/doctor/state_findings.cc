@@ -9,8 +9,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "cli/base/text_table.h"
 #include "cli/doctor/checkup.h"
-#include "cli/text_table.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
 #include "ledger/group_file.h"

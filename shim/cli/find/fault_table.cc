@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/text_table.h"
+#include "cli/base/text_table.h"
 #include "config/values/size.h"
 
 namespace ration::cli {

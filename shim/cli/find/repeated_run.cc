@@ -13,7 +13,7 @@
 #include <cstring>
 #include <ctime>
 
-#include "cli/exit_status.h"
+#include "cli/base/exit_status.h"
 #include "config/settings.h"
 
 namespace ration::cli {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/base/verbs.h"
 #include "cli/run/environment_block.h"
-#include "cli/verbs.h"
 
 namespace ration::cli {
 

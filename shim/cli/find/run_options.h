@@ -6,8 +6,8 @@
 #include <string>
 #include <variant>
 
+#include "cli/base/verbs.h"
 #include "cli/find/limit_search.h"
-#include "cli/verbs.h"
 
 namespace ration::cli {
 

@@ -9,17 +9,16 @@
 #include <iostream>
 #include <iterator>
 
-#include "cli/exit_status.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
+#include "cli/base/text_table.h"
+#include "cli/base/verbs.h"
 #include "cli/find/fault_table.h"
 #include "cli/find/repeated_run.h"
 #include "cli/find/run_options.h"
-#include "cli/log.h"
-#include "cli/logs/log_reader.h"
 #include "cli/run/run_preparation.h"
 #include "cli/run/temporary_folder.h"
-#include "cli/text_table.h"
-#include "cli/verb_options.h"
-#include "cli/verbs.h"
+#include "logs/reader/log_reader.h"
 
 namespace ration::cli {
 namespace {
@@ -35,9 +34,9 @@ std::string content_of(const std::string &path) {
 
 // The first refusal on purpose in a log, whose process may have been killed in any line.
 std::optional<RefusedCall> refusal_in(const std::string &log) {
-  LogReader reader(log);
-  for (Record record; reader.next(record);) {
-    if (record.type == Record::Type::oom && record.text("reason") == "fault") {
+  logs::LogReader reader(log);
+  for (logs::Record record; reader.next(record);) {
+    if (record.type == logs::Record::Type::oom && record.text("reason") == "fault") {
       return RefusedCall{std::string(record.text("api")), record.number("req"), record.device()};
     }
   }

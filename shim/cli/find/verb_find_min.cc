@@ -7,17 +7,16 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "cli/exit_status.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
+#include "cli/base/text_table.h"
+#include "cli/base/verbs.h"
 #include "cli/find/limit_search.h"
 #include "cli/find/repeated_run.h"
 #include "cli/find/run_options.h"
-#include "cli/log.h"
 #include "cli/run/run_preparation.h"
 #include "cli/run/run_summary.h"
 #include "cli/run/temporary_folder.h"
-#include "cli/text_table.h"
-#include "cli/verb_options.h"
-#include "cli/verbs.h"
 #include "config/values/size.h"
 
 namespace ration::cli {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string>
 
-#include "cli/driver_probe.h"
-#include "cli/exit_status.h"
-#include "cli/log.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
+#include "cli/run/driver_probe.h"
 #include "cli/run/run_preparation.h"
 #include "config/values/limit_map.h"
 #include "config/values/quotes.h"

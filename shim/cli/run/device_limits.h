@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/base/verbs.h"
 #include "cli/run/environment_block.h"
-#include "cli/verbs.h"
 #include "config/problem.h"
 #include "config/settings.h"
 

@@ -11,7 +11,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "cli/exit_status.h"
+#include "cli/base/exit_status.h"
 #include "cli/run/signal_witness.h"
 
 namespace ration::cli {

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <iostream>
 
-#include "cli/exit_status.h"
+#include "cli/base/exit_status.h"
 
 namespace ration::cli {
 

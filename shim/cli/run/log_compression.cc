@@ -18,10 +18,10 @@
 #include <system_error>
 
 #include "base/file_name.h"
-#include "cli/logs/log_reader.h"
-#include "cli/usage/whole_file.h"
 #include "config/settings.h"
 #include "config/values/quotes.h"
+#include "logs/output/whole_file.h"
+#include "logs/reader/log_reader.h"
 
 namespace ration::cli {
 
@@ -91,7 +91,7 @@ class UnfinishedLog {
   explicit UnfinishedLog(std::string target)
       : target_(std::move(target)), file_(open(folder_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
     if (file_.number < 0) {
-      temporary_ = temporary_beside(target_);
+      temporary_ = logs::temporary_beside(target_);
       file_.number = mkostemp(temporary_.data(), O_CLOEXEC);
       temporary_ = file_.number < 0 ? "" : temporary_;
     }
@@ -161,7 +161,7 @@ std::string lock_log(int file, std::int64_t writer) {
 // Of an earlier run, whose log this one's has replaced: who reads LOG.zst finds the plain one.
 void remove_earlier(const std::string &target) {
   struct stat old {};
-  if (lstat(target.c_str(), &old) == 0 && S_ISREG(old.st_mode) && is_log(target)) {
+  if (lstat(target.c_str(), &old) == 0 && S_ISREG(old.st_mode) && logs::is_log(target)) {
     unlink(target.c_str());
   }
 }
@@ -190,8 +190,8 @@ std::optional<std::string> LogCompression::asked_name(const std::string &path, s
   if (!std::filesystem::is_regular_file(path, ignored)) {  // /dev/full has no end
     return std::nullopt;
   }
-  LogReader log(path);
-  Record meta;
+  logs::LogReader log(path);
+  logs::Record meta;
   if (!log.next(meta) || static_cast<std::int64_t>(meta.number("pid")) != pid) {
     return std::nullopt;
   }
@@ -237,7 +237,7 @@ std::string LogCompression::compress_into(const OpenFile &log, std::uint64_t byt
       if (ZSTD_isError(left) != 0) {
         return ZSTD_getErrorName(left);
       }
-      if (!write_all(out.number, {into.data(), block.pos})) {
+      if (!logs::write_all(out.number, {into.data(), block.pos})) {
         return std::strerror(errno);
       }
     }
@@ -254,7 +254,7 @@ std::string LogCompression::compress_file(const OpenFile &log, const std::string
   if (fstat(log.number, &plain) != 0) {
     return std::strerror(errno);
   }
-  if (lstat(target.c_str(), &old) == 0 && (!S_ISREG(old.st_mode) || (old.st_size != 0 && !is_log(target)))) {
+  if (lstat(target.c_str(), &old) == 0 && (!S_ISREG(old.st_mode) || (old.st_size != 0 && !logs::is_log(target)))) {
     return config::printable(target) + " is not a log, and stays as it is";
   }
   UnfinishedLog unfinished(target);

@@ -14,12 +14,12 @@
 #include <optional>
 
 #include "base/file_name.h"
-#include "cli/exit_status.h"
-#include "cli/log.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
 #include "cli/run/run_preparation.h"
-#include "cli/usage/whole_file.h"
 #include "config/values/quotes.h"
 #include "events/log_file.h"
+#include "logs/output/whole_file.h"
 
 namespace ration::cli {
 
@@ -186,7 +186,7 @@ bool is_stream(const std::string &path) {
 std::string obstacle_to_summary(const std::string &path) {
   struct stat status {};
   struct stat ignored {};
-  if (lstat(temporary_beside(path).c_str(), &ignored) != 0 && errno == ENAMETOOLONG) {
+  if (lstat(logs::temporary_beside(path).c_str(), &ignored) != 0 && errno == ENAMETOOLONG) {
     return "its name is too long";
   }
   const bool is_there = lstat(path.c_str(), &status) == 0;
@@ -196,7 +196,7 @@ std::string obstacle_to_summary(const std::string &path) {
   if (is_there && !S_ISREG(status.st_mode)) {
     return "it is not a regular file";
   }
-  if (is_there && is_log(path)) {
+  if (is_there && logs::is_log(path)) {
     return "it is a log, and stays as it is";
   }
   return obstacle_in_folder(folder_of_log(path));
@@ -214,7 +214,7 @@ std::string obstacle_of_compression(const LogTarget &target, bool is_compressed)
   if (is_compressed && stat(compressed.c_str(), &status) != 0 && errno == ENAMETOOLONG) {
     return "cannot write " + compressed + ": its name is too long";
   }
-  return is_compressed && holds_something(compressed) && !is_log(compressed) ? compressed + " " + kAnother : "";
+  return is_compressed && holds_something(compressed) && !logs::is_log(compressed) ? compressed + " " + kAnother : "";
 }
 
 // The file that the log would take the place of; empty: none. REQUIRES: the obstacles above have not been seen.
@@ -225,7 +225,7 @@ std::string lost_to(const LogTarget &target, bool is_compressed, bool is_in_part
     lost.push_back(target.path + config::kCompressedLog);
   }
   if (is_in_parts) {
-    lost.push_back(is_log(previous) ? previous : "");
+    lost.push_back(logs::is_log(previous) ? previous : "");
     lost.push_back(is_compressed ? previous + config::kCompressedLog : "");
   }
   const auto first = std::find_if(lost.begin(), lost.end(), holds_something);

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "cli/base/verbs.h"
 #include "cli/run/program.h"
-#include "cli/verbs.h"
 #include "config/settings.h"
 
 namespace ration::cli {

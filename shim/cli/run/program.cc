@@ -16,7 +16,7 @@
 #include <sstream>
 
 #include "base/file_name.h"
-#include "cli/exit_status.h"
+#include "cli/base/exit_status.h"
 
 namespace ration::cli {
 

@@ -14,10 +14,10 @@
 
 #include "base/open_beyond_streams.h"
 #include "base/saturating.h"
-#include "cli/driver_probe.h"
-#include "cli/exit_status.h"
-#include "cli/log.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
 #include "cli/run/device_neighbours.h"
+#include "cli/run/driver_probe.h"
 #include "cli/run/free_memory.h"
 #include "cli/run/group_tree.h"
 #include "cli/run/run_preparation.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/base/verbs.h"
 #include "cli/run/environment_block.h"
-#include "cli/verbs.h"
 #include "config/settings.h"
 #include "events/summary_page.h"
 #include "ledger/membership.h"

@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "cli/exit_status.h"
-#include "cli/log.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
 #include "cli/run/c_library.h"
 #include "cli/run/group_tree.h"
 #include "cli/run/log_target.h"

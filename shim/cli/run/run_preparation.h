@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include "cli/base/verbs.h"
 #include "cli/run/environment_block.h"
 #include "cli/run/program.h"
-#include "cli/verbs.h"
 #include "config/settings.h"
 
 namespace ration::cli {

@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "cli/logs/log_names.h"
-#include "cli/text_table.h"
-#include "cli/text_width.h"
-#include "cli/usage/process_rows.h"
+#include "cli/base/group_label.h"
+#include "cli/base/text_table.h"
+#include "cli/base/text_width.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
+#include "logs/reader/log_names.h"
 
 namespace ration::cli {
 
@@ -325,7 +325,7 @@ std::string log_names(const std::vector<events::Summary> &summaries) {
   const std::string here = std::filesystem::current_path(ignored).string() + "/";
   std::vector<std::string> names;
   for (const events::Summary &process : summaries) {
-    std::string name = process.log.empty() ? "" : present_log(process.log);
+    std::string name = process.log.empty() ? "" : logs::present_log(process.log);
     if (name.empty() || !std::filesystem::is_regular_file(name, ignored)) {
       continue;  // a device, or moved away
     }

@@ -7,8 +7,9 @@
 #include <iterator>
 #include <optional>
 
-#include "cli/exit_status.h"
-#include "cli/log.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
+#include "cli/base/verbs.h"
 #include "cli/run/device_limits.h"
 #include "cli/run/environment_block.h"
 #include "cli/run/forwarded_wait.h"
@@ -19,12 +20,11 @@
 #include "cli/run/run_summary.h"
 #include "cli/run/simulation_notes.h"
 #include "cli/run/temporary_folder.h"
-#include "cli/usage/whole_file.h"
-#include "cli/verbs.h"
 #include "config/settings.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
 #include "ledger/group_view.h"
+#include "logs/output/whole_file.h"
 
 namespace ration::cli {
 
@@ -77,7 +77,7 @@ void print_summary(const RunRequest &request, const TemporaryFolder &pages,
     return;
   }
   if (request.summary) {
-    const std::string problem = replace_file(*request.summary, summary_json(summaries) + "\n");
+    const std::string problem = logs::replace_file(*request.summary, summary_json(summaries) + "\n");
     if (!problem.empty()) {
       log_error("run: cannot write the summary " + config::in_quotes(*request.summary) + ": " + problem);
     }

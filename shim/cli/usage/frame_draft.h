@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/saturating.h"
-#include "cli/text_table.h"
+#include "cli/base/text_table.h"
 #include "cli/usage/bars.h"
 #include "cli/usage/top_frame.h"
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "cli/driver_probe.h"
+#include "cli/run/driver_probe.h"
 #include "cli/run/environment_block.h"
 #include "cli/usage/process_facts.h"
 #include "config/settings_context.h"

@@ -15,8 +15,6 @@ namespace {
 
 using ledger::GroupKind;
 
-constexpr std::size_t kTreeDigits = 8;
-
 // One process is a member of two groups, whose files were read one after the other while it ran. Counters only grow, so
 // the larger is newer; of what the process publishes the last counts; of the rest the more cautious value.
 void merge(ledger::DeviceUse &into, const ledger::DeviceUse &other) {
@@ -56,9 +54,7 @@ void join_labels(ProcessRow &row) {
       row.group_label += (row.group_label.empty() ? "" : ",") + group.label;
     }
   }
-  if (row.group_label.empty()) {
-    row.group_label = "-";
-  }
+  row.group_label += row.group_label.empty() ? "-" : "";
 }
 
 // A member without a device waits for any.
@@ -234,38 +230,6 @@ std::string ProcessRow::shown_command() const {
 
 std::uint64_t GroupRow::free() const {
   return limit == ledger::kNoLimit ? limit : minus_or_zero(limit, claimed);
-}
-
-std::string label_of(GroupKind kind, const std::string &name) {
-  switch (kind) {
-    case GroupKind::kNamed:
-      return name;
-    case GroupKind::kTree:
-      return "tree:" + name.substr(0, kTreeDigits);
-    case GroupKind::kContainer:
-      return "container:" + name;
-    case GroupKind::kQueue:
-      return "(queue)";
-    case GroupKind::kNone:
-      break;
-  }
-  return "-";
-}
-
-const char *kind_name(GroupKind kind) {
-  switch (kind) {
-    case GroupKind::kNamed:
-      return "named";
-    case GroupKind::kTree:
-      return "tree";
-    case GroupKind::kContainer:
-      return "container";
-    case GroupKind::kQueue:
-      return "queue";
-    case GroupKind::kNone:
-      break;
-  }
-  return "none";
 }
 
 Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &folder_problem, std::uint64_t now_unix_ns) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/base/group_label.h"
 #include "cli/usage/host_processes.h"
 #include "ledger/group_view.h"
 
@@ -85,13 +86,6 @@ struct Usage {
 
   [[nodiscard]] bool is_empty() const { return processes.empty() && groups.empty(); }
 };
-
-// A group's displayed name: for a tree "tree:" and the first eight digits of its number, for a container "container:"
-// and its name, "-" for no group.
-std::string label_of(ledger::GroupKind kind, const std::string &name);
-
-// As JSON has it: "named", "tree", "container", "queue" or "none".
-const char *kind_name(ledger::GroupKind kind);
 
 // A member that holds a guarantee for a tree has a row only where it guarantees something, until a process that it
 // covers has one on that device: it holds nothing itself. Counts have it until one of them has a row anywhere.

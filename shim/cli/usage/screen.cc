@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "cli/text_width.h"
+#include "cli/base/text_width.h"
 #include "cli/usage/terminal_type.h"
 
 namespace ration::cli {

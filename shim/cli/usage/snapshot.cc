@@ -12,8 +12,8 @@
 #include <string_view>
 #include <system_error>
 
-#include "cli/log.h"
-#include "cli/text_table.h"
+#include "cli/base/log.h"
+#include "cli/base/text_table.h"
 #include "cli/usage/as_user.h"
 #include "cli/usage/machine_devices.h"
 #include "cli/usage/plain_names.h"

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "base/saturating.h"
-#include "cli/text_table.h"
+#include "cli/base/text_table.h"
 #include "cli/usage/device_lines.h"
 #include "cli/usage/frame_draft.h"
 #include "cli/usage/plain_names.h"

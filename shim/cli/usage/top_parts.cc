@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/saturating.h"
-#include "cli/text_width.h"
+#include "cli/base/text_width.h"
 
 namespace ration::cli {
 

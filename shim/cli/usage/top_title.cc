@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "cli/text_table.h"
+#include "cli/base/text_table.h"
 #include "cli/usage/usage_tables.h"
 #include "config/values/quotes.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/text_table.h"
+#include "cli/base/text_table.h"
 #include "cli/usage/process_rows.h"
 
 namespace ration::cli {

@@ -9,16 +9,16 @@
 #include <iostream>
 #include <map>
 
-#include "cli/exit_status.h"
-#include "cli/log.h"
-#include "cli/text_table.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
+#include "cli/base/text_table.h"
+#include "cli/base/verbs.h"
 #include "cli/usage/prometheus_text.h"
 #include "cli/usage/snapshot.h"
 #include "cli/usage/terminal_type.h"
 #include "cli/usage/usage_json.h"
-#include "cli/usage/whole_file.h"
-#include "cli/verbs.h"
 #include "config/values/quotes.h"
+#include "logs/output/whole_file.h"
 
 namespace ration::cli {
 
@@ -131,7 +131,7 @@ int run_verb(const PsRequest &request) {
   }
   bool written = true;
   if (request.textfile) {
-    const std::string problem = replace_file(*request.textfile, prometheus_text(usage, own_pid_namespace()));
+    const std::string problem = logs::replace_file(*request.textfile, prometheus_text(usage, own_pid_namespace()));
     if (written = problem.empty(); !written) {
       log_error("ps: cannot write " + config::in_quotes(*request.textfile) + ": " + problem);
     }

@@ -12,12 +12,12 @@
 #include <optional>
 #include <string_view>
 
-#include "cli/exit_status.h"
-#include "cli/log.h"
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
+#include "cli/base/verbs.h"
 #include "cli/usage/screen.h"
 #include "cli/usage/snapshot.h"
 #include "cli/usage/usage_json.h"
-#include "cli/verbs.h"
 #include "config/settings_context.h"
 
 namespace ration::cli {

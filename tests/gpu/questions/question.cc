@@ -18,7 +18,7 @@ namespace {
 constexpr unsigned kSecondsAtMost = 90;
 constexpr unsigned kSpinMsAtMost = 2000;
 
-std::string quoted(const std::string &text) {
+std::string in_quotes(const std::string &text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -151,7 +151,7 @@ void Test::whole(const std::string &key, long long value) {
 }
 
 void Test::text(const std::string &key, const std::string &value) {
-  figures_.emplace_back(key, quoted(value));
+  figures_.emplace_back(key, in_quotes(value));
 }
 
 void Test::yes(const std::string &key, bool value) {
@@ -169,13 +169,13 @@ void Test::stop(const Stop &stop) {
 }
 
 void Test::print() const {
-  std::string line = "{\"name\": " + quoted(name_) + ", \"status\": \"" + status_ + "\", \"figures\": {";
+  std::string line = "{\"name\": " + in_quotes(name_) + ", \"status\": \"" + status_ + "\", \"figures\": {";
   const char *between = "";
   for (const auto &[key, value] : figures_) {
-    line += between + quoted(key) + ": " + value;
+    line += between + in_quotes(key) + ": " + value;
     between = ", ";
   }
-  std::printf("%s}, \"note\": %s}\n", line.c_str(), quoted(note_).c_str());
+  std::printf("%s}, \"note\": %s}\n", line.c_str(), in_quotes(note_).c_str());
   std::fflush(stdout);
 }
 

@@ -1,7 +1,7 @@
 #include "cli/find/fault_table.h"
 
 #include "catch.h"
-#include "cli/text_table.h"
+#include "cli/base/text_table.h"
 
 using namespace ration::cli;
 

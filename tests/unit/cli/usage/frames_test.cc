@@ -5,7 +5,7 @@
 
 #include "busy_usage.h"
 #include "catch.h"
-#include "cli/text_table.h"
+#include "cli/base/text_table.h"
 #include "cli/usage/top_frame.h"
 #include "cli/usage/usage_tables.h"
 

@@ -6,7 +6,7 @@
 
 #include "busy_usage.h"
 #include "catch.h"
-#include "cli/text_table.h"
+#include "cli/base/text_table.h"
 
 using namespace ration;
 using namespace ration::cli;

@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "catch.h"
-#include "cli/text_table.h"
+#include "cli/base/text_table.h"
 #include "usage_examples.h"
 
 using namespace ration;

@@ -1,0 +1,323 @@
+// `ration replay`: whether what a log records would fit under a limit, or the smallest one, without running anything.
+// Layer: cli.
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
+#include "cli/base/text_table.h"
+#include "cli/base/verbs.h"
+#include "config/values/option_parsers.h"
+#include "config/values/quotes.h"
+#include "config/values/size.h"
+#include "logs/history/read_history.h"
+#include "logs/replay/device_log.h"
+#include "logs/replay/figures.h"
+#include "logs/report/caveats.h"
+#include "logs/report/report.h"
+
+namespace ration::cli {
+namespace {
+
+using pool::replay::Backing;
+using pool::replay::DeviceStop;
+using Json = nlohmann::ordered_json;
+
+enum class ReplayMode { pool, direct, async };
+
+struct DeviceAnswer {
+  std::size_t ordinal;
+  const logs::DeviceLog::Device *device;
+  Backing backing;
+  std::uint64_t limit;                   // replayed; of a search: the smallest
+  std::optional<DeviceStop> stop;        // where it does not fit
+  std::optional<std::uint64_t> minimum;  // of a search; nothing: no limit suffices
+
+  std::string api() const {
+    const auto &steps = device->trace.steps;
+    const auto at = std::find_if(steps.begin(), steps.end(),
+                                 [this](const pool::replay::DeviceStep &step) { return step.record == stop->record; });
+    return device->apis[static_cast<std::size_t>(at - steps.begin())];
+  }
+};
+
+const char *name_of(Backing backing) {
+  return backing == Backing::slab ? "slab" : "vmm";
+}
+
+class LogReplay {
+ public:
+  LogReplay(const ReplayRequest &request, ReplayMode mode, std::optional<config::Size> limit)
+      : request_(request),
+        mode_(mode),
+        limit_(limit),
+        log_(mode == ReplayMode::async ? logs::DeviceLog::Counts::blocks : logs::DeviceLog::Counts::reserved) {}
+
+  // False: it is no whole log, which has been logged.
+  bool read();
+  void answer();
+  // Notes what the answer does not hold for.
+  void tell_flaws() const;
+  bool fits() const;
+  std::uint64_t minimum() const;
+  std::vector<std::string> text() const;
+  std::string json() const;
+
+ private:
+  DeviceAnswer answer_for(std::size_t ordinal) const;
+  bool is_exact() const;
+  std::uint64_t refusals() const;
+  const DeviceAnswer *worst() const;
+
+  const ReplayRequest &request_;
+  const ReplayMode mode_;
+  const std::optional<config::Size> limit_;
+  logs::DeviceLog log_;
+  bool was_cut_off_ = false;
+  std::vector<DeviceAnswer> answers_;
+};
+
+bool LogReplay::read() {
+  const logs::ReadTo read =
+      logs::read_records("replay", request_.log, [this](const logs::Record &record) { log_.add(record); });
+  was_cut_off_ = read == logs::ReadTo::cut;
+  return read != logs::ReadTo::nowhere;
+}
+
+DeviceAnswer LogReplay::answer_for(std::size_t ordinal) const {
+  const logs::DeviceLog::Device &device = log_.devices()[ordinal];
+  const std::string &backing = request_.backing.empty() ? device.backing : request_.backing;
+  DeviceAnswer answer{ordinal, &device, backing == "slab" ? Backing::slab : Backing::vmm, 0, {}, {}};
+  const bool in_pool = mode_ == ReplayMode::pool;
+  if (request_.find_min) {
+    answer.minimum =
+        in_pool ? find_device_minimum(device.trace, answer.backing) : std::optional(device.trace.peak_bytes);
+    answer.minimum = answer.minimum ? std::optional(std::max(*answer.minimum, config::kMiB)) : std::nullopt;
+    answer.limit = answer.minimum.value_or(0);
+    return answer;
+  }
+  answer.limit = limit_ ? limit_->bytes_of(device.total) : device.limit != 0 ? device.limit : device.total;
+  answer.stop =
+      in_pool ? replay_device(device.trace, answer.limit, answer.backing) : replay_direct(device.trace, answer.limit);
+  return answer;
+}
+
+void LogReplay::answer() {
+  for (std::size_t i = 0; i < log_.devices().size(); ++i) {
+    if (!log_.devices()[i].trace.steps.empty()) {
+      answers_.push_back(answer_for(i));
+    }
+  }
+}
+
+bool LogReplay::is_exact() const {
+  return log_.dropped() == 0 && !was_cut_off_ && refusals() == 0 &&
+         std::none_of(answers_.begin(), answers_.end(),
+                      [](const DeviceAnswer &each) { return each.device->is_stream_ordered; });
+}
+
+// Of every device: of one on which nothing was served, too.
+std::uint64_t LogReplay::refusals() const {
+  std::uint64_t count = 0;
+  for (const logs::DeviceLog::Device &each : log_.devices()) {
+    count += each.refusals;
+  }
+  return count;
+}
+
+void LogReplay::tell_flaws() const {
+  const std::string prefix = "replay: " + request_.log + ": ";
+  if (!log_.has_ended() && !was_cut_off_) {  // which was said
+    log_line(prefix + logs::caveat_of_end(false, false));
+  }
+  if (log_.dropped() != 0) {
+    log_line(prefix + "not exact: " + counted(log_.dropped(), "record is", "records are") + " missing");
+  }
+  for (std::size_t i = 0; i < log_.devices().size(); ++i) {
+    if (const std::uint64_t refused = log_.devices()[i].refusals; refused != 0) {
+      log_line(prefix + "device " + std::to_string(i) + ": " + counted(refused, "request was", "requests were") +
+               " refused, so the log has only what the program did without; log a run without a limit");
+    }
+  }
+  for (const DeviceAnswer &each : answers_) {
+    const std::string device = "device " + std::to_string(each.ordinal) + ": ";
+    if (each.device->is_stream_ordered) {
+      const std::string held = config::show_exact_bytes(each.device->peak_reserved);
+      log_line(prefix + device +
+               (mode_ == ReplayMode::async
+                    ? "stream-ordered memory counts as its blocks; the driver's pools need more for them, and held "
+                      "up to " +
+                          held
+                    : "stream-ordered memory counts as what the driver's pools held for it in this run, up to " + held +
+                          "; they may get by with less, down to its blocks"));
+    }
+    if (mode_ == ReplayMode::pool && each.backing == Backing::slab && each.device->trace.peak_other_bytes != 0) {
+      log_line(prefix + device + "up to " + config::show_exact_bytes(each.device->trace.peak_other_bytes) +
+               " are no blocks of a pool; a preallocated slab leaves nothing to them (RATION_PREALLOCATE)");
+    }
+  }
+}
+
+bool LogReplay::fits() const {
+  return std::all_of(answers_.begin(), answers_.end(), [this](const DeviceAnswer &each) {
+    return request_.find_min ? each.minimum.has_value() : !each.stop;
+  });
+}
+
+const DeviceAnswer *LogReplay::worst() const {
+  const auto key = [](const DeviceAnswer &each) {
+    return std::make_pair(each.stop.has_value(), each.minimum.value_or(each.device->trace.peak_bytes));
+  };
+  const auto most = std::max_element(answers_.begin(), answers_.end(),
+                                     [key](const auto &a, const auto &b) { return key(a) < key(b); });
+  return most == answers_.end() ? nullptr : &*most;
+}
+
+std::uint64_t LogReplay::minimum() const {
+  const DeviceAnswer *most = worst();
+  return most == nullptr ? config::kMiB : most->minimum.value_or(0);
+}
+
+std::vector<std::string> LogReplay::text() const {
+  std::vector<std::string> lines;
+  for (const DeviceAnswer &each : answers_) {
+    std::string line = "device " + std::to_string(each.ordinal) + ": ";
+    if (request_.find_min) {
+      line += each.minimum ? (each.device->is_stream_ordered ? "needs at most " : "needs ") +
+                                 config::show_exact_bytes(*each.minimum)
+                           : "fits into no limit";
+    } else if (!each.stop) {
+      line += "fits into " + config::show_exact_bytes(each.limit);
+    } else {
+      line +=
+          "does not fit into " + config::show_exact_bytes(each.limit) + ": record " + std::to_string(each.stop->record);
+      line += ", " + each.api() + " of " + config::show_exact_bytes(each.stop->bytes) + " while " +
+              config::show_exact_bytes(each.stop->used) + " are in use";
+    }
+    lines.push_back(line += "; peak used " + config::show_exact_bytes(each.device->peak_used()));
+  }
+  if (answers_.empty()) {
+    lines.emplace_back(refusals() == 0
+                           ? logs::nothing_requested(log_.has_ended())
+                           : "no request for device memory was served" + logs::as_far_as_it_goes(log_.has_ended()));
+  }
+  if (request_.find_min && fits()) {
+    lines.push_back("min_limit=" + std::to_string(minimum()));
+  }
+  return lines;
+}
+
+Json summary_of(const DeviceAnswer &each, bool found) {
+  const auto &trace = each.device->trace;
+  Json result = {{"device", each.ordinal},
+                 {"operations", trace.steps.size()},
+                 {"peak_bytes", each.device->peak_used()},
+                 {"peak_other_bytes", trace.peak_other_bytes},
+                 {"peak_live_blocks", each.device->peak_live_blocks},
+                 {"pools", trace.pools},
+                 {"backing", name_of(each.backing)},
+                 {"arena_bytes", each.limit},
+                 {"fits", !each.stop && (!found || each.minimum)}};
+  if (each.stop) {
+    result["failed_record"] = each.stop->record;
+    result["failed_api"] = each.api();
+    result["failed_bytes"] = each.stop->bytes;
+    result["used_bytes"] = each.stop->used;
+  }
+  if (each.minimum) {
+    result["min_arena_bytes"] = *each.minimum;
+    result["min_arena_ratio"] = static_cast<double>(*each.minimum) / static_cast<double>(each.device->peak_used());
+    result["min_arena_is_bound"] = each.device->is_stream_ordered;
+  }
+  return result;
+}
+
+// The speed of the pool that held most, in as much memory.
+void add_speed(const DeviceAnswer &each, Json &result) {
+  const auto &pools = each.device->pools;
+  const auto most = std::max_element(pools.begin(), pools.end(),
+                                     [](const auto &a, const auto &b) { return a.peak_bytes < b.peak_bytes; });
+  if (most == pools.end()) {
+    return;
+  }
+  pool::replay::TraceBuilder requests = most->requests;
+  const auto measured = pool::replay::measure(requests.take(), each.limit, 1, each.backing);
+  if (!measured.stop) {
+    result["context"] = most->context;
+    add_figures(measured, result);
+  }
+}
+
+std::string LogReplay::json() const {
+  Json document = {{"schema", "ration.replay/1"}, {"trace", request_.log}, {"program", log_.program()},
+                   {"process", log_.pid()},       {"mode", request_.mode}, {"exact", is_exact()},
+                   {"ended", log_.has_ended()},   {"threads", 1},          {"fits", fits()}};
+  if (const DeviceAnswer *most = worst()) {
+    document.update(summary_of(*most, request_.find_min));
+    if (request_.find_min && most->minimum && mode_ == ReplayMode::pool) {
+      add_speed(*most, document);
+    }
+  } else if (request_.find_min) {
+    document["min_arena_bytes"] = minimum();
+  }
+  Json devices = Json::array();
+  for (const DeviceAnswer &each : answers_) {
+    devices.push_back(summary_of(each, request_.find_min));
+  }
+  document["devices"] = std::move(devices);
+  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<ReplayMode> mode_named(const std::string &name) {
+  return name == "pool"     ? std::optional(ReplayMode::pool)
+         : name == "direct" ? std::optional(ReplayMode::direct)
+         : name == "async"  ? std::optional(ReplayMode::async)
+                            : std::nullopt;
+}
+
+}  // namespace
+
+int run_verb(const ReplayRequest &request) {
+  const std::optional<ReplayMode> mode = mode_named(request.mode);
+  if (!mode) {
+    return usage_error("replay: --mode " + config::shown(request.mode) + ": " +
+                           config::error_in_choice(request.mode, "pool direct async"),
+                       kUsageError);
+  }
+  if (!request.backing.empty() && request.backing != "slab" && request.backing != "vmm") {
+    return usage_error("replay: --backing " + config::shown(request.backing) + ": " +
+                           config::error_in_choice(request.backing, "slab vmm"),
+                       kUsageError);
+  }
+  std::optional<config::Size> limit;
+  if (request.limit) {
+    auto size = config::parse_size(*request.limit);
+    if (const auto *wrong = std::get_if<std::string>(&size)) {
+      return usage_error("replay: --limit " + config::shown(*request.limit) + ": " + *wrong, kUsageError);
+    }
+    limit = std::get<config::Size>(size);
+  }
+  LogReplay replay(request, *mode, limit);
+  if (!replay.read()) {
+    return kUnreadable;
+  }
+  replay.answer();
+  replay.tell_flaws();
+  if (*mode == ReplayMode::async && (request.find_min || replay.fits())) {
+    log_line(
+        "replay: --mode async: where the driver's own pool places blocks is not known, so that no replay tells; it "
+        "needs at least what --mode direct does");
+    return kUnreadable;
+  }
+  if (request.json) {
+    std::cout << replay.json() << '\n';
+  } else {
+    for (const std::string &line : fitting(replay.text(), output_width())) {
+      std::cout << line << '\n';
+    }
+  }
+  return !flush_stdout() ? kOurError : replay.fits() ? 0 : kDoesNotHold;
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,32 @@
+// Writes the records of a log in the format of another tool. Layer: logs. Threads: none of its own.
+// Memory: of live blocks and stacks, not of records.
+#pragma once
+
+#include <memory>
+#include <ostream>
+#include <string>
+
+#include "logs/convert/stack_totals.h"
+#include "logs/reader/record.h"
+
+namespace ration::logs {
+
+class Converter {
+ public:
+  virtual ~Converter() = default;
+  // The records of one log, in its order.
+  virtual void add(const Record &record) = 0;
+  // After the last one.
+  virtual void finish() = 0;
+};
+
+// Each writes to `out`, which outlives it.
+std::unique_ptr<Converter> chrome_trace(std::ostream &out);
+std::unique_ptr<Converter> rmm_csv(std::ostream &out);
+std::unique_ptr<Converter> csv_table(std::ostream &out);
+// `in_use`: what its two types inuse_… count, kPeak or kLeaked.
+std::unique_ptr<Converter> pprof_profile(std::ostream &out, Amount in_use);
+std::unique_ptr<Converter> collapsed_stacks(std::ostream &out, Amount amount);
+std::unique_ptr<Converter> torch_snapshot(std::ostream &out);
+
+}  // namespace ration::logs

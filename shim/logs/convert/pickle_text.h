@@ -1,0 +1,49 @@
+// Writes values as Python's pickle has them, protocol 2. Layer: logs. Values.
+// Uses only the operations that the reader in PyTorch's memory_viz page knows.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace ration::logs {
+
+class PickleText {
+ public:
+  // Numbers its values from `next` on, which several texts of one pickle share.
+  explicit PickleText(std::uint32_t &next) : next_(next) {}
+
+  void operator()(std::uint64_t number);
+  void operator()(std::string_view text);
+  // A text that comes often: written once, named afterwards.
+  void word(const std::string &text);
+  void truth(bool value) { text_ += value ? '\x88' : '\x89'; }
+
+  // An empty list on the stack, to which append() adds what stands above it.
+  void list() { text_ += ']'; }
+  void append() { text_ += 'a'; }
+  // A dictionary of the pairs that are written between.
+  void begin_pairs() { text_ += "}("; }
+  void end_pairs() { text_ += 'u'; }
+  template <class Value>
+  void pair(const char *key, const Value &value) {
+    word(key);
+    (*this)(value);
+  }
+
+  // Gives the value on the stack a number, with which recall() writes it again.
+  std::uint32_t remember();
+  void recall(std::uint32_t number);
+
+  std::string &text() { return text_; }
+
+ private:
+  void little_endian(std::uint64_t value, unsigned bytes);
+
+  std::uint32_t &next_;
+  std::unordered_map<std::string, std::uint32_t> words_;
+  std::string text_;
+};
+
+}  // namespace ration::logs

@@ -1,0 +1,66 @@
+// What each stack of a log allocated, held at the peak, and left. Layer: logs. Threads: none of its own.
+// Counts charged blocks, so its sums are those of `ration report`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+
+#include "logs/convert/live_blocks.h"
+#include "logs/reader/record.h"
+#include "logs/stacks/stack_table.h"
+
+namespace ration::logs {
+
+enum class Amount { kTotal, kPeak, kLeaked };  // all blocks; those at the peak of their device; those never freed
+
+class StackTotals {
+ public:
+  struct Count {
+    std::uint64_t blocks = 0, bytes = 0;
+  };
+  struct Place {  // who asked, and how
+    std::size_t device = 0;
+    std::uint64_t stack = 0;  // 0: the log has none
+    std::string api, kind;
+    friend bool operator<(const Place &a, const Place &b) {
+      return std::tie(a.device, a.stack, a.api, a.kind) < std::tie(b.device, b.stack, b.api, b.kind);
+    }
+  };
+  struct Totals {
+    Count total, live;
+    const Count &of(Amount amount) const {
+      return amount == Amount::kTotal ? total : amount == Amount::kPeak ? at_peak_ : live;
+    }
+
+   private:
+    friend StackTotals;
+    Count at_peak_;  // as of peak number `peak_`; `live` where the device has had a later one since
+    std::uint64_t peak_ = 0;
+  };
+
+  void add(const Record &record);
+  // After the last one.
+  void finish();
+
+  const std::map<Place, Totals> &places() const { return places_; }
+  StackTable &stacks() { return stacks_; }
+
+ private:
+  struct Device {
+    std::uint64_t live_bytes = 0, peak_bytes = 0;
+    std::uint64_t peaks = 0;  // so far
+  };
+  // Before `totals` change.
+  void keep_peak(const Place &place, Totals &totals);
+  void end_block(const Record &record);
+
+  StackTable stacks_;
+  LiveBlocks blocks_;
+  std::map<Place, Totals> places_;
+  std::map<std::size_t, Device> devices_;
+};
+
+}  // namespace ration::logs

@@ -1,0 +1,131 @@
+#include "logs/history/limit_need.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "config/values/size.h"
+
+namespace ration::logs {
+namespace {
+
+using Sure = History::Need::Sure;
+
+// The most by which the driver's pools grow at once, as policy/driver_pools/stream_pools.cc reserves it.
+constexpr std::uint64_t kPoolStep = 32U << 20U;
+
+bool is_of_driver_pools(std::string_view api) {
+  return api.find("Async") != std::string_view::npos || api.starts_with("cuGraph");
+}
+
+// A block that a pool of the device's mode serves.
+bool is_for_pools(std::string_view api) {
+  return api.starts_with("cuMemAlloc_v2") || api.starts_with("cuMemAllocPitch");
+}
+
+// Those of which the driver takes exactly what they ask for.
+bool is_exact(std::string_view api) {
+  return is_for_pools(api) || api.starts_with("cuMemAllocManaged") || api.starts_with("cuMemCreate");
+}
+
+std::uint64_t whole(std::uint64_t bytes, std::uint64_t unit) {
+  return bytes > UINT64_MAX - unit ? bytes : (bytes + unit - 1) / unit * unit;
+}
+
+std::string limit_words(const History::Refusal &refusal) {
+  const std::string was = config::show_exact_bytes(refusal.limit);
+  const std::uint64_t bytes = whole(refusal.need.bytes, config::kMiB);
+  if (bytes <= refusal.limit) {
+    return "it needs a limit above " + was + ", the one in force; how much above is not known";
+  }
+  if (refusal.total != 0 && bytes > refusal.total) {
+    return "it needs a limit of " + config::show_exact_bytes(bytes) + ", and the device has " +
+           config::show_exact_bytes(refusal.total);
+  }
+  const std::string limit = config::show_exact_bytes(bytes);
+  switch (refusal.need.sure) {
+    case Sure::enough:
+      return "a limit of " + limit + " would have served it; it was " + was;
+    case Sure::maybe:
+      return "a limit of " + limit + " may serve it; it was " + was;
+    case Sure::least:
+      break;
+  }
+  return "it needs a limit of at least " + limit + "; it was " + was;
+}
+
+// Where free memory lay that did not serve the request.
+std::string pool_words(const History::Refusal &refusal) {
+  if (refusal.api == "cuIpcGetMemHandle") {
+    return "the pool's memory has no handle for other processes: RATION_IPC=direct, or RATION_BACKING=slab, would help";
+  }
+  if (refusal.backing == "slab") {
+    return "free memory lay in slabs that hold blocks: RATION_BACKING=vmm, or RATION_PREALLOCATE=false, would help";
+  }
+  const std::string step = config::show_bytes(kPoolStep);
+  if (refusal.backing == "vmm") {
+    return is_of_driver_pools(refusal.api)
+               ? "free memory lay in granules that hold blocks, and the driver's pools take " + step + " at once: "
+               : "free memory lay in granules that hold blocks, or was less than one: ";
+  }
+  return refusal.mode == "async" || is_of_driver_pools(refusal.api)
+             ? "free memory lay in the driver's pools, in parts too small, and they take " + step + " at once: "
+             : "free memory lay in pieces too small: ";
+}
+
+}  // namespace
+
+History::Need need_of(const Record &oom, const History::Device &device, bool has_all) {
+  const std::string_view api = oom.text("api");
+  const std::uint64_t asked = oom.number("req");
+  const bool in_steps = is_of_driver_pools(api) || (device.mode == "async" && is_for_pools(api));
+  const std::uint64_t taken = in_steps ? whole(asked, kPoolStep) : asked;
+  const bool in_granules = device.backing == "vmm";
+  if (!has_all || (device.mode != "direct" && device.mode != "async" && !in_granules)) {
+    return {oom.number("used") + taken, Sure::least};
+  }
+  const auto surely = [&](bool known) { return known && (in_steps || is_exact(api)) ? Sure::enough : Sure::maybe; };
+  // Near a limit a pool of the driver's takes less than a step, and under a larger one the whole.
+  const std::uint64_t in_pools = whole(device.driver_pools, kPoolStep);
+  // Which of its chunks serves a block may change, too.
+  const std::uint64_t spare = device.driver_pools != 0 ? kPoolStep : 0;
+  if (in_granules) {
+    // Blocks may lie in other granules under another limit: those that are free then go to the pool's own blocks, but
+    // only whole ones to the driver's pools.
+    const std::uint64_t granule = device.granules.granule_bytes();
+    const std::uint64_t in_use = device.granules.bytes();
+    const std::uint64_t unclean = whole(oom.number("quarantined"), granule);
+    const bool is_known = unclean == 0 && device.driver_pools == 0 && (!in_steps || in_use == 0);
+    return {in_use + unclean + device.driver_blocks + in_pools + spare + (in_steps ? taken : whole(asked, granule)),
+            surely(is_known)};
+  }
+  if (device.mode == "async") {
+    // What is the driver's own now may come from its pool; and a pool that holds far more than its blocks will again.
+    const bool is_known = device.driver_blocks == 0 && in_pools <= whole(oom.number("used"), kPoolStep) + kPoolStep;
+    return {in_pools + whole(device.driver_blocks, kPoolStep) + taken + spare, surely(is_known)};
+  }
+  return {in_pools + device.driver_blocks + taken, surely(true)};
+}
+
+std::string remedy(const History::Refusal &refusal) {
+  if (refusal.reason == "limit") {
+    return limit_words(refusal);
+  }
+  if (refusal.reason == "group") {
+    const bool of_container = refusal.by.group.rfind("container:", 0) == 0;
+    const std::string whose = of_container ? "container" : "group";
+    return "the " + whose + "'s limit left too little: `ration ps` shows who holds it; a larger --" + whose +
+           "-limit would help";
+  }
+  if (refusal.reason == "pool_holds") {
+    const std::string words = pool_words(refusal);
+    return words.ends_with(": ") ? words + limit_words(refusal) : words;
+  }
+  if (refusal.reason == "device") {
+    return "the device had " +
+           (refusal.device_free ? config::show_exact_bytes(*refusal.device_free) : std::string("too little")) +
+           " left: this program, other processes, or the driver itself hold the rest";
+  }
+  return refusal.reason == "fault" ? "it was refused on purpose (--fail)" : "no remedy is known for this reason";
+}
+
+}  // namespace ration::logs

@@ -1,0 +1,24 @@
+// The stacks of a device's blocks as one tree, without what is too small to be seen. Layer: logs. Values.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "logs/page/page_log.h"
+
+namespace ration::logs {
+
+struct FlameNode {
+  Site::Place place;
+  std::size_t depth = 0;
+  SiteFigures figures;  // with all that it called
+};
+
+struct Flame {
+  std::vector<FlameNode> nodes;  // each before what it called
+  std::uint64_t left_out = 0;
+};
+
+Flame flame_of(const std::vector<Site> &sites, const std::vector<SiteFigures> &figures);
+
+}  // namespace ration::logs

@@ -1,0 +1,282 @@
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
+
+#include "base/saturating.h"
+#include "logs/history/limit_need.h"
+#include "logs/page/flame.h"
+#include "logs/page/page.h"
+#include "logs/report/report.h"
+
+namespace ration::logs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Why = PageMoment::Why;
+
+constexpr std::size_t kPoints = 40'000;   // of all series
+constexpr std::size_t kSpans = 220'000;   // of all moments
+constexpr std::size_t kMostHolders = 40;  // of a moment, by name
+constexpr std::size_t kCallers = 1'000;   // of a device
+
+struct CallerRow {
+  std::uint32_t name = 0;
+  SiteFigures figures;
+};
+
+const char *word(Why why) {
+  switch (why) {
+    case Why::peak:
+      return "peak";
+    case Why::refusal:
+      return "refusal";
+    case Why::end:
+      return "end";
+    case Why::sample:
+      break;
+  }
+  return "sample";
+}
+
+// JavaScript's numbers are exact up to 2^53 only.
+std::string hexadecimal(std::uint64_t address) {
+  char text[24];
+  std::snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(address));
+  return text;
+}
+
+Json columns_of(const Series &series) {
+  Json times = Json::array();
+  Json used = Json::array();
+  Json reserved = Json::array();
+  std::uint64_t before = 0;
+  for (const Series::Point &point : series.points()) {
+    times.push_back(point.ts_ns - before);  // differences, which take less room
+    used.push_back(point.used);
+    reserved.push_back(point.reserved);
+    before = point.ts_ns;
+  }
+  return {{"times", std::move(times)}, {"used", std::move(used)}, {"reserved", std::move(reserved)}};
+}
+
+// The largest first, as many as are shown.
+std::vector<CallerRow> callers_of(const PageDevice &device, const std::vector<Site> &sites, std::size_t &left_out) {
+  std::map<std::uint32_t, CallerRow> by_name;
+  for (std::size_t i = 0; i < std::min(sites.size(), device.sites.size()); ++i) {
+    const SiteFigures &figures = device.sites[i];
+    if (figures.total.count == 0) {
+      continue;
+    }
+    CallerRow &row = by_name[sites[i].caller];
+    row.name = sites[i].caller;
+    for (const auto group : {&SiteFigures::peak, &SiteFigures::total, &SiteFigures::left}) {
+      (row.figures.*group).bytes += (figures.*group).bytes;
+      (row.figures.*group).count += (figures.*group).count;
+    }
+  }
+  std::vector<CallerRow> rows;
+  for (const auto &[name, row] : by_name) {
+    rows.push_back(row);
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const CallerRow &a, const CallerRow &b) {
+    const auto key = [](const CallerRow &row) {
+      return std::tuple(row.figures.left.bytes + row.figures.peak.bytes, row.figures.total.bytes);
+    };
+    return key(a) > key(b);
+  });
+  left_out = rows.size() > kCallers ? rows.size() - kCallers : 0;
+  rows.resize(rows.size() - left_out);
+  return rows;
+}
+
+Json figures_of(const SiteFigures &figures) {
+  return {figures.peak.bytes,  figures.peak.count, figures.total.bytes,
+          figures.total.count, figures.left.bytes, figures.left.count};
+}
+
+// The callers that hold most at a moment, then the count and the bytes of the others.
+Json holders_of(const MapMoment &map, const std::vector<Site> &sites) {
+  std::map<std::uint32_t, std::uint64_t> by_caller;
+  for (const auto &[site, bytes] : map.by_site) {
+    by_caller[sites[site].caller] += bytes;
+  }
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> sorted;
+  for (const auto &[caller, bytes] : by_caller) {
+    sorted.emplace_back(bytes, caller);
+  }
+  std::sort(sorted.rbegin(), sorted.rend());
+  Json holders = Json::array();
+  std::uint64_t others = 0;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    if (i < kMostHolders) {
+      holders.push_back({sorted[i].second, sorted[i].first});
+    } else {
+      others += sorted[i].first;
+    }
+  }
+  return {std::move(holders), minus_or_zero(sorted.size(), kMostHolders), others};
+}
+
+Json map_of(const PageMoment &moment, const std::vector<Site> &sites) {
+  Json areas = Json::array();
+  for (const MapMoment::Area &area : moment.map.areas) {
+    areas.push_back({area.slab, hexadecimal(area.address), area.bytes});
+  }
+  // Flat, since there are many: area, offset, extent, bytes, count, caller, since.
+  Json spans = Json::array();
+  for (const MapMoment::Span &span : moment.map.spans) {
+    for (const std::uint64_t value : {std::uint64_t{span.area}, span.offset, span.extent, span.bytes, span.count,
+                                      std::uint64_t{sites[span.site].caller}, span.since_ns}) {
+      spans.push_back(value);
+    }
+  }
+  return {{"why", word(moment.why)},
+          {"seq", moment.seq},
+          {"ts", moment.ts_ns},
+          {"used", moment.used},
+          {"reserved", moment.reserved},
+          {"held", holders_of(moment.map, sites)},
+          {"areas", std::move(areas)},
+          {"spans", std::move(spans)},
+          {"blocks", moment.map.blocks},
+          {"granules", moment.map.granules},
+          {"granule_bytes", moment.map.granule_bytes},
+          {"left_out_areas", moment.map.left_out_areas},
+          {"left_out_blocks", moment.map.left_out_blocks}};
+}
+
+Json refusals_of_page(const PageDevice &device) {
+  Json refusals = Json::array();
+  for (const PageRefusal &each : device.refusals) {
+    refusals.push_back({each.seq, each.ts_ns, each.requested, each.used, each.limit, each.largest_free,
+                        each.device_free, each.api, each.reason});
+  }
+  return refusals;
+}
+
+// Each function and reason once, with what would have helped.
+Json remedies_of(const History::Device &device) {
+  Json remedies = Json::array();
+  for (const History::Refusal &each : device.refusals) {
+    remedies.push_back({{"api", each.api},
+                        {"reason", each.reason},
+                        {"count", each.count},
+                        {"first_seq", each.first_seq},
+                        {"largest_request", each.largest},
+                        {"remedy", remedy(each)}});
+  }
+  return remedies;
+}
+
+Json flame_json(const Flame &flame) {
+  Json nodes = Json::array();
+  for (const FlameNode &node : flame.nodes) {
+    Json row = {node.depth, node.place.name, node.place.library, node.place.file};
+    for (const Json &figure : figures_of(node.figures)) {
+      row.push_back(figure);
+    }
+    nodes.push_back(std::move(row));
+  }
+  return nodes;
+}
+
+Json device_json(const PageLog &log, std::size_t ordinal, std::size_t points, bool with_samples) {
+  const History::Device &history = log.history.devices()[ordinal];
+  const PageDevice &device = log.devices[ordinal];
+  const std::vector<Site> &sites = log.sites.all();
+  Series series = device.series;
+  series.reduce(points);
+  std::size_t left_out_callers = 0;
+  Json callers = Json::array();
+  for (const CallerRow &row : callers_of(device, sites, left_out_callers)) {
+    callers.push_back({row.name, figures_of(row.figures)});
+  }
+  const Flame flame = flame_of(sites, device.sites);
+  Json moments = Json::array();
+  std::size_t left_out_moments = 0;
+  for (const PageMoment &moment : device.moments) {
+    if (moment.why != Why::sample || with_samples) {
+      moments.push_back(map_of(moment, sites));
+    } else {
+      ++left_out_moments;
+    }
+  }
+  return {{"dev", ordinal},
+          {"name", history.name},
+          {"total", history.total},
+          {"limit", history.limit},
+          {"limit_asked", history.limit_asked},
+          {"peak_bytes", history.peak.bytes},
+          {"peak_seq", history.peak.seq},
+          {"peak_ts", history.peak.ts_ns},
+          {"reserved_peak_bytes", history.reserved_peak.bytes},
+          {"allocs", history.allocs},
+          {"frees", history.frees},
+          {"left_bytes", history.live_bytes},
+          {"left_count", history.live_count()},
+          {"series", columns_of(series)},
+          {"refusals", refusals_of_page(device)},
+          {"remedies", remedies_of(history)},
+          {"moments", std::move(moments)},
+          {"callers", std::move(callers)},
+          {"flame", flame_json(flame)},
+          {"left_out",
+           {{"points", series.left_out()},
+            {"refusals", device.left_out_refusals},
+            {"moments", left_out_moments},
+            {"callers", left_out_callers},
+            {"frames", flame.left_out}}}};
+}
+
+bool is_used(const History::Device &device) {
+  return !device.in_all.empty() || !device.refusals.empty() || device.reserved_peak.bytes != 0;
+}
+
+}  // namespace
+
+std::string page_json(const std::vector<PageLog> &logs, const Names &names) {
+  std::size_t devices = 0;
+  std::size_t spans = 0;
+  std::uint64_t start = std::numeric_limits<std::uint64_t>::max();
+  for (const PageLog &log : logs) {
+    start = std::min(start, log.start_unix_ns);
+    for (std::size_t i = 0; i < log.devices.size(); ++i) {
+      devices += is_used(log.history.devices()[i]) ? 1 : 0;
+      for (const PageMoment &moment : log.devices[i].moments) {
+        spans += moment.map.spans.size();
+      }
+    }
+  }
+  Json all = Json::array();
+  for (const PageLog &log : logs) {
+    Json of_log = Json::array();
+    for (std::size_t i = 0; i < log.devices.size(); ++i) {
+      if (is_used(log.history.devices()[i])) {
+        of_log.push_back(device_json(log, i, kPoints / std::max<std::size_t>(devices, 1), spans <= kSpans));
+      }
+    }
+    all.push_back({{"log", log.path},
+                   {"program", log.history.program()},
+                   {"pid", log.history.pid()},
+                   {"ended", log.history.has_ended()},
+                   {"cut_off", log.history.was_cut_off()},
+                   {"start_ns", log.start_unix_ns - start},
+                   {"duration_ns", log.history.last_ts_ns()},
+                   {"dropped", log.history.dropped()},
+                   {"failed_allocs", log.history.failed_allocs()},
+                   {"has_stacks", log.sites.has_stacks()},
+                   {"devices", std::move(of_log)}});
+  }
+  const Json document = {{"schema", "ration.page/1"},
+                         {"version", RATION_VERSION},
+                         {"start_unix_ms", start / 1'000'000},
+                         {"names", names.all()},
+                         {"logs", std::move(all)}};
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace ration::logs

@@ -1,0 +1,254 @@
+#include "logs/page/page_log.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "cli/base/exit_status.h"
+#include "cli/base/log.h"
+#include "logs/history/read_history.h"
+#include "logs/reader/log_reader.h"
+#include "logs/reader/progress.h"
+
+namespace ration::logs {
+namespace {
+
+using Type = Record::Type;
+using Why = PageMoment::Why;
+
+constexpr std::size_t kRefusals = 10'000;              // of a device, kept one by one
+constexpr std::size_t kRefusalMoments = 12;            // of a device
+constexpr std::uint64_t kBlocksLookedAt = 30'000'000;  // for samples, so that a log with millions of blocks is quick
+
+bool moves_figures(Type type) {
+  return type == Type::alloc || type == Type::free || type == Type::slab_alloc || type == Type::slab_free ||
+         type == Type::sample;
+}
+
+// Evenly, with the first and the last.
+template <typename Value>
+std::vector<Value> thinned(const std::vector<Value> &values, std::size_t most) {
+  if (values.size() <= most || most < 2) {
+    return values;
+  }
+  std::vector<Value> kept;
+  for (std::size_t i = 0; i < most; ++i) {
+    kept.push_back(values[i * (values.size() - 1) / (most - 1)]);
+  }
+  return kept;
+}
+
+// The log, record by record.
+class Outline {
+ public:
+  Outline(Names &names, PageLog &log, EventFile &events) : names_(names), log_(log), events_(events) {}
+
+  void add(const Record &record) {
+    log_.history.add(record);
+    log_.devices.resize(log_.history.devices().size());
+    last_seq_ = record.number("seq");
+    events_.add(pool_event(record, log_.sites.add(record), names_));
+    if (record.type == Type::meta) {
+      log_.start_unix_ns = record.number("start_unix_ns");
+    } else if (moves_figures(record.type) && record.device() < log_.devices.size()) {
+      const History::Device &now = log_.history.devices()[record.device()];
+      log_.devices[record.device()].series.add({record.number("ts"), now.live_bytes, now.reserved_bytes});
+    } else if (record.type == Type::oom) {
+      refuse(record);
+    }
+  }
+  std::uint64_t last_seq() const { return last_seq_; }
+
+ private:
+  void refuse(const Record &record) {
+    PageDevice &device = log_.devices[record.device()];
+    if (device.refusals.size() == kRefusals) {
+      ++device.left_out_refusals;
+      return;
+    }
+    device.refusals.push_back({record.number("seq"), record.number("ts"), record.number("req"), record.number("used"),
+                               record.number("limit"), record.number("largest_free"), record.number("device_free"),
+                               names_.number(std::string(record.text("api"))),
+                               names_.number(std::string(record.text("reason")))});
+  }
+
+  Names &names_;
+  PageLog &log_;
+  EventFile &events_;
+  std::uint64_t last_seq_ = 0;
+};
+
+// Its events again, with the moments known at which to look.
+class Details {
+ public:
+  Details(std::size_t samples, std::uint64_t last_seq, PageLog &log) : last_seq_(last_seq), log_(log) {
+    for (std::size_t i = 0; i < log.devices.size(); ++i) {
+      const History::Device &device = log.history.devices()[i];
+      if (device.peak.seq != 0) {
+        wanted_[device.peak.seq].push_back({i, Why::peak});
+      }
+      for (const PageRefusal &refusal : thinned(log.devices[i].refusals, kRefusalMoments)) {
+        wanted_[refusal.seq].push_back({i, Why::refusal});
+      }
+      const auto &points = log.devices[i].series.points();
+      for (std::size_t sample = 0; sample < samples && !points.empty(); ++sample) {
+        const std::uint64_t span = points.back().ts_ns - points.front().ts_ns;
+        sampled_.insert({points.front().ts_ns + span / (samples + 1) * (sample + 1), i});
+      }
+    }
+    live_.resize(log.devices.size());
+    used_.resize(log.devices.size(), 0);
+  }
+
+  void add(const PoolEvent &event) {
+    map_.add(event);
+    if (event.type == PoolEvent::Type::alloc) {
+      alloc(event);
+    } else if (const PoolMap::Block *ended = map_.ended(); ended != nullptr && ended->is_charged) {
+      History::Group &group = of(live_, ended->device, ended->site);
+      --group.count;
+      group.bytes -= ended->bytes;
+      used_[ended->device] -= ended->bytes;
+    }
+    look(event.seq, event.ts_ns);
+  }
+  void finish() {
+    for (std::size_t i = 0; i < log_.devices.size(); ++i) {
+      live_[i].resize(log_.sites.all().size());
+      log_.devices[i].sites.resize(log_.sites.all().size());
+      for (std::size_t site = 0; site < live_[i].size(); ++site) {
+        log_.devices[i].sites[site].left = live_[i][site];
+      }
+      if (!log_.devices[i].series.points().empty()) {
+        take({i, Why::end}, last_seq_, log_.history.last_ts_ns());
+      }
+    }
+  }
+
+ private:
+  using Groups = std::vector<History::Group>;  // by site
+
+  static History::Group &of(std::vector<Groups> &groups, std::size_t device, std::uint32_t site) {
+    if (groups[device].size() <= site) {
+      groups[device].resize(site + 1);
+    }
+    return groups[device][site];
+  }
+
+  void alloc(const PoolEvent &event) {
+    auto &sites = log_.devices[event.device].sites;
+    if (sites.size() <= event.site) {
+      sites.resize(event.site + 1);
+    }
+    ++sites[event.site].total.count;
+    sites[event.site].total.bytes += event.requested;
+    if (event.is_charged) {
+      History::Group &group = of(live_, event.device, event.site);
+      ++group.count;
+      group.bytes += event.bytes;
+      used_[event.device] += event.bytes;
+    }
+  }
+
+  struct Wanted {
+    std::size_t device;
+    Why why;
+  };
+
+  void look(std::uint64_t seq, std::uint64_t ts) {
+    if (const auto wanted = wanted_.find(seq); wanted != wanted_.end()) {
+      for (const Wanted &each : wanted->second) {
+        if (each.why == Why::peak) {
+          keep_peak(each.device);
+        }
+        take(each, seq, ts);
+      }
+    }
+    std::set<std::size_t> due;
+    while (!sampled_.empty() && sampled_.begin()->first <= ts) {
+      due.insert(sampled_.begin()->second);
+      sampled_.erase(sampled_.begin());
+    }
+    for (const std::size_t device : due) {
+      looked_at_ += map_.live();
+      if (looked_at_ <= kBlocksLookedAt && last_[device] != seq) {
+        take({device, Why::sample}, seq, ts);
+      }
+    }
+  }
+
+  void keep_peak(std::size_t device) {
+    auto &sites = log_.devices[device].sites;
+    for (std::size_t site = 0; site < live_[device].size(); ++site) {
+      sites[site].peak = live_[device][site];
+    }
+  }
+
+  void take(const Wanted &wanted, std::uint64_t seq, std::uint64_t ts) {
+    last_[wanted.device] = seq;
+    log_.devices[wanted.device].moments.push_back({wanted.why, seq, ts, used_[wanted.device],
+                                                   reserved(wanted.device, ts),
+                                                   map_.at(static_cast<std::uint32_t>(wanted.device))});
+  }
+
+  // Of the last point that is not after `ts`.
+  std::uint64_t reserved(std::size_t device, std::uint64_t ts) const {
+    const auto &points = log_.devices[device].series.points();
+    const auto after = std::upper_bound(points.begin(), points.end(), ts,
+                                        [](std::uint64_t at, const Series::Point &point) { return at < point.ts_ns; });
+    return after == points.begin() ? 0 : std::prev(after)->reserved;
+  }
+
+  const std::uint64_t last_seq_;
+  PageLog &log_;
+  PoolMap map_;
+  std::vector<Groups> live_;                                 // by device
+  std::vector<std::uint64_t> used_;                          // by device
+  std::map<std::uint64_t, std::vector<Wanted>> wanted_;      // by seq
+  std::set<std::pair<std::uint64_t, std::size_t>> sampled_;  // time, device
+  std::map<std::size_t, std::uint64_t> last_;                // seq of the last moment, by device
+  std::uint64_t looked_at_ = 0;
+};
+
+int complain(const std::string &path, const std::string &why, int status) {
+  cli::log_error("report: " + path + ": " + why);
+  return status;
+}
+
+}  // namespace
+
+int read_page_log(const std::string &path, std::size_t samples, Names &names, PageLog &log) {
+  log.path = path;
+  EventFile events;
+  Outline outline(names, log, events);
+  LogReader reader(path);
+  {
+    Progress progress(path);
+    for (Record record; events.is_whole() && reader.next(record);) {
+      outline.add(record);
+      progress.read(reader.bytes());
+    }
+  }
+  switch (say_how_far("report", path, reader)) {
+    case ReadTo::nowhere:
+      return cli::kUnreadable;
+    case ReadTo::cut:
+      log.history.note_cut_off();
+      break;
+    case ReadTo::end:
+      break;
+  }
+  log.history.finish();
+  Details details(samples, outline.last_seq(), log);
+  for (PoolEvent event; events.next(event);) {
+    details.add(event);
+  }
+  if (!events.is_whole()) {
+    return complain(path, "there is no room for a temporary file in /tmp", cli::kOurError);
+  }
+  details.finish();
+  return 0;
+}
+
+}  // namespace ration::logs

@@ -1,0 +1,59 @@
+// Who asked for memory, as a page shows it: the places of a log that its blocks come from, and the names of these.
+// Layer: logs. Threads: none of its own.
+//
+// A site is a stack; without one, a kind of memory, a function of the driver and a class of sizes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "logs/reader/record.h"
+#include "logs/stacks/stack_table.h"
+
+namespace ration::logs {
+
+// Numbers for names, the same for all logs of a page.
+class Names {
+ public:
+  std::uint32_t number(const std::string &name);
+  const std::vector<std::string> &all() const { return all_; }
+
+ private:
+  std::vector<std::string> all_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;
+};
+
+struct Site {
+  struct Place {
+    std::uint32_t name, library, file;  // of Names
+  };
+  std::uint32_t caller = 0;
+  std::vector<Place> path;  // outermost first
+};
+
+class Sites {
+ public:
+  explicit Sites(Names &names) : names_(&names) {}
+
+  // Takes all records; the site of an `alloc`, else 0.
+  std::uint32_t add(const Record &record);
+  const std::vector<Site> &all() const { return all_; }
+  bool has_stacks() const { return has_stacks_; }
+
+ private:
+  std::uint32_t of_stack(std::uint64_t stack, const Record &record);
+  std::uint32_t without_stack(const Record &record);
+
+  Names *names_;
+  StackTable stacks_;
+  bool has_stacks_ = false;
+  std::vector<Site> all_;
+  std::unordered_map<std::uint64_t, std::uint32_t> by_stack_;
+  std::unordered_map<std::string, std::uint32_t> by_class_;
+};
+
+}  // namespace ration::logs

@@ -1,0 +1,238 @@
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "cli/base/text_table.h"
+#include "config/values/quotes.h"
+#include "config/values/size.h"
+#include "logs/history/limit_need.h"
+#include "logs/report/caveats.h"
+#include "logs/report/report.h"
+
+namespace ration::logs {
+namespace {
+
+using Lines = std::vector<std::string>;
+using Rows = std::vector<std::vector<std::string>>;
+
+constexpr double kNsOfSecond = 1e9;
+
+std::string seconds(std::uint64_t ns) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3f s", static_cast<double>(ns) / kNsOfSecond);
+  return text;
+}
+
+void add_table(Lines &lines, const std::string &title, const History::Groups &groups, std::size_t most,
+               std::size_t width) {
+  const std::vector<History::NamedGroup> sorted = History::largest_first(groups);
+  if (sorted.empty()) {
+    return;
+  }
+  Rows rows;
+  for (std::size_t i = 0; i < std::min(sorted.size(), most); ++i) {
+    const auto &[name, group] = sorted[i];
+    rows.push_back({config::show_bytes(group.bytes), std::to_string(group.count), name});
+  }
+  lines.push_back("");
+  for (std::string &line :
+       cli::table_lines({{title}, {"BLOCKS"}, {"BY", cli::Align::kLeft, cli::Fit::kShrinks}}, std::move(rows), width)) {
+    lines.push_back(std::move(line));
+  }
+  if (sorted.size() > most) {
+    lines.push_back("and " + std::to_string(sorted.size() - most) + " more with less");
+  }
+}
+
+constexpr std::size_t kPlaces = 16;  // of a stack
+
+// Innermost first. Of what a library calls inside itself only the call into it is shown.
+void add_stack(Lines &lines, const std::vector<StackFrame> &frames) {
+  std::size_t shown = 0;
+  for (std::size_t i = 0; i < frames.size() && shown < kPlaces; ++i) {
+    std::size_t last = i;
+    while (last + 1 < frames.size() && frames[last + 1].library == frames[i].library &&
+           frames[i].library != kTheProgram) {
+      ++last;
+    }
+    std::string line = "  " + config::printable(place_of(frames[last]));
+    line += ", " + config::printable(frames[last].library);
+    if (last != i) {
+      line += ", and " + cli::counted(last - i, "call", "calls");
+      line += " inside it";
+    }
+    lines.push_back(std::move(line));
+    i = last;
+    ++shown;
+  }
+}
+
+constexpr std::size_t kHolders = 3;  // of a group or device
+
+void add_holders(Lines &lines, const History::RefusedBy &by) {
+  if (!by.group.empty()) {
+    lines.push_back("  of group " + config::printable(by.group) + " " + config::show_exact_bytes(by.claimed) +
+                    " were held or guaranteed, its limit was " + config::show_exact_bytes(by.limit));
+  }
+  for (std::size_t i = 0; i < std::min(by.holders.size(), kHolders); ++i) {
+    const History::RefusedBy::Holder &holder = by.holders[i];
+    lines.push_back(
+        "  " + config::printable(holder.program) + " (pid " + std::to_string(holder.pid) + ")" +
+        (holder.reserved != 0 || holder.guarantee == 0 ? " held " + config::show_exact_bytes(holder.reserved) : "") +
+        (holder.reserved != 0 && holder.guarantee != 0 ? " and" : "") +
+        (holder.guarantee != 0 ? " was guaranteed " + config::show_exact_bytes(holder.guarantee) : ""));
+  }
+  if (by.holders.size() > kHolders) {
+    lines.push_back("  and " + cli::counted(by.holders.size() - kHolders, "other", "others"));
+  }
+}
+
+void add_refusals(Lines &lines, const History &history, const History::Device &device) {
+  for (const History::Refusal &each : device.refusals) {
+    lines.push_back("");
+    lines.push_back("refused: " + cli::counted(each.count, "call", "calls") + " of " + config::printable(each.api) +
+                    ", reason " + config::printable(each.reason) + ", first at record " +
+                    std::to_string(each.first_seq));
+    lines.push_back("  " +
+                    (each.largest != 0 ? "the largest asked for " + config::show_exact_bytes(each.largest)
+                                       : std::string("only the driver knows how much it lacked")) +
+                    "; the program held " + config::show_exact_bytes(each.used) + ", at most " +
+                    config::show_exact_bytes(each.largest_free) + " could be had at once");
+    lines.push_back("  " + remedy(each));
+    add_holders(lines, each.by);
+    if (const std::string caller = history.stacks().caller(each.stack); !caller.empty()) {
+      lines.push_back("  called by " + config::printable(caller));
+    }
+  }
+}
+
+void add_device(Lines &lines, const History &history, std::size_t ordinal, std::size_t rows, std::size_t width) {
+  const History::Device &device = history.devices()[ordinal];
+  lines.push_back("");
+  std::string head = "device " + std::to_string(ordinal);
+  if (!device.name.empty()) {
+    head += " ";
+    head += config::printable(device.name);
+  }
+  head += ": peak used " + config::show_exact_bytes(device.peak.bytes);
+  head += device.limit_asked ? " of the limit of " + config::show_exact_bytes(device.limit)
+                             : " of " + config::show_exact_bytes(device.total) + ", no limit";
+  if (device.later_limit != 0) {
+    head += " at the start, later " + config::show_exact_bytes(device.later_limit);
+  } else if (device.limit_asked && device.peak.bytes > device.limit) {
+    head += " at the start, and more later";
+  }
+  if (device.group_limit != 0) {
+    head += device.limit_asked ? "" : " of its own";
+    head += ", in a group of " + config::show_exact_bytes(device.group_limit);
+  }
+  lines.push_back(head);
+  std::string when;
+  if (device.peak.seq != 0) {
+    when += "at " + seconds(device.peak.ts_ns) + ", record " + std::to_string(device.peak.seq);
+  }
+  if (device.reserved_peak.bytes != 0) {
+    when +=
+        (when.empty() ? "peak reserved " : "; peak reserved ") + config::show_exact_bytes(device.reserved_peak.bytes);
+    when += device.reserved_peak.seq != 0 ? " at " + seconds(device.reserved_peak.ts_ns) : "";
+  }
+  if (!when.empty()) {
+    lines.push_back("  " + when);
+  }
+  std::string counts = "  " + cli::counted(device.allocs, "allocation, ", "allocations, ");
+  counts += cli::counted(device.frees, "free", "frees");
+  if (device.waits != 0) {
+    counts += "; " + cli::counted(device.waits, "wait", "waits") + " of ";
+    counts += seconds(device.waited_ns) + " in all";
+  }
+  lines.push_back(std::move(counts));
+  add_table(lines, "AT THE PEAK", device.at_peak, rows, width);
+  add_table(lines, "REQUESTED IN ALL", device.in_all, rows, width);
+  add_table(lines, "NOT FREED", device.live, rows, width);
+  add_table(lines, "HOST MEMORY NOT FREED", device.host.live, rows, width);
+  add_refusals(lines, history, device);
+}
+
+}  // namespace
+
+Lines report_text(const Report &report, std::size_t rows, std::size_t width) {
+  const History &history = report.history;
+  const std::string end = caveat_of_end(history.has_ended(), history.was_cut_off());
+  Lines lines = {config::printable(report.log) + ": " + config::printable(history.program()) + " (pid " +
+                 std::to_string(history.pid()) + "), " + seconds(history.last_ts_ns()) + (end.empty() ? "" : ", ") +
+                 end};
+  if (std::string losses = caveat_of_losses(history); !losses.empty()) {
+    lines.push_back(std::move(losses));
+  }
+  for (std::size_t i = 0; i < history.devices().size(); ++i) {
+    const History::Device &device = history.devices()[i];
+    if (!device.in_all.empty() || !device.refusals.empty() || device.reserved_peak.bytes != 0) {
+      add_device(lines, history, i, rows, width);
+    }
+  }
+  if (lines.size() == 1) {
+    lines.push_back(nothing_requested(history.has_ended()));
+  }
+  return cli::fitting(lines, width);
+}
+
+std::vector<Leak> leaks_of(const History &history, std::size_t device) {
+  const History::Device &where = history.devices()[device];
+  std::vector<Leak> leaks;
+  const auto add = [&](const auto &stacks, const History::Groups &others, bool is_host) {
+    for (const auto &[stack, group] : stacks) {
+      if (group.count != 0) {
+        leaks.push_back({group, stack, history.stacks().caller(stack), is_host});
+      }
+    }
+    for (const auto &[name, group] : History::largest_first(others)) {
+      leaks.push_back({group, 0, name, is_host});
+    }
+  };
+  add(where.live_stacks, where.live_others, false);
+  add(where.host.live_stacks, where.host.live_others, true);
+  std::stable_sort(leaks.begin(), leaks.end(),
+                   [](const Leak &a, const Leak &b) { return a.group.bytes > b.group.bytes; });
+  return leaks;
+}
+
+Lines leaks_text(const Report &report, std::size_t width) {
+  Lines lines;
+  for (std::size_t i = 0; i < report.history.devices().size(); ++i) {
+    const History::Device &device = report.history.devices()[i];
+    const std::string head = config::printable(report.log) + ": device " + std::to_string(i) + ": ";
+    if (device.live_count() != 0) {
+      lines.push_back(head + cli::counted(device.live_count(), "block", "blocks") + " not freed, " +
+                      config::show_exact_bytes(device.live_bytes));
+      add_table(lines, "NOT FREED", device.live, cli::kUnlimitedWidth, width);
+    }
+    if (device.host.count != 0) {
+      lines.push_back(head + cli::counted(device.host.count, "block", "blocks") + " of pinned host memory not freed, " +
+                      config::show_exact_bytes(device.host.bytes) + ", none of it on the device");
+      add_table(lines, "HOST MEMORY NOT FREED", device.host.live, cli::kUnlimitedWidth, width);
+    }
+    for (const Leak &leak : leaks_of(report.history, i)) {
+      if (leak.stack != 0) {
+        lines.push_back("");
+        lines.push_back(config::show_bytes(leak.group.bytes) + (leak.is_host ? " of host memory" : "") + " in " +
+                        cli::counted(leak.group.count, "block", "blocks") + " by " + config::printable(leak.name) +
+                        ", called through");
+        add_stack(lines, report.history.stacks().frames(leak.stack));
+      }
+    }
+  }
+  if (lines.empty()) {
+    lines.push_back(config::printable(report.log) + ": every block was freed" +
+                    as_far_as_it_goes(report.history.has_ended()));
+  }
+  for (const std::string &caveat :
+       {caveat_of_losses(report.history),
+        caveat_of_end(report.history.has_ended(), report.history.was_cut_off())}) {  // the later stands first
+    if (!caveat.empty()) {
+      lines.insert(lines.begin(), config::printable(report.log) + ": " + caveat);
+    }
+  }
+  return cli::fitting(lines, width);
+}
+
+}  // namespace ration::logs

@@ -1,0 +1,29 @@
+// Function names and the build id of an ELF file of 64 bits, from its own tables. Layer: logs. Owns: what it has read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ration::logs {
+
+class ElfSymbols {
+ public:
+  // Reads nothing where `path` is no such file, or a damaged one.
+  explicit ElfSymbols(const std::string &path);
+
+  // Hexadecimal; empty: it has none.
+  const std::string &build_id() const { return build_id_; }
+  // The mangled name of the function that covers `address`; empty: unknown.
+  const std::string &function_at(std::uint64_t address) const;
+
+ private:
+  struct Function {
+    std::uint64_t address, size;
+    std::string name;
+  };
+  std::string build_id_;
+  std::vector<Function> functions_;  // by address
+};
+
+}  // namespace ration::logs

@@ -1,0 +1,22 @@
+// A place in a program, as a reader of stacks shows it. Layer: logs. Values.
+#pragma once
+
+#include <string>
+
+namespace ration::logs {
+
+struct StackFrame {
+  std::string function;    // demangled; an offset where nothing names it
+  std::string file;        // source file; empty: unknown
+  unsigned line = 0;       // 0: unknown
+  std::string library;     // who wrote it: "cuDNN", a Python package, a library's file name, or kTheProgram
+  std::string module;      // path of the file that has the code; empty: Python, or none
+  bool is_python = false;  // else native
+};
+
+inline constexpr const char *kTheProgram = "the program";
+
+// "function (file.py:12)"
+std::string place_of(const StackFrame &frame);
+
+}  // namespace ration::logs
