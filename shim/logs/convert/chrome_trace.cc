@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "logs/convert/converter.h"
-#include "logs/convert/live_blocks.h"
 #include "logs/history/history.h"
 
 namespace ration::logs {
@@ -28,11 +27,13 @@ class ChromeTrace : public Converter {
         name("process_name", pid_, std::string(record.text("exe")));
         return;
       case Record::Type::alloc:
-        end_block(record);
-        begin_block(record);
-        break;
       case Record::Type::free:
-        end_block(record);
+        if (const LiveBlock *ended = history_.blocks().ended(); ended != nullptr) {
+          end_block(*ended, record);
+        }
+        if (const LiveBlock *begun = history_.blocks().begun(); begun != nullptr) {
+          begin_block(*begun, record);
+        }
         break;
       case Record::Type::oom:
         refusal(record);
@@ -112,40 +113,39 @@ class ChromeTrace : public Converter {
     mark(record, text, std::move(arguments));
   }
 
-  static std::string id_of(const LiveBlock &block) { return block.address + "#" + std::to_string(block.seq); }
+  // `record`: of its beginning or end.
+  static std::string id_of(const LiveBlock &block, const Record &record) {
+    return std::string(record.text("addr")) + "#" + std::to_string(block.seq);
+  }
 
-  void begin_block(const Record &record) {
+  void begin_block(const LiveBlock &block, const Record &record) {
     const std::uint64_t thread = thread_of(record);
-    const LiveBlock &block = blocks_.add(record);
     const std::string &caller = caller_of(block.stack);
+    const std::string &api = history_.blocks().api_of(block);
     write({{"ph", "b"},
            {"cat", "block"},
-           {"name", caller.empty() ? block.api : caller},
-           {"id", id_of(block)},
+           {"name", caller.empty() ? api : caller},
+           {"id", id_of(block, record)},
            {"tid", thread},
            {"args",
             {{"dev", block.device},
              {"size", block.bytes},
              {"req", block.requested},
-             {"api", block.api},
-             {"kind", block.kind},
-             {"charged", block.charged},
+             {"api", api},
+             {"kind", history_.blocks().kind_of(block)},
+             {"charged", block.is_charged},
              {"stream", block.stream},
              {"caller", caller}}}},
           &record);
   }
 
   // A block that was not freed has no end.
-  void end_block(const Record &record) {
-    const auto block = blocks_.remove(record);
-    if (!block) {
-      return;
-    }
-    const std::string &caller = caller_of(block->stack);
+  void end_block(const LiveBlock &block, const Record &record) {
+    const std::string &caller = caller_of(block.stack);
     write({{"ph", "e"},
            {"cat", "block"},
-           {"name", caller.empty() ? block->api : caller},
-           {"id", id_of(*block)},
+           {"name", caller.empty() ? history_.blocks().api_of(block) : caller},
+           {"id", id_of(block, record)},
            {"tid", thread_of(record)}},
           &record);
   }
@@ -169,7 +169,6 @@ class ChromeTrace : public Converter {
 
   std::ostream &out_;
   History history_{History::By::kind};
-  LiveBlocks blocks_;
   std::unordered_map<std::uint64_t, std::string> callers_;
   std::unordered_map<std::size_t, Counted> counted_;
   std::set<std::uint64_t> threads_;

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "logs/convert/converter.h"
-#include "logs/convert/live_blocks.h"
+#include "logs/history/live_blocks.h"
 
 namespace ration::logs {
 namespace {
@@ -24,13 +24,10 @@ class RmmCsv : public Converter {
         start_ns_ = record.number("start_unix_ns");
         break;
       case Record::Type::alloc:
-        end_block(record);
-        if (const LiveBlock &block = blocks_.add(record); block.charged) {
-          row(record, "allocate", block.unique_address(), block.bytes);
-        }
-        break;
       case Record::Type::free:
-        end_block(record);
+        blocks_.add(record);
+        row_of(record, "free", blocks_.ended());
+        row_of(record, "allocate", blocks_.begun());
         break;
       case Record::Type::oom:
         if (record.text("api") != "cuIpcGetMemHandle") {  // asks for no memory
@@ -44,9 +41,9 @@ class RmmCsv : public Converter {
   void finish() override {}
 
  private:
-  void end_block(const Record &record) {
-    if (const auto block = blocks_.remove(record); block && block->charged) {
-      row(record, "free", block->unique_address(), block->bytes);
+  void row_of(const Record &record, const char *action, const LiveBlock *block) {
+    if (block != nullptr && block->is_charged) {
+      row(record, action, blocks_.unique_address(*block), block->bytes);
     }
   }
   void row(const Record &record, const char *action, std::uint64_t address, std::uint64_t bytes) {
@@ -60,7 +57,7 @@ class RmmCsv : public Converter {
   }
 
   std::ostream &out_;
-  LiveBlocks blocks_;
+  LiveBlocks<NoNote> blocks_;
   std::uint64_t start_ns_ = 0;
 };
 

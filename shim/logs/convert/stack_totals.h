@@ -8,7 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "logs/convert/live_blocks.h"
+#include "logs/history/live_blocks.h"
 #include "logs/reader/record.h"
 #include "logs/stacks/stack_table.h"
 
@@ -53,12 +53,14 @@ class StackTotals {
     std::uint64_t live_bytes = 0, peak_bytes = 0;
     std::uint64_t peaks = 0;  // so far
   };
+  using Block = LiveBlocks<Totals *>::Block;
   // Before `totals` change.
-  void keep_peak(const Place &place, Totals &totals);
-  void end_block(const Record &record);
+  void keep_peak(std::size_t device, Totals &totals);
+  void begin(Block &block);
+  void end(const Block &block);
 
   StackTable stacks_;
-  LiveBlocks blocks_;
+  LiveBlocks<Totals *> blocks_;
   std::map<Place, Totals> places_;
   std::map<std::size_t, Device> devices_;
 };

@@ -11,8 +11,8 @@
 #include "cli/base/text_table.h"
 #include "config/values/quotes.h"
 #include "logs/convert/converter.h"
-#include "logs/convert/live_blocks.h"
 #include "logs/convert/pickle_text.h"
+#include "logs/history/live_blocks.h"
 #include "logs/stacks/stack_table.h"
 
 namespace ration::logs {
@@ -62,11 +62,14 @@ class TorchSnapshot : public Converter {
         }
         break;
       case Record::Type::alloc:
-        end_block(record);
-        begin_block(record);
-        break;
       case Record::Type::free:
-        end_block(record);
+        blocks_.add(record);
+        if (const LiveBlock *ended = blocks_.ended(); ended != nullptr && ended->is_charged) {
+          end_block(*ended, record);
+        }
+        if (const LiveBlock *begun = blocks_.begun(); begun != nullptr && begun->is_charged) {
+          begin_block(*begun, record);
+        }
         break;
       case Record::Type::slab_alloc:
         begin_slab(record);
@@ -180,33 +183,26 @@ class TorchSnapshot : public Converter {
 
   bool is_in_slab(const LiveBlock &block) const {
     const auto slab = slabs_.find(block.slab);
-    return slab != slabs_.end() && block.unique_address() >= slab->second.first &&
-           block.unique_address() + block.bytes <= slab->second.first + slab->second.second.bytes;
+    const std::uint64_t address = blocks_.unique_address(block);
+    return slab != slabs_.end() && address >= slab->second.first &&
+           address + block.bytes <= slab->second.first + slab->second.second.bytes;
   }
 
-  void begin_block(const Record &record) {
-    const LiveBlock &block = blocks_.add(record);
-    if (!block.charged) {
-      return;
-    }
-    const std::uint64_t address = block.unique_address();
+  void begin_block(const LiveBlock &block, const Record &record) {
+    const std::uint64_t address = blocks_.unique_address(block);
     if (!is_in_slab(block)) {
       event(record, block.device, "segment_alloc", address, block.bytes, block.stream, block.stack);
     }
     event(record, block.device, "alloc", address, block.bytes, block.stream, block.stack);
   }
 
-  void end_block(const Record &record) {
-    const auto block = blocks_.remove(record);
-    if (!block || !block->charged) {
-      return;
-    }
-    const std::uint64_t address = block->unique_address();
+  void end_block(const LiveBlock &block, const Record &record) {
+    const std::uint64_t address = blocks_.unique_address(block);
     for (const char *action : {"free_requested", "free_completed"}) {
-      event(record, block->device, action, address, block->bytes, block->stream, 0);
+      event(record, block.device, action, address, block.bytes, block.stream, 0);
     }
-    if (!is_in_slab(*block)) {
-      event(record, block->device, "segment_free", address, block->bytes, block->stream, 0);
+    if (!is_in_slab(block)) {
+      event(record, block.device, "segment_free", address, block.bytes, block.stream, 0);
     }
   }
 
@@ -235,17 +231,17 @@ class TorchSnapshot : public Converter {
     for (const auto &[number, slab] : slabs_) {
       segments[slab.first] = slab.second;
     }
-    for (const auto &[key, block] : blocks_.all()) {
-      if (!block.charged) {
-        continue;
+    blocks_.each([&](const LiveBlock &block) {
+      if (!block.is_charged) {
+        return;
       }
-      const std::uint64_t address = block.unique_address();
+      const std::uint64_t address = blocks_.unique_address(block);
       if (is_in_slab(block)) {
         segments[slabs_.at(block.slab).first].blocks[address] = &block;
       } else {
         segments[address] = {block.device, block.bytes, block.stream, {{address, &block}}};
       }
-    }
+    });
     return segments;
   }
 
@@ -306,7 +302,7 @@ class TorchSnapshot : public Converter {
 
   std::ostream &out_;
   StackTable stacks_;
-  LiveBlocks blocks_;
+  LiveBlocks<NoNote> blocks_;
   std::map<std::uint64_t, std::pair<std::uint64_t, TorchSegment>> slabs_;  // by number: address, and itself
   std::uint32_t next_ = 0;                                                 // of the pickle's numbered values
   Traces traces_;                                                          // by device

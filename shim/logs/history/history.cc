@@ -28,19 +28,6 @@ constexpr std::array<std::pair<const char *, By>, 6> kGroupings = {{{"function",
 constexpr const char *kMissing = "records that the log lacks";
 constexpr std::uint64_t kMillion = 1'000'000;
 
-// Handles of physical memory and of arrays are numbers of their own.
-std::string key_of(const Record &record) {
-  return std::string(record.text("addr")) += record.text("kind");
-}
-
-std::uint64_t address_of(const Record &record) {
-  std::string_view text = record.text("addr");
-  text.remove_prefix(text.starts_with("0x") ? 2 : 0);
-  std::uint64_t address = 0;
-  std::from_chars(text.data(), text.data() + text.size(), address, 16);
-  return address;
-}
-
 // The handle as debuggers show it; 1 and 2 are the driver's own (cuda.h, CU_STREAM_LEGACY).
 std::string stream_name(std::uint64_t handle) {
   constexpr const char *kNamed[] = {"no stream", "the legacy default stream", "the per-thread default stream"};
@@ -138,36 +125,28 @@ void History::keep_peak(Device &device) {
   }
 }
 
-void History::alloc(const Record &record) {
-  free(record);  // of the block that had the address before, where its own record was lost
-  Device &where = device(record.device());
+void History::begin(Block &block, const Record &record) {
+  Device &where = device(block.device);
   const std::string group = group_of(record);
   Group &in_all = where.in_all[group];
-  const bool is_host = !record.is_charged() && record.text("kind") == "host";
-  const auto place = (is_host ? where.host.live : where.live).try_emplace(group).first;
-  const std::uint64_t stack = record.number("stack");
-  has_stacks_ |= stack != 0;
-  Block block{record.device(),
-              record.number("size"),
-              record.number("req"),
-              record.is_charged(),
-              is_host,
-              record.text("src") == "driver",
-              where.backing == "vmm" && record.number("slab") != 0,
-              &place->first,
-              stack != 0 ? &(is_host ? where.host.live_stacks : where.live_stacks)[stack]
-                         : &(is_host ? where.host.live_others : where.live_others)[group]};
+  Held &held = block.note;
+  held.is_host = !block.is_charged && record.text("kind") == "host";
+  held.is_own = record.text("src") == "driver";
+  held.in_granules = where.backing == "vmm" && block.slab != 0;
+  held.live = &(held.is_host ? where.host.live : where.live)[group];
+  has_stacks_ |= block.stack != 0;
+  held.place = block.stack != 0 ? &(held.is_host ? where.host.live_stacks : where.live_stacks)[block.stack]
+                                : &(held.is_host ? where.host.live_others : where.live_others)[group];
   ++in_all.count;
   in_all.bytes += block.requested;
-  blocks_[key_of(record)] = block;
-  if (!block.charged && !block.host) {
+  if (!block.is_charged && !held.is_host) {
     return;
   }
-  ++place->second.count;
-  place->second.bytes += block.bytes;
-  ++block.place->count;
-  block.place->bytes += block.bytes;
-  if (block.host) {
+  for (Group *each : {held.live, held.place}) {
+    ++each->count;
+    each->bytes += block.bytes;
+  }
+  if (held.is_host) {
     ++where.host.count;
     where.host.bytes += block.bytes;
     return;
@@ -175,50 +154,44 @@ void History::alloc(const Record &record) {
   ++where.allocs;
   where.live_bytes += block.bytes;
   if (where.live_bytes > where.peak.bytes) {
-    where.peak = {where.live_bytes, record.number("seq"), record.number("ts")};
-    is_at_peak_[record.device()] = true;
+    where.peak = {where.live_bytes, block.seq, block.ts_ns};
+    is_at_peak_[block.device] = true;
   }
-  if (block.own) {
+  if (held.is_own) {
     reserve(where, block.bytes, record);
     where.driver_blocks += block.bytes;
   }
-  if (block.in_granules) {
-    where.granules.add(address_of(record), block.bytes);
+  if (held.in_granules) {
+    where.granules.add(block.address, block.bytes);
   }
 }
 
-void History::free(const Record &record) {
-  const auto found = blocks_.find(key_of(record));
-  if (found == blocks_.end()) {
-    return;  // of a record that was lost
-  }
-  const Block block = found->second;
-  blocks_.erase(found);
-  if (!block.charged && !block.host) {
+void History::end(const Block &block) {
+  const Held &held = block.note;
+  if (!block.is_charged && !held.is_host) {
     return;
   }
   Device &where = device(block.device);
-  if (block.charged) {
+  if (block.is_charged) {
     keep_peak(where);
   }
-  Group &group = (block.host ? where.host.live : where.live)[*block.group];
-  --group.count;
-  group.bytes -= block.bytes;
-  --block.place->count;
-  block.place->bytes -= block.bytes;
-  if (block.host) {
+  for (Group *each : {held.live, held.place}) {
+    --each->count;
+    each->bytes -= block.bytes;
+  }
+  if (held.is_host) {
     --where.host.count;
     where.host.bytes -= block.bytes;
     return;
   }
   ++where.frees;
   where.live_bytes -= block.bytes;
-  if (block.own) {
+  if (held.is_own) {
     release(where, block.bytes);
     where.driver_blocks -= block.bytes;
   }
-  if (block.in_granules) {
-    where.granules.remove(address_of(record), block.bytes);
+  if (held.in_granules) {
+    where.granules.remove(block.address, block.bytes);
   }
 }
 
@@ -313,10 +286,14 @@ void History::add(const Record &record) {
       }
       break;
     case Type::alloc:
-      alloc(record);
-      break;
     case Type::free:
-      free(record);
+      blocks_.add(record);
+      if (const Block *ended = blocks_.ended(); ended != nullptr) {
+        end(*ended);
+      }
+      if (Block *begun = blocks_.begun(); begun != nullptr) {
+        begin(*begun, record);
+      }
       break;
     case Type::slab_alloc:
       if (record.text("backend") == "cuMemCreate") {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "logs/history/granule_use.h"
+#include "logs/history/live_blocks.h"
 #include "logs/reader/record.h"
 #include "logs/stacks/stack_table.h"
 
@@ -119,6 +120,14 @@ class History {
   std::uint64_t allocs() const;
   std::uint64_t frees() const;
   std::uint64_t refusals() const;
+  // What the last record ended and began.
+  struct Held {
+    Group *live = nullptr, *place = nullptr;  // the group, and that in live_stacks or live_others
+    bool is_host = false;
+    bool is_own = false;       // the driver's: moves the reserved bytes
+    bool in_granules = false;  // of a pool
+  };
+  const LiveBlocks<Held> &blocks() const { return blocks_; }
   // Who allocated, as the log has it.
   StackTable &stacks() const { return stacks_; }
   // The device with the highest peak; nullptr: no device.
@@ -142,21 +151,11 @@ class History {
   std::uint64_t left_out() const { return left_out_; }
 
  private:
-  struct Block {
-    std::size_t device;
-    std::uint64_t bytes;
-    std::uint64_t requested;
-    bool charged;
-    bool host;
-    bool own;          // the driver's: moves the reserved bytes
-    bool in_granules;  // of a pool
-    const std::string *group;
-    Group *place;  // in live_stacks or live_others
-  };
+  using Block = LiveBlocks<Held>::Block;
   Device &device(std::size_t ordinal);
   std::string group_of(const Record &record);
-  void alloc(const Record &record);
-  void free(const Record &record);
+  void begin(Block &block, const Record &record);
+  void end(const Block &block);
   void oom(const Record &record);
   void reserve(Device &device, std::uint64_t bytes, const Record &record);
   static void release(Device &device, std::uint64_t bytes);
@@ -167,7 +166,7 @@ class History {
   std::unordered_map<std::uint64_t, std::string> callers_;
   std::vector<Device> devices_;
   std::vector<bool> is_at_peak_;  // by device: the groups at its peak are those that live
-  std::unordered_map<std::string, Block> blocks_;
+  LiveBlocks<Held> blocks_;
   std::string program_;
   std::uint64_t pid_ = 0, last_ts_ns_ = 0, failed_allocs_ = 0, failed_frees_ = 0, dropped_ = 0;
   struct Totals {  // of one device, as the end has them

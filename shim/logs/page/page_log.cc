@@ -103,13 +103,14 @@ class Details {
 
   void add(const PoolEvent &event) {
     map_.add(event);
-    if (event.type == PoolEvent::Type::alloc) {
-      alloc(event);
-    } else if (const PoolMap::Block *ended = map_.ended(); ended != nullptr && ended->is_charged) {
-      History::Group &group = of(live_, ended->device, ended->site);
+    if (const PoolMap::Block *ended = map_.ended(); ended != nullptr && ended->is_charged) {
+      History::Group &group = of(live_, ended->device, ended->note.site);
       --group.count;
       group.bytes -= ended->bytes;
       used_[ended->device] -= ended->bytes;
+    }
+    if (event.type == PoolEvent::Type::alloc) {
+      alloc(event);
     }
     look(event.seq, event.ts_ns);
   }

@@ -1,22 +1,13 @@
 #include "logs/page/pool_event.h"
 
-#include <charconv>
 #include <string>
-#include <string_view>
+
+#include "logs/history/live_blocks.h"
 
 namespace ration::logs {
 namespace {
 
 constexpr std::size_t kBuffered = 4096;
-
-std::uint64_t address_of(const Record &record) {
-  const std::string_view text = record.text("addr");
-  std::uint64_t address = 0;
-  if (text.size() > 2) {
-    std::from_chars(text.data() + 2, text.data() + text.size(), address, 16);
-  }
-  return address;
-}
 
 PoolEvent::Type type_in_pool(Record::Type type) {
   switch (type) {
@@ -44,7 +35,7 @@ PoolEvent pool_event(const Record &record, std::uint32_t site, Names &names) {
     return event;
   }
   event.device = static_cast<std::uint32_t>(record.device());
-  event.address = address_of(record);
+  event.address = number_of_hex(record.text("addr"));
   event.slab = record.number("slab");
   event.site = site;
   event.is_charged = record.is_charged();

@@ -27,12 +27,12 @@ class Gatherer {
       extend(block, offset);
       return;
     }
-    spans_.push_back({area, offset, block.bytes, block.bytes, 1, block.site, block.since_ns, block.address});
+    spans_.push_back({area, offset, block.bytes, block.bytes, 1, block.note.site, block.ts_ns, block.address});
     open_ = is_small;
     number_ = number;
     most_ = block.bytes;
     run_ = block.bytes;
-    last_site_ = block.site;
+    last_site_ = block.note.site;
   }
 
  private:
@@ -41,13 +41,13 @@ class Gatherer {
     span.extent = offset + block.bytes - span.offset;
     span.bytes += block.bytes;
     ++span.count;
-    span.since_ns = std::min(span.since_ns, block.since_ns);
+    span.since_ns = std::min(span.since_ns, block.ts_ns);
     // The longest run of one site: nearly the site of most bytes, without a table for each span.
-    run_ = block.site == last_site_ ? run_ + block.bytes : block.bytes;
-    last_site_ = block.site;
+    run_ = block.note.site == last_site_ ? run_ + block.bytes : block.bytes;
+    last_site_ = block.note.site;
     if (run_ > most_) {
       most_ = run_;
-      span.site = block.site;
+      span.site = block.note.site;
     }
   }
 
@@ -95,18 +95,20 @@ void leave_out_areas(MapMoment &moment) {
 }  // namespace
 
 void PoolMap::add(const PoolEvent &event) {
-  has_ended_ = false;
+  blocks_.forget();
   switch (event.type) {
     case PoolEvent::Type::alloc:
-      blocks_[{event.address, event.kind}] = {event.address, event.bytes, event.requested, event.ts_ns,
-                                              event.slab,    event.site,  event.device,    event.is_charged};
+      blocks_.begin({event.address, event.kind}, {.address = event.address,
+                                                  .bytes = event.bytes,
+                                                  .requested = event.requested,
+                                                  .slab = event.slab,
+                                                  .ts_ns = event.ts_ns,
+                                                  .device = event.device,
+                                                  .is_charged = event.is_charged});
+      blocks_.begun()->note.site = event.site;
       break;
     case PoolEvent::Type::free:
-      if (const auto found = blocks_.find({event.address, event.kind}); found != blocks_.end()) {
-        ended_ = found->second;
-        has_ended_ = true;
-        blocks_.erase(found);
-      }
+      blocks_.end({event.address, event.kind});
       break;
     case PoolEvent::Type::slab_alloc:
       slabs_[event.slab] = {event.address, event.bytes, event.device, event.is_range, event.is_granule};
@@ -122,12 +124,12 @@ void PoolMap::add(const PoolEvent &event) {
 MapMoment PoolMap::at(std::uint32_t device) const {
   MapMoment moment;
   std::vector<const Block *> blocks;
-  for (const auto &[key, block] : blocks_) {
+  blocks_.each([&](const Block &block) {
     if (block.device == device && block.is_charged) {
       blocks.push_back(&block);
-      moment.by_site[block.site] += block.bytes;
+      moment.by_site[block.note.site] += block.bytes;
     }
-  }
+  });
   moment.blocks = blocks.size();
   // Of a slab that is unknown, because its record was lost: as outside.
   const auto slab_of = [this](const Block &block) { return slabs_.contains(block.slab) ? block.slab : 0; };

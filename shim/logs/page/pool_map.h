@@ -3,11 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <unordered_map>
 #include <vector>
 
+#include "logs/history/live_blocks.h"
 #include "logs/page/pool_event.h"
 
 namespace ration::logs {
@@ -38,40 +37,27 @@ struct MapMoment {
 
 class PoolMap {
  public:
-  struct Block {
-    std::uint64_t address = 0, bytes = 0, requested = 0, since_ns = 0, slab = 0;
-    std::uint32_t site = 0, device = 0;
-    bool is_charged = true;
+  struct Place {
+    std::uint32_t site = 0;
   };
+  using Block = LiveBlocks<Place>::Block;
 
-  // The block that a `free` ends is left in ended(), until the next call.
   void add(const PoolEvent &event);
-  const Block *ended() const { return has_ended_ ? &ended_ : nullptr; }
-  std::uint64_t live() const { return blocks_.size(); }
+  // What the last event ended.
+  const Block *ended() const { return blocks_.ended(); }
+  std::uint64_t live() const { return blocks_.count(); }
 
   MapMoment at(std::uint32_t device) const;
 
  private:
-  struct Key {
-    std::uint64_t address;
-    std::uint32_t kind;
-    bool operator==(const Key &) const = default;
-  };
-  struct KeyHash {
-    std::size_t operator()(const Key &key) const {
-      return std::hash<std::uint64_t>()(key.address ^ key.address >> 17U) ^ std::size_t{key.kind} << 56U;
-    }
-  };
   struct Slab {
     std::uint64_t address = 0, bytes = 0;
     std::uint32_t device = 0;
     bool is_range = false, is_granule = false;
   };
 
-  std::unordered_map<Key, Block, KeyHash> blocks_;
+  LiveBlocks<Place> blocks_;
   std::map<std::uint64_t, Slab> slabs_;  // by number
-  Block ended_;
-  bool has_ended_ = false;
 };
 
 }  // namespace ration::logs

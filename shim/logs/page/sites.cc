@@ -6,14 +6,6 @@
 
 namespace ration::logs {
 
-std::uint32_t Names::number(const std::string &name) {
-  const auto [entry, is_new] = numbers_.try_emplace(name, static_cast<std::uint32_t>(all_.size()));
-  if (is_new) {
-    all_.push_back(name);
-  }
-  return entry->second;
-}
-
 std::uint32_t Sites::add(const Record &record) {
   if (record.type != Record::Type::alloc) {
     stacks_.add(record);

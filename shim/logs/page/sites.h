@@ -11,21 +11,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "logs/reader/names.h"
 #include "logs/reader/record.h"
 #include "logs/stacks/stack_table.h"
 
 namespace ration::logs {
-
-// Numbers for names, the same for all logs of a page.
-class Names {
- public:
-  std::uint32_t number(const std::string &name);
-  const std::vector<std::string> &all() const { return all_; }
-
- private:
-  std::vector<std::string> all_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;
-};
 
 struct Site {
   struct Place {
@@ -37,6 +27,7 @@ struct Site {
 
 class Sites {
  public:
+  // `names`: the same for all logs of a page.
   explicit Sites(Names &names) : names_(&names) {}
 
   // Takes all records; the site of an `alloc`, else 0.

@@ -9,11 +9,6 @@ using pool::replay::DeviceStep;
 using Type = Record::Type;
 using StepKind = DeviceStep::Kind;
 
-// Handles of physical memory and of arrays are numbers of their own.
-std::string block_key(const Record &record) {
-  return std::string(record.text("addr")) += record.text("kind");
-}
-
 }  // namespace
 
 DeviceLog::Device &DeviceLog::device(const Record &record) {
@@ -52,56 +47,51 @@ void DeviceLog::set_other(Device &device, const Record &record) {
   }
 }
 
-void DeviceLog::alloc(const Record &record) {
+void DeviceLog::begin(Block &block, const Record &record) {
   const std::string_view kind = record.text("kind");
-  if (!record.is_charged()) {
-    return;
-  }
   // A pitched request includes its rows' padding.
   const bool is_requested = kind == "device" && !record.text("api").starts_with("cuMemAllocPitch");
-  const std::uint64_t bytes = record.number(is_requested ? "req" : "size");
-  if (bytes == 0) {
+  const std::uint64_t bytes = is_requested ? block.requested : block.bytes;
+  if (!block.is_charged || bytes == 0) {
     return;
   }
   Device &where = device(record);
   ++where.live_blocks;
-  Block block{record.device(), bytes, record.number("seq"), std::nullopt, kind == "pool", where.trace.ids};
+  Counted &counted = block.note;
+  counted = {bytes, std::nullopt, kind == "pool", where.trace.ids};
   if (kind == "device") {
-    block.pool = pool_of(where, record.number("ctx"));
-    Pool &pool = where.pools[*block.pool];
-    (void)pool.requests.allocate(block.record, bytes);
+    counted.pool = pool_of(where, record.number("ctx"));
+    Pool &pool = where.pools[*counted.pool];
+    (void)pool.requests.allocate(block.seq, bytes);
     pool.live_bytes += bytes;
     pool.peak_bytes = std::max(pool.peak_bytes, pool.live_bytes);
     where.requested += bytes;
     where.note_peak();
     ++where.trace.ids;
-    add_step(where, {StepKind::kAllocate, *block.pool, block.id, bytes, 0}, record);
+    add_step(where, {StepKind::kAllocate, *counted.pool, counted.id, bytes, 0}, record);
   } else {
-    (block.is_ordered ? where.ordered_blocks : where.other_blocks) += bytes;
-    where.is_stream_ordered |= block.is_ordered;
+    (counted.is_ordered ? where.ordered_blocks : where.other_blocks) += bytes;
+    where.is_stream_ordered |= counted.is_ordered;
     set_other(where, record);
   }
-  blocks_[block_key(record)] = block;
 }
 
-void DeviceLog::free(const Record &record) {
-  const auto found = blocks_.find(block_key(record));
-  if (found == blocks_.end()) {
+void DeviceLog::end(const Block &block, const Record &record) {
+  const Counted &counted = block.note;
+  if (counted.bytes == 0) {
     return;
   }
-  const Block block = found->second;
-  blocks_.erase(found);
   Device &where = devices_[block.device];
   --where.live_blocks;
-  if (!block.pool) {
-    (block.is_ordered ? where.ordered_blocks : where.other_blocks) -= block.bytes;
+  if (!counted.pool) {
+    (counted.is_ordered ? where.ordered_blocks : where.other_blocks) -= counted.bytes;
     set_other(where, record);
     return;
   }
-  (void)where.pools[*block.pool].requests.free(block.record);
-  where.pools[*block.pool].live_bytes -= block.bytes;
-  where.requested -= block.bytes;
-  add_step(where, {StepKind::kFree, *block.pool, block.id, block.bytes, 0}, record);
+  (void)where.pools[*counted.pool].requests.free(block.seq);
+  where.pools[*counted.pool].live_bytes -= counted.bytes;
+  where.requested -= counted.bytes;
+  add_step(where, {StepKind::kFree, *counted.pool, counted.id, counted.bytes, 0}, record);
 }
 
 void DeviceLog::sample(const Record &record) {
@@ -127,10 +117,14 @@ void DeviceLog::add(const Record &record) {
       }
       break;
     case Type::alloc:
-      alloc(record);
-      break;
     case Type::free:
-      free(record);
+      blocks_.add(record);
+      if (const Block *ended = blocks_.ended(); ended != nullptr) {
+        end(*ended, record);
+      }
+      if (Block *begun = blocks_.begun(); begun != nullptr) {
+        begin(*begun, record);
+      }
       break;
     case Type::sample:
       sample(record);

@@ -7,10 +7,10 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "logs/history/live_blocks.h"
 #include "logs/reader/record.h"
 #include "logs/replay/device_replay.h"
 #include "logs/replay/trace.h"
@@ -61,17 +61,16 @@ class DeviceLog {
   bool has_ended() const { return has_ended_; }
 
  private:
-  struct Block {
-    std::size_t device;
-    std::uint64_t bytes;
-    std::uint64_t record;
+  struct Counted {
+    std::uint64_t bytes = 0;            // 0: it does not count
     std::optional<std::uint32_t> pool;  // nothing: no pool of ours serves it
-    bool is_ordered;                    // a pool of the driver's does
-    std::uint32_t id;
+    bool is_ordered = false;            // a pool of the driver's does
+    std::uint32_t id = 0;
   };
+  using Block = LiveBlocks<Counted>::Block;
   Device &device(const Record &record);
-  void alloc(const Record &record);
-  void free(const Record &record);
+  void begin(Block &block, const Record &record);
+  void end(const Block &block, const Record &record);
   void sample(const Record &record);
   static std::uint32_t pool_of(Device &device, std::uint64_t context);
   static void add_step(Device &device, pool::replay::DeviceStep step, const Record &record);
@@ -79,7 +78,7 @@ class DeviceLog {
 
   const Counts counts_;
   std::vector<Device> devices_;
-  std::unordered_map<std::string, Block> blocks_;
+  LiveBlocks<Counted> blocks_;
   std::string program_;
   bool has_ended_ = false;
   std::uint64_t pid_ = 0, dropped_ = 0;
