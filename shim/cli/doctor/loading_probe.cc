@@ -3,13 +3,13 @@
 #include <dlfcn.h>
 
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 #include <string_view>
 #include <system_error>
 
 #include "cli/base/exit_status.h"
+#include "cli/base/file_text.h"
 #include "cli/doctor/checkup.h"
 #include "cli/run/driver_probe.h"
 
@@ -75,9 +75,8 @@ std::vector<Preload> preloads_of(const Program &program, const EnvironmentBlock 
   for (std::string &entry : entries_of_preload(environment.value("LD_PRELOAD"))) {
     preloads.push_back({std::move(entry), "LD_PRELOAD", {}, {}});
   }
-  std::ostringstream of_system;
-  of_system << std::ifstream(kSystemPreload, std::ios::binary).rdbuf();
-  for (std::string &entry : entries_of_preload(of_system.str(), kBetweenEntriesOfFile)) {
+  const std::string of_system = file_text(kSystemPreload).value_or("");
+  for (std::string &entry : entries_of_preload(of_system, kBetweenEntriesOfFile)) {
     preloads.push_back({std::move(entry), kSystemPreload, {}, {}});
   }
   std::error_code error;  // the loader takes $ORIGIN from the path, and the kernel tells it one without links

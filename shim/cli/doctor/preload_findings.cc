@@ -6,12 +6,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string_view>
 #include <system_error>
 
 #include "base/file_name.h"
+#include "cli/base/file_text.h"
 #include "cli/doctor/checkup.h"
 #include "cli/run/elf_file.h"
 #include "config/values/quotes.h"
@@ -22,12 +21,6 @@ namespace {
 
 constexpr std::string_view kOurs = "libration.so";
 constexpr std::uintmax_t kLargestScanned = 64U << 20U;
-
-std::string text_of(const std::string &path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 }  // namespace
 
@@ -52,7 +45,7 @@ bool names_driver_functions(const std::string &path) {
   if (!std::filesystem::is_regular_file(path, error) || std::filesystem::file_size(path, error) > kLargestScanned) {
     return false;
   }
-  const std::string bytes = text_of(path);
+  const std::string bytes = file_text(path).value_or("");
   using namespace std::string_view_literals;
   return bytes.find("\0cuMemAlloc"sv) != std::string::npos || bytes.find("\0cuGetProcAddress"sv) != std::string::npos;
 }

@@ -7,28 +7,16 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <system_error>
 
 #include "base/file_name.h"
+#include "cli/base/file_text.h"
 
 namespace ration::cli::doctor {
 
 namespace {
-
-// Nothing: it may not be read.
-std::optional<std::string> file_text(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    // An empty file gives nothing, too, and is no error.
-    return file.is_open() && !file.bad() && std::ifstream(path).peek() == EOF ? std::optional<std::string>("")
-                                                                              : std::nullopt;
-  }
-  return text.str();
-}
 
 std::uint64_t namespace_of(const std::string &path) {
   struct stat status {};

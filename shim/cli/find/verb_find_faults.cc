@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 
 #include "cli/base/exit_status.h"
+#include "cli/base/file_text.h"
 #include "cli/base/log.h"
 #include "cli/base/text_table.h"
 #include "cli/base/verbs.h"
@@ -26,11 +25,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kNoTimeout{0};
-
-std::string content_of(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // The first refusal on purpose in a log, whose process may have been killed in any line.
 std::optional<RefusedCall> refusal_in(const std::string &log) {
@@ -87,7 +81,7 @@ FaultFinder::Run FaultFinder::run(std::uint64_t nth, milliseconds timeout) {
   Run done{runs_.run(options, out_file, err_file, timeout), {}, {}};
   close(out_file);
   close(err_file);
-  done.said = content_of(out);
+  done.said = file_text(out).value_or("");
   if (done.end.our_error != 0) {
     throw Refusal{kOurError, "cannot start a process: " + std::string(std::strerror(done.end.our_error))};
   }
@@ -95,7 +89,7 @@ FaultFinder::Run FaultFinder::run(std::uint64_t nth, milliseconds timeout) {
     throw Refusal{kKilled + done.end.interrupted_by, ""};
   }
   if (nth == 0 && !done.end.succeeded()) {
-    std::cerr << content_of(err) << std::flush;
+    std::cerr << file_text(err).value_or("") << std::flush;
     const bool not_started = done.end.status >= kOurError && done.end.status <= kNotFound && !done.end.timed_out;
     throw Refusal{not_started ? done.end.status : kOurError,
                   not_started ? "" : "the command fails with nothing refused: " + end_text(done.end)};

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "cli/base/exit_status.h"
+#include "cli/base/file_text.h"
 #include "cli/run/run_preparation.h"
 #include "cli/run/temporary_folder.h"
 #include "ledger/device_key.h"
@@ -112,9 +113,7 @@ LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environmen
   wait_for(process);
   std::ifstream file(log);
   std::getline(file, answer.meta);
-  std::ostringstream text;
-  text << std::ifstream(said).rdbuf();
-  answer.said = text.str();
+  answer.said = file_text(said).value_or("");
   return answer;
 }
 

@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <csignal>
 #include <ctime>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 
 #include "cli/base/exit_status.h"
+#include "cli/base/file_text.h"
 #include "cli/run/signal_witness.h"
 
 namespace ration::cli {
@@ -98,8 +98,7 @@ void forward(const siginfo_t &signal, pid_t child) {
 // Of a process that has ended and was not waited for yet: whether it is still the program that was started, and has
 // waited for no process of its own. From proc_pid_stat(5): its name, and the page faults of those that it waited for.
 bool was_alone(pid_t child, const std::string &path) {
-  std::ifstream file("/proc/" + std::to_string(child) + "/stat");
-  const std::string line{std::istreambuf_iterator<char>(file), {}};
+  const std::string line = file_text("/proc/" + std::to_string(child) + "/stat").value_or("");
   const std::size_t begin = line.find('('), end = line.rfind(')');
   if (begin == std::string::npos || end == std::string::npos) {
     return false;

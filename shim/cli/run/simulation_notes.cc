@@ -4,10 +4,10 @@
 
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
 
+#include "cli/base/file_text.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli {
@@ -24,8 +24,7 @@ std::string unsupported_runtime(const std::string &notes) {
     const std::string name = entry->path().filename().string();
     long pid = 0;
     if (const auto read = std::from_chars(name.data(), name.data() + name.size(), pid); read.ec == std::errc()) {
-      std::ifstream file(entry->path(), std::ios::binary);
-      programs[pid] = std::string(std::istreambuf_iterator<char>(file), {});
+      programs[pid] = file_text(entry->path()).value_or("");
     }
   }
   if (programs.empty()) {

@@ -1,0 +1,12 @@
+// A whole file. Layer: cli. Threads: any.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace ration::cli {
+
+// Nothing: it may not be read.
+std::optional<std::string> file_text(const std::string &path);
+
+}  // namespace ration::cli
