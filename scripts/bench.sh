@@ -57,8 +57,13 @@ for trace in ${traces:+"$traces"/*.trace "$traces"/*.trace.xz}; do
   [ -f "$trace" ] || continue
   name=$(basename "${trace%.xz}" .trace)
   say "bench: replay of $name"
-  "$build/bin/pool_replay" --trace "$trace" --find-min --json >"$output/replay_$name.json"
+  case $trace in
+    *.xz) xz -dc "$trace" >"$output/trace" ;;
+    *) cp "$trace" "$output/trace" ;;
+  esac
+  "$build/bin/pool_replay" --trace "$output/trace" --find-min --json >"$output/replay_$name.json"
 done
+rm -f "$output/trace"
 [ -z "$traces" ] || compgen -G "$output/replay_*.json" >"$output/text" || die "bench: no trace in $traces"
 rm -f "$output/text"
 "$root/tests/bench/table.py" $strict "$output"

@@ -12,8 +12,8 @@ work=$root/build/package
 dist=$root/dist
 declare -A debian_machine=([x86_64]=amd64 [aarch64]=arm64)
 # The shared libraries are named for CMake, which wants to see them; nothing is linked with them.
-linked=(zlib1g-dev libzstd-dev libtinfo6 liblzma-dev libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev)
-packages=(libtinfo6 zlib1g-dev libzstd-dev libncurses-dev liblzma-dev libdw-dev libelf-dev libfmt-dev libfmt9 libspdlog-dev
+linked=(zlib1g-dev libzstd-dev libtinfo6 libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev)
+packages=(libtinfo6 zlib1g-dev libzstd-dev libncurses-dev libdw-dev libelf-dev libfmt-dev libfmt9 libspdlog-dev
   nlohmann-json3-dev libcli11-dev libjs-dygraphs)
 
 if [ "${1:-}" = --work ]; then

@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/steps.sh"
 
 build_packages=(g++ cmake ninja-build pkg-config libfmt-dev libspdlog-dev nlohmann-json3-dev libcli11-dev libncurses-dev zlib1g-dev libzstd-dev libdw-dev catch2
-  libbenchmark-dev librapidcheck-dev liblzma-dev xz-utils python3 libjs-dygraphs)
+  libbenchmark-dev librapidcheck-dev xz-utils python3 libjs-dygraphs)
 test_packages=(git groff-base bash-completion python3-venv python3-fastjsonschema clang clang-format clang-tidy libjemalloc2
   ffmpeg gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-bad hashcat)  # tests/clients
 # Tests that need these are skipped, with a message, if they are absent: aarch64 under emulation, musl programs, pages, manual

@@ -178,46 +178,14 @@ const std::map<std::string, Shape> kShapes = {
     {"edges", edges_of_sizes},
 };
 
-// Input of pool_replay: both kinds of file, complete and incomplete.
+// Input of pool_replay.
 void add_traces(std::map<std::string, std::string> &files) {
-  const std::string meta =
-      R"({"t":"meta","schema":"ration.events/1","ver":"0.1.0","pid":7,"devices":[{"dev":0}],"argv":["a"]})"
-      "\n";
-  const auto alloc = [](int sequence, const char *address, int bytes, int device, const char *kind) {
-    std::ostringstream line;
-    line << R"({"t":"alloc","tid":7,"dev":)" << device
-         << R"(,"ctx":1,"stream":0,"api":"cuMemAlloc_v2","via":"driver","kind":")" << kind << R"(","addr":")" << address
-         << R"(","size":)" << bytes << R"(,"req":)" << bytes - 3 << R"(,"src":"pool","slab":1,"dur":9,"ts":1,"seq":)"
-         << sequence << "}\n";
-    return line.str();
-  };
-  const auto free = [](int sequence, const char *address) {
-    std::ostringstream line;
-    line << R"({"t":"free","tid":7,"dev":0,"ctx":1,"stream":0,"api":"cuMemFree_v2","addr":")" << address
-         << R"(","size":512,"src":"pool","ts":2,"seq":)" << sequence << "}\n";
-    return line.str();
-  };
-  const std::string run = alloc(1, "0x7f0000000200", 512, 0, "device") + alloc(2, "0x7f0000000400", 4096, 1, "device") +
-                          alloc(3, "0x7f0000010000", 512, 0, "host") + free(4, "0x7f0000000200") +
-                          alloc(5, "0x7f0000000200", 1024, 0, "device") + free(6, "0x7f0000010000");
   const auto add = [&files](const std::string &name, const std::string &content) {
     files["trace/seed_" + name] = content;
   };
   add("trace", "# ration-trace 1\na 0 512\na 1 100\nf 0\na 0 4096\nf 1\n");
   add("trace_large", "a 4294967294 140737488355328\nf 4294967294\na 7 1\n");
   add("trace_wrong", "a 0 512\na 0 5\nf 9\nx\n");
-  add("log", meta + run);
-  add("log_two_processes", meta + run + meta + run);
-  add("log_headless", run + run);
-  add("log_lossy", meta + run +
-                       R"({"t":"dropped","count":3,"ts":4,"seq":7})"
-                       "\n" +
-                       free(12, "0x7f0000000999") + alloc(13, "0x7f0000000300", 512, 0, "device"));
-  add("log_cut", (meta + run).substr(0, meta.size() + run.size() - 20));
-  add("log_odd", meta +
-                     R"({"t":"alloc","dev":0,"ctx":1.5,"addr":5,"size":-1,"req":1e300,"seq":1})"
-                     "\n[[{}]]\n{\"t\":[1,{\"t\":2}],\"seq\":2}\n" +
-                     run);
 }
 
 std::map<std::string, std::string> seeds() {

@@ -3,9 +3,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "logs/replay/replay.h"
 #include "pool/unit.h"
-#include "tests/bench/pool_replay/input.h"
+#include "tests/bench/pool_replay/replay.h"
 
 using namespace ration::pool;
 
@@ -32,16 +31,14 @@ const char *wrong_with(const replay::Trace &trace) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *bytes, std::size_t size) {
   const std::string content(reinterpret_cast<const char *>(bytes), size);
-  for (const replay::LogSelection &selection : {replay::LogSelection{}, replay::LogSelection{{}, 1, {}}}) {
-    try {
-      const replay::Input input = replay::parse_input("input", content, selection);
-      if (const char *wrong = wrong_with(input.trace)) {
-        std::fprintf(stderr, "the trace %s\n", wrong);
-        std::abort();
-      }
-      (void)replay::replay(input.trace, 2 * input.trace.peak_bytes);
-    } catch (const replay::TraceError &) {
+  try {
+    const replay::Trace trace = replay::parse_trace("input", content);
+    if (const char *wrong = wrong_with(trace)) {
+      std::fprintf(stderr, "the trace %s\n", wrong);
+      std::abort();
     }
+    (void)replay::replay(trace, 2 * trace.peak_bytes);
+  } catch (const replay::TraceError &) {
   }
   return 0;
 }

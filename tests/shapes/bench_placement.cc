@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "logs/replay/replay.h"
 #include "shapes/arena.h"
 #include "shapes/shapes.h"
+#include "tests/bench/pool_replay/replay.h"
 
 using namespace ration::shapes;
 using ration::pool::replay::Trace;

@@ -1,10 +1,9 @@
-// Replays a trace on the pool: whether it fits, its placements, its smallest arena and its speed.
+// The speed of the pool with a trace.
 // Layer: logs. Threads: calls are independent; measure() starts its own threads.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <iosfwd>
 #include <optional>
 #include <vector>
 
@@ -31,28 +30,8 @@ struct DriverCalls {
   double us = 0;             // of all
 };
 
-struct Driver {
-  DriverCalls preallocation;
-  DriverCalls requests;
-  std::size_t last_operation = 0;  // that called the driver, counted from 1
-  std::uint64_t stitched = 0;      // blocks
-  std::uint64_t revived = 0;       // of those, blocks in a view that was there already
-};
-
 // Of the one slab of an arena. Drivers often place the first allocation there.
 constexpr std::uint64_t kArenaAddress = 0x7f0000000000;
-
-// Replays the trace on one slab of `arena_bytes`, or on granules of so many bytes together; returns where it stopped,
-// or nothing when it completed. Writes one line per operation to `placements`: `f ID`, or `a ID OFFSET BYTES` (offset
-// in the slab, bytes as requested). On granules that is `a ID BYTES G0 G1 ...`: the pages of 2 MiB in the order of the
-// block's bytes, `G:OFFSET` for a part of one, from there to the page's or the block's end. ID is the block's number in
-// the trace file.
-std::optional<Stop> replay(const Trace &trace, std::uint64_t arena_bytes, Backing backing = Backing::slab,
-                           std::ostream *placements = nullptr, Driver *driver = nullptr);
-
-// The smallest arena in which the trace completes, to 0.05 %; that arena has been replayed. Throws TraceError where
-// none is large enough.
-std::uint64_t find_minimum(const Trace &trace, Backing backing = Backing::slab);
 
 struct Measurement {
   std::optional<Stop> stop;             // of the first copy that stopped; the rest is then invalid

@@ -1,11 +1,10 @@
-// An allocation trace in memory, and its text format: `a ID BYTES` and `f ID` lines.
+// An allocation trace in memory.
 // Layer: logs. Threads: values, no shared state.
 #pragma once
 
 #include <cstdint>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -48,12 +47,5 @@ class TraceBuilder {
   std::uint64_t bytes_ = 0;
   std::uint64_t blocks_ = 0;
 };
-
-// The trace in `text`. Throws TraceError: a line that is neither operation nor comment, an id that is allocated twice
-// or freed while it is not live, more live bytes than a pool can hold. `path` is for its messages only.
-Trace parse_trace(const std::string &path, std::string_view text);
-
-// The same from a file, plain or xz-compressed.
-Trace read_trace(const std::string &path);
 
 }  // namespace ration::pool::replay

@@ -1,5 +1,5 @@
 // pool_replay: the smallest arena for a trace of allocations under Ration's pool, its placements and its speed.
-// Layer: a program; pool, config (sizes), CLI11, nlohmann_json and liblzma. Exit: 0 fits, 1 does not fit, 2 wrong usage
+// Layer: a program; pool, config (sizes), CLI11 and nlohmann_json. Exit: 0 fits, 1 does not fit, 2 wrong usage
 // or trace.
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -10,9 +10,8 @@
 
 #include "config/values/size.h"
 #include "logs/replay/figures.h"
-#include "logs/replay/replay.h"
 #include "pool/unit.h"
-#include "tests/bench/pool_replay/input.h"
+#include "tests/bench/pool_replay/replay.h"
 
 namespace ration::pool::replay {
 namespace {
@@ -24,7 +23,6 @@ constexpr std::size_t kOptionWidth = 24;  // of it, for the names of options
 
 struct Arguments {
   std::string trace;
-  LogSelection selection;
   std::uint64_t arena_bytes = 0;  // 0: the smallest possible
   unsigned threads = 1;
   std::string backing = "slab";
@@ -61,15 +59,7 @@ std::uint64_t arena_of(const std::string &text) {
 
 void declare(CLI::App &app, Arguments &arguments) {
   app.option_defaults()->always_capture_default(false);
-  app.add_option("--trace", arguments.trace,
-                 "The trace, lines `a ID BYTES` and `f ID`, or a log that Ration wrote; plain or xz-compressed")
-      ->type_name("FILE")
-      ->required();
-  app.add_option("--device", arguments.selection.device, "Of a log: replay a pool of this device")->type_name("N");
-  app.add_option("--context", arguments.selection.context, "Of a log: replay the pool of this context (`ctx`)")
-      ->type_name("N");
-  app.add_option("--process", arguments.selection.process, "Of a log of several processes: a pool of this one")
-      ->type_name("PID");
+  app.add_option("--trace", arguments.trace, "The trace, lines `a ID BYTES` and `f ID`")->type_name("FILE")->required();
   const auto keep_arena = [&arguments](const std::string &text) { arguments.arena_bytes = arena_of(text); };
   CLI::Option *arena =
       app.add_option_function<std::string>("--arena", keep_arena, "Replay in an arena of this size, such as 8GiB")
@@ -96,7 +86,7 @@ void declare(CLI::App &app, Arguments &arguments) {
   app.add_option(
          "--placements", arguments.placements,
          "Write one line per operation to OUT: `a ID OFFSET BYTES` (offset in the arena, bytes as requested) or "
-         "`f ID`; of a log, ID is the `seq` of the block's record. With vmm `a ID BYTES G0 G1 ...`: the pages of the "
+         "`f ID`. With vmm `a ID BYTES G0 G1 ...`: the pages of the "
          "block's bytes, `G:OFFSET` for a part of one. One thread only")
       ->type_name("OUT");
   app.add_flag("--json", arguments.json, "Print one JSON object, sizes in bytes, instead of a table");
@@ -104,15 +94,10 @@ void declare(CLI::App &app, Arguments &arguments) {
       "Times are per call of the pool with its lock, without the clock's own cost; pair_ns_mean is the time of two "
       "operations of one thread without a clock between them, in the fastest of five passes. The exit status is 1 if "
       "the trace does not fit.";
-  const std::string logs =
-      "Each context of each device has its own pool: of a log, the pool with the highest peak of live bytes is "
-      "replayed, or the highest of those that match --device, --context and --process; --json names it. Where the log "
-      "is incomplete and the replay may not be exact, stderr says why and `exact` is false.";
-  app.footer(filled(times, kHelpWidth) + "\n\n" + filled(logs, kHelpWidth) +
+  app.footer(filled(times, kHelpWidth) +
              "\n\n"
-             "  pool_replay --trace train.trace.xz --find-min\n"
-             "  pool_replay --trace serve.trace.xz --arena 17GiB --placements serve.txt\n"
-             "  pool_replay --trace run.jsonl --device 1 --json");
+             "  pool_replay --trace train.trace --find-min\n"
+             "  pool_replay --trace serve.trace --arena 17GiB --placements serve.txt");
   app.description(filled(app.get_description(), kHelpWidth));
   app.get_formatter()->column_width(kOptionWidth);
   for (CLI::Option *option : app.get_options()) {
@@ -157,27 +142,12 @@ int report_stop(const Arguments &arguments, nlohmann::ordered_json result, const
   return kDoesNotFit;
 }
 
-// Adds what only logs have: one pool of several, and perhaps flaws.
-void describe_log(const Arguments &arguments, const Input &input, nlohmann::ordered_json &result) {
-  result["process"] = input.pool->process;
-  result["device"] = input.pool->device;
-  result["context"] = input.pool->context;
-  result["pools"] = input.pools;
-  result["exact"] = input.flaws.empty();
-  for (const std::string &flaw : input.flaws) std::cerr << "pool_replay: " << arguments.trace << ": " << flaw << '\n';
-  if (input.pools == 1 || arguments.json) return;
-  std::cerr << "pool_replay: " << arguments.trace << ": one of " << input.pools << " pools: device "
-            << input.pool->device << ", context " << input.pool->context << ", process " << input.pool->process << '\n';
-}
-
 int run(Arguments arguments) {
-  const Input input = read_input(arguments.trace, arguments.selection);
-  const Trace &trace = input.trace;
+  const Trace trace = read_trace(arguments.trace);
   nlohmann::ordered_json result = {{"trace", arguments.trace},       {"operations", trace.operations.size()},
                                    {"peak_bytes", trace.peak_bytes}, {"peak_live_blocks", trace.peak_live},
                                    {"backing", arguments.backing},   {"threads", arguments.threads}};
   const Backing backing = arguments.backing == "vmm" ? Backing::vmm : Backing::slab;
-  if (input.pool) describe_log(arguments, input, result);
   // Where one copy does not fit, N do not either: report it before measuring.
   if (arguments.arena_bytes != 0) {
     if (const std::optional<Stop> stop = replay(trace, arguments.arena_bytes, backing)) {

@@ -1,10 +1,11 @@
-#include "logs/replay/trace.h"
+#include "tests/bench/pool_replay/replay.h"
 
+#include <algorithm>
 #include <charconv>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <optional>
-
-#include "tests/bench/pool_replay/trace_file.h"
 
 namespace ration::pool::replay {
 namespace {
@@ -48,7 +49,8 @@ Trace parse_trace(const std::string &path, std::string_view text) {
   TraceBuilder builder;
   bool any = false;
   for (std::uint64_t number = 1; !text.empty(); ++number) {
-    const std::string_view line = take_line(text);
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
     if (line.empty() || line.front() == '#') continue;
     const auto refuse = [&](const std::string &why) {
       throw TraceError(path + ":" + std::to_string(number) + ": " + why);
@@ -67,7 +69,10 @@ Trace parse_trace(const std::string &path, std::string_view text) {
 }
 
 Trace read_trace(const std::string &path) {
-  return parse_trace(path, unpack(path, read_file(path)));
+  std::ifstream file(path, std::ios::binary);
+  const std::string content{std::istreambuf_iterator<char>(file), {}};
+  if (!file) throw TraceError(path + ": cannot be read");
+  return parse_trace(path, content);
 }
 
 }  // namespace ration::pool::replay

@@ -1,7 +1,5 @@
 // The contract of the replay library and of the program pool_replay.
-#include "logs/replay/replay.h"
-
-#include <lzma.h>
+#include "tests/bench/pool_replay/replay.h"
 
 #include <fstream>
 #include <map>
@@ -35,15 +33,6 @@ std::string random_trace(unsigned seed) {
     live[id] = !live[id];
   }
   return text.str();
-}
-
-std::string packed_with_xz(const std::string &text) {
-  std::string packed(lzma_stream_buffer_bound(text.size()), '\0');
-  std::size_t size = 0;
-  REQUIRE(lzma_easy_buffer_encode(6, LZMA_CHECK_CRC64, nullptr, reinterpret_cast<const std::uint8_t *>(text.data()),
-                                  text.size(), reinterpret_cast<std::uint8_t *>(packed.data()), &size,
-                                  packed.size()) == LZMA_OK);
-  return packed.substr(0, size);
 }
 
 // The error of a trace file, or empty.
@@ -166,30 +155,6 @@ TEST_CASE("a malformed trace is rejected with its line") {
     CHECK(refusal(folder.write("t", content)).find(part) != std::string::npos);
   }
   CHECK_THROWS_AS(read_trace(folder.file("absent")), TraceError);
-}
-
-TEST_CASE("an xz-compressed trace reads like a plain one, and a truncated one is rejected") {
-  const Folder folder;
-  const std::string text = random_trace(5);
-  const std::string packed = packed_with_xz(text);
-  const Trace plain = read_trace(folder.write("plain", text));
-  const Trace read = read_trace(folder.write("whole", packed));
-  CHECK(read.operations.size() == plain.operations.size());
-  CHECK(read.peak_bytes == plain.peak_bytes);
-  CHECK(refusal(folder.write("cut", packed.substr(0, packed.size() - 20))).find("damaged") != std::string::npos);
-}
-
-TEST_CASE("an xz stream that needs a gigabyte to unpack is rejected") {
-  std::string packed = packed_with_xz("a 0 1\n");
-  // The block header (.xz format, 3.1): its size in words minus one, the filter LZMA2 (0x21) with one byte of
-  // dictionary size, and a checksum.
-  const std::size_t size = (static_cast<std::size_t>(packed[12]) + 1) * 4;
-  const std::size_t filter = packed.find("\x21\x01", 12);
-  REQUIRE(filter < 12 + size);
-  packed[filter + 2] = 36;  // 1 GiB
-  const std::uint32_t sum = lzma_crc32(reinterpret_cast<const std::uint8_t *>(&packed[12]), size - 4, 0);
-  for (std::size_t byte = 0; byte < 4; ++byte) packed[12 + size - 4 + byte] = static_cast<char>(sum >> 8 * byte);
-  CHECK(refusal(Folder().write("greedy", packed)).find("too much memory") != std::string::npos);
 }
 
 TEST_CASE("sparse block numbers are accepted and kept in the placements") {

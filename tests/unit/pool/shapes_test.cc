@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "catch.h"
-#include "logs/replay/replay.h"
 #include "shapes/shapes.h"
+#include "tests/bench/pool_replay/replay.h"
 
 using namespace ration::pool::replay;
 

@@ -8,9 +8,9 @@
 #include "catch.h"
 #include "logs/replay/granule_arena.h"
 #include "logs/replay/granule_costs.h"
-#include "logs/replay/replay.h"
 #include "pool/stitch/sizes.h"
 #include "shapes/shapes.h"
+#include "tests/bench/pool_replay/replay.h"
 
 using namespace ration::pool;
 using namespace ration::pool::replay;

@@ -1,4 +1,4 @@
-#include "logs/replay/replay.h"
+#include "tests/bench/pool_replay/replay.h"
 
 #include <algorithm>
 #include <ostream>
