@@ -22,8 +22,6 @@ namespace ration::cli {
 
 namespace {
 
-using Json = nlohmann::json;
-
 // The sources of one key: first the one in force, then those that limit it further.
 std::vector<const config::Origin *> origins_of(const config::Settings &settings, std::string_view key) {
   std::vector<const config::Origin *> origins;
@@ -35,8 +33,9 @@ std::vector<const config::Origin *> origins_of(const config::Settings &settings,
   return origins;
 }
 
-Json source_of(const config::Origin &origin) {
-  Json source = {{"source", config::name_of(origin.source)}, {"value", origin.value}, {"locked", origin.locked}};
+nlohmann::json source_of(const config::Origin &origin) {
+  nlohmann::json source = {
+      {"source", config::name_of(origin.source)}, {"value", origin.value}, {"locked", origin.locked}};
   if (!origin.instead.empty()) {
     source["value"] = nullptr;
     source["refused"] = origin.value.empty() ? origin.place : origin.value;
@@ -48,8 +47,8 @@ Json source_of(const config::Origin &origin) {
   return source;
 }
 
-Json setting_of(const config::Settings &settings, const config::Option &option) {
-  Json row = {{"source", config::name_of(config::Source::kDefault)}, {"value", nullptr}, {"locked", false}};
+nlohmann::json setting_of(const config::Settings &settings, const config::Option &option) {
+  nlohmann::json row = {{"source", config::name_of(config::Source::kDefault)}, {"value", nullptr}, {"locked", false}};
   const auto origins = origins_of(settings, option.key);
   if (!origins.empty()) {
     row = source_of(*origins.front());
@@ -70,9 +69,14 @@ Json setting_of(const config::Settings &settings, const config::Option &option) 
   return row;
 }
 
-Json as_json(const config::Settings &settings, const std::vector<config::Problem> &problems, const Json &devices) {
-  Json document = {{"schema", "ration.env/1"}, {"settings", Json::array()}, {"foreign", Json::array()},
-                   {"files", settings.files},  {"devices", devices},        {"problems", Json::array()}};
+nlohmann::json as_json(const config::Settings &settings, const std::vector<config::Problem> &problems,
+                       const nlohmann::json &devices) {
+  nlohmann::json document = {{"schema", "ration.env/1"},
+                             {"settings", nlohmann::json::array()},
+                             {"foreign", nlohmann::json::array()},
+                             {"files", settings.files},
+                             {"devices", devices},
+                             {"problems", nlohmann::json::array()}};
   for (const config::Option &option : config::options()) {
     if (option.state != config::State::kInternal) {
       document["settings"].push_back(setting_of(settings, option));
@@ -90,9 +94,9 @@ Json as_json(const config::Settings &settings, const std::vector<config::Problem
   return document;
 }
 
-std::vector<config::DeviceIdentity> identities_of(const Json &devices) {
+std::vector<config::DeviceIdentity> identities_of(const nlohmann::json &devices) {
   std::vector<config::DeviceIdentity> identities;
-  for (const Json &device : devices) {
+  for (const nlohmann::json &device : devices) {
     identities.push_back({device.value("dev", 0), device.value("uuid", ""), device.value("total", std::uint64_t{0})});
   }
   return identities;
@@ -107,7 +111,7 @@ void print_row(std::string_view name, std::string_view source, const std::string
 }
 
 // As they hold for the process there.
-std::string limits_of(const Json &device) {
+std::string limits_of(const nlohmann::json &device) {
   const auto group_limit = device.value("group_limit", std::uint64_t{0});
   std::string text = ", no limit";
   if (device.value("limit_asked", false)) {
@@ -116,7 +120,7 @@ std::string limits_of(const Json &device) {
   return text + (group_limit != 0 ? ", group's limit " + config::show_bytes(group_limit) : "");
 }
 
-void print_table(const config::Settings &settings, const Json &devices) {
+void print_table(const config::Settings &settings, const nlohmann::json &devices) {
   for (const config::Option &option : config::options()) {
     if (option.state == config::State::kInternal) {
       continue;
@@ -140,7 +144,7 @@ void print_table(const config::Settings &settings, const Json &devices) {
       std::cout << each << '\n';
     }
   }
-  for (const Json &device : devices) {
+  for (const nlohmann::json &device : devices) {
     const std::string backing = device.value("backing", "");
     const std::string size = config::show_bytes(device.value("total", std::uint64_t{0}));
     print_row("device " + std::to_string(device.value("dev", 0)), "driver",
@@ -191,7 +195,7 @@ int run_verb(const EnvRequest &request) try {
     log_line("env: " + as_written(request.run, problem) + problem.line.substr(problem.written.size()));
   }
   int status = fatal_ones.empty() ? 0 : status_of(request.run, fatal_ones);
-  const Json devices = status != 0 ? Json::array() : ask_driver(request.run, environment);
+  const nlohmann::json devices = status != 0 ? nlohmann::json::array() : ask_driver(request.run, environment);
   if (!devices.empty() && !settings.disabled) {
     for (config::Problem &problem : errors_in_device_limits(request.run, identities_of(devices), environment)) {
       status = usage_status(request.run);  // options alone are looked at
@@ -215,7 +219,8 @@ int run_verb(const EnvRequest &request) try {
   }
   if (request.json) {
     // A value may hold any bytes; those that are not UTF-8 become the replacement character.
-    std::cout << as_json(settings, problems, devices).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    std::cout << as_json(settings, problems, devices).dump(2, ' ', false, nlohmann::json::error_handler_t::replace)
+              << '\n';
   } else {
     print_table(settings, devices);
   }

@@ -24,8 +24,6 @@ namespace ration::cli {
 
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::chrono::seconds kLongest{10};  // a driver's first use takes up to a few
 constexpr std::chrono::milliseconds kBetween{5};
 constexpr char kNoUuid[] = "-";
@@ -117,9 +115,9 @@ LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environmen
   return answer;
 }
 
-Json ask_driver(const RunRequest &request, EnvironmentBlock environment) {
-  const Json meta = Json::parse(ask_library(request, std::move(environment)).meta, nullptr, false);
-  return meta.is_object() && meta.contains("devices") ? meta["devices"] : Json::array();
+nlohmann::json ask_driver(const RunRequest &request, EnvironmentBlock environment) {
+  const nlohmann::json meta = nlohmann::json::parse(ask_library(request, std::move(environment)).meta, nullptr, false);
+  return meta.is_object() && meta.contains("devices") ? meta["devices"] : nlohmann::json::array();
 }
 
 std::string output_of(const EnvironmentBlock &environment, const std::string &path,
