@@ -14,16 +14,11 @@ namespace ration::config {
 namespace {
 
 constexpr Option kOptions[] = {
-#define RATION_OPTION(key, variable, reader, values, fallback, flag, effect, state, scope, help) \
-  {#key, variable, values, fallback, flag, help, Effect::effect, State::state, Scope::scope, reader},
+#define RATION_OPTION(key, variable, reader, values, fallback, flag, effect, scope, help) \
+  {#key, variable, values, fallback, flag, help, Effect::effect, Scope::scope, reader},
 #include "config/options.inc"
 #undef RATION_OPTION
 };
-
-// The strictest reading would have to hold for a limit that is accepted before it is built; there is none.
-static_assert(std::none_of(std::begin(kOptions), std::end(kOptions), [](const Option &option) {
-  return option.state == State::kAccepted && option.effect != Effect::kComfort;
-}));
 
 constexpr std::size_t kLongestName = 64;  // of ours; the cost of comparing is quadratic in the length
 
@@ -78,7 +73,7 @@ bool is_part(std::string_view word, std::string_view name) {
 // Both are compared without the prefix that only variables have.
 std::string_view near_option(std::string_view name, Scope widest, std::vector<std::string_view> known) {
   for (const Option &option : kOptions) {
-    if (option.state != State::kInternal && option.scope <= widest) {
+    if (option.scope <= widest) {
       known.push_back(option.key);
     }
   }
@@ -135,14 +130,9 @@ std::string_view near_word(std::string_view word, std::span<const std::string_vi
   return found;
 }
 
-bool has_no_effect(const Option &option, std::string_view value) {
-  return option.state == State::kAccepted && value != option.fallback.substr(0, option.fallback.find(' '));
-}
-
-// A POWER is a size that is a power of two.
 bool takes_size(const Option &option) {
   const auto has = [&](const char *word) { return option.values.find(word) != std::string_view::npos; };
-  return has("SIZE") || has("POWER") || has("BYTES");
+  return has("SIZE") || has("BYTES");
 }
 
 bool takes_devices(const Option &option) {

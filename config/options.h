@@ -12,8 +12,7 @@ namespace ration::config {
 
 // kLimits: a malformed or empty value is the strictest reading. kTightens: a malformed one is; an empty one is unset.
 enum class Effect { kComfort, kTightens, kLimits };
-enum class State { kBuilt, kAccepted, kInternal };
-enum class Scope { kAnywhere, kSystemFile, kVariable };
+enum class Scope { kAnywhere, kSystemFile, kVariable, kInternal };
 
 struct Option {
   std::string_view key, variable;
@@ -21,7 +20,6 @@ struct Option {
   std::string_view flag;  // empty: environment only
   std::string_view help;
   Effect effect;
-  State state;
   Scope scope;
   // Parses `value` into its member of Settings. Returns the error; empty: none.
   std::string (*read)(Settings &, const Option &, std::string_view value);
@@ -42,9 +40,6 @@ std::string_view near_key(std::string_view key);  // of a file
 std::string_view near_word(std::string_view word, std::span<const std::string_view> words);
 // What follows an unknown name in a message: "; the nearest is NEAR", or where none is near " (`HELP` lists them)".
 std::string near_or_list(std::string_view near, std::string_view help);
-
-// Whether `value`, which the option accepts, changes nothing because its feature is not built yet.
-bool has_no_effect(const Option &option, std::string_view value);
 
 // Whether a value is a size, and whether it may differ for each device.
 bool takes_size(const Option &option);

@@ -23,9 +23,6 @@ inline constexpr std::string_view kStrictestHolds =
 // The same for a list of settings.
 inline constexpr std::string_view kLimitInstead = "at most 75% of each device";
 
-// Of a setting whose option is State::kAccepted.
-inline constexpr std::string_view kNotImplemented = "this setting is not implemented yet and has no effect";
-
 // `instead` ends the line: what holds until the mistake is fixed.
 Problem problem_of(std::string_view key, std::string_view variable, std::string_view value, std::string sentence,
                    std::string_view instead, bool fatal_for_cli);

@@ -70,7 +70,6 @@ class SettingsReader {
     import_third_party(from_.environment, from_.framework, {malformed("limit"), malformed("container_limit")},
                        settings_, problems_);
     note_unknown_names();
-    note_unbuilt();
     add_doubtful(std::move(files));
     in_order_of_table(settings_.origins);
     problems.insert(problems.end(), problems_.begin(), problems_.end());
@@ -237,15 +236,6 @@ class SettingsReader {
       }
       const std::string_view value = entry.substr(std::min(equals + 1, entry.size()));
       problems_.push_back(problem_of(name, name, value, std::move(sentence), "", false));
-    }
-  }
-
-  void note_unbuilt() {
-    for (const Option &option : options()) {
-      const Origin *origin = settings_.origin_of(option.key);
-      if (origin != nullptr && has_no_effect(option, origin->value)) {
-        problems_.push_back(problem_at(option.key, origin->written(), std::string(kNotImplemented), "", false));
-      }
     }
   }
 

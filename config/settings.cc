@@ -30,7 +30,7 @@ std::vector<std::string> Settings::explained() const {
     sentences.push_back("settings are read from " + file);
   }
   for (const Origin &origin : origins) {
-    if (option_of_key(origin.key)->state == State::kInternal) {
+    if (option_of_key(origin.key)->scope == Scope::kInternal) {
       continue;
     }
     sentences.push_back("setting " + origin.in_force() + (origin.locked ? ", locked by a system file" : "") + " (" +

@@ -42,7 +42,6 @@ struct Settings {
   std::optional<Size> release_threshold;
   Free free = Free::kDeferred;
   Managed managed = Managed::kLimit;
-  std::optional<Size> large_alignment;
   std::optional<Size> reserve;
   std::vector<Size> more_reserves;  // beside `reserve`, from locked keys and weaker sources; the largest holds
   bool show_limit = true;

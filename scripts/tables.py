@@ -39,23 +39,22 @@ def code(text):
     return f"`{cell(text)}`" if text else ""
 
 
-OPTION = ("key", "variable", "reader", "values", "default", "flag", "effect", "state", "scope", "text")
+OPTION = ("key", "variable", "reader", "values", "default", "flag", "effect", "scope", "text")
 
 
 def options():
     """Each public setting, as a dictionary."""
     for _, fields in rows("config/options.inc", "RATION_OPTION"):
         option = dict(zip(OPTION, fields, strict=True))
-        if option["state"] != "kInternal":
+        if option["scope"] != "kInternal":
             yield option
 
 
 def settings_table():
     lines = ["| variable | flag | values | default | what it does |", "|---|---|---|---|---|"]
     for o in options():
-        later = "" if o["state"] == "kBuilt" else " †"
         alone = {"kVariable": " ‡", "kSystemFile": " §"}.get(o["scope"], "")
-        lines.append(f"| `{o['variable']}`{alone} | {code(o['flag'])} | {cell(o['values'])} | {cell(o['default'])} | {cell(o['text'])}{later} |")
+        lines.append(f"| `{o['variable']}`{alone} | {code(o['flag'])} | {cell(o['values'])} | {cell(o['default'])} | {cell(o['text'])} |")
     return lines
 
 
@@ -71,9 +70,7 @@ DEVICES = {"type": "object", "minProperties": 1, "additionalProperties": {"$ref"
            "propertyNames": {"pattern": "^([0-9]+|([Gg][Pp][Uu]|[Mm][Ii][Gg])-[0-9A-Fa-f][0-9A-Fa-f-]*)$"}}
 PROGRAM = {"type": "object", "minProperties": 1, "additionalProperties": False,
            "properties": {part: {"type": "string", "maxLength": 1024} for part in ("exe", "argv")}}
-POWER = {"anyOf": [{"enum": [1 << shift for shift in range(20, 64)]},
-                   {"type": "string", "pattern": f"^({BYTES_TEXT})$"}]}
-BYTES = {"anyOf": [{"type": "integer", "minimum": 1 << 20}, POWER["anyOf"][1]]}
+BYTES = {"anyOf": [{"type": "integer", "minimum": 1 << 20}, {"type": "string", "pattern": f"^({BYTES_TEXT})$"}]}
 FAULT = "((nth|every|seed|above|after|library|probability)=[^,;]+)"
 FAULT_RULES = f"^{FAULT}([,;]{FAULT})*$"
 TEXTS = {"NAME": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
@@ -91,8 +88,6 @@ def schema_of_values(values):
             kinds.append({"$ref": "#/$defs/size"})
         elif value == "DEVICE=SIZE,...":
             kinds.append({"$ref": "#/$defs/sizeOfEachDevice"})
-        elif value == "POWER":
-            kinds.append({"$ref": "#/$defs/powerOfTwo"})
         elif value in TEXTS:
             kinds.append(TEXTS[value])
         elif value in ("true", "false"):
@@ -120,7 +115,7 @@ def schema():
             "$schema": {"type": "string"}, **keys, "locked": locked,
             "rules": {"description": "settings of some programs only; a later rule goes before an earlier one",
                       "type": "array", "maxItems": 256, "items": rule}},
-        "$defs": {"size": SIZE, "sizeOfEachDevice": DEVICES, "powerOfTwo": POWER, "program": PROGRAM}}
+        "$defs": {"size": SIZE, "sizeOfEachDevice": DEVICES, "program": PROGRAM}}
     return json.dumps(document, indent=1) + "\n"
 
 

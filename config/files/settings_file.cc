@@ -154,7 +154,7 @@ class FileReader {
       note(member.key, member.place, "a match stands in a rule; here the settings hold for every program");
       return;
     }
-    if (option != nullptr && option->state != State::kInternal) {
+    if (option != nullptr && option->scope != Scope::kInternal) {
       const std::string_view where = option->scope == Scope::kSystemFile ? "the user's files" : "a file";
       note(member.key, member.place,
            "it is no key of " + std::string(where) + "; set the variable " + std::string(option->variable));

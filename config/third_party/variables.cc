@@ -198,10 +198,8 @@ class Importer {
                  ? conclude(found, Disposition::kHonoured, std::string(first.key) + " = " + stronger->value)
                  : conclude(found, Disposition::kOverridden, stronger->written() + " takes precedence");
     }
-    const bool implemented = first.key.empty() || !has_no_effect(*option_of_key(first.key), first.text);
     conclude(found, Disposition::kHonoured,
-             (first.key.empty() ? "" : std::string(first.key) + " = ") + std::string(first.text) +
-                 (implemented ? "" : " (not implemented yet)"));
+             (first.key.empty() ? "" : std::string(first.key) + " = ") + std::string(first.text));
     for (const Assignment &each : parsed.settings) {
       (void)assign_unless_set(found, each);
     }

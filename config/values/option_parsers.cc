@@ -128,24 +128,6 @@ std::string read_async_preallocate(Settings &settings, const Option &, std::stri
   return {};
 }
 
-std::string read_large_alignment(Settings &settings, const Option &, std::string_view value) {
-  if (value == "off") {
-    settings.large_alignment.reset();
-    return {};
-  }
-  std::variant<Size, std::string> size = parse_size(value);
-  if (const std::string *wrong = std::get_if<std::string>(&size)) {
-    return "it is neither off nor a size: " + *wrong;
-  }
-  const Size alignment = std::get<Size>(size);
-  const std::uint64_t bytes = alignment.bytes_of(0);
-  if (alignment.is_share() || (bytes & (bytes - 1)) != 0) {
-    return "an alignment is a power of two; write for example 2MiB";
-  }
-  settings.large_alignment = alignment;
-  return {};
-}
-
 std::string read_state_directory(Settings &settings, const Option &, std::string_view value) {
   // Processes with different current folders would keep separate ledgers of one group.
   if (value.front() != '/') {

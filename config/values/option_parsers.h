@@ -21,7 +21,6 @@ std::string read_milliseconds(std::string_view value, std::chrono::milliseconds 
 std::string read_limit(Settings &settings, const Option &option, std::string_view value);
 std::string read_preallocate(Settings &settings, const Option &option, std::string_view value);
 std::string read_async_preallocate(Settings &settings, const Option &option, std::string_view value);
-std::string read_large_alignment(Settings &settings, const Option &option, std::string_view value);
 std::string read_group(Settings &settings, const Option &option, std::string_view value);
 std::string read_group_limit(Settings &settings, const Option &option, std::string_view value);
 std::string read_container_limit(Settings &settings, const Option &option, std::string_view value);

@@ -43,8 +43,6 @@ bool check(const std::string &path) {
     if (const std::string wrong = config::error_in_statement(statement); !wrong.empty()) {
       log_error("config: " + statement.origin.written() + ": " + wrong);
       good = false;
-    } else if (config::has_no_effect(*statement.option, statement.origin.value)) {
-      log_line("config: " + statement.origin.written() + ": " + std::string(config::kNotImplemented));
     }
   }
   for (const std::string &line : config::escapable_locks(reading)) {

@@ -64,8 +64,6 @@ nlohmann::json setting_of(const config::Settings &settings, const config::Option
   row["key"] = option.key;
   row["variable"] = option.variable;
   row["default"] = option.fallback;
-  row["built"] = option.state == config::State::kBuilt;
-  row["has_effect"] = origins.empty() || !config::has_no_effect(option, origins.front()->value);
   return row;
 }
 
@@ -78,7 +76,7 @@ nlohmann::json as_json(const config::Settings &settings, const std::vector<confi
                              {"devices", devices},
                              {"problems", nlohmann::json::array()}};
   for (const config::Option &option : config::options()) {
-    if (option.state != config::State::kInternal) {
+    if (option.scope != config::Scope::kInternal) {
       document["settings"].push_back(setting_of(settings, option));
     }
   }
@@ -122,14 +120,12 @@ std::string limits_of(const nlohmann::json &device) {
 
 void print_table(const config::Settings &settings, const nlohmann::json &devices) {
   for (const config::Option &option : config::options()) {
-    if (option.state == config::State::kInternal) {
+    if (option.scope == config::Scope::kInternal) {
       continue;
     }
     std::string_view name = option.key;
     for (const config::Origin *origin : origins_of(settings, option.key)) {
-      const std::string_view unbuilt = config::has_no_effect(option, origin->value) ? " (no effect yet)" : "";
-      print_row(name, config::name_of(origin->source),
-                origin->in_force() + (origin->locked ? " (locked)" : "") + std::string(unbuilt));
+      print_row(name, config::name_of(origin->source), origin->in_force() + (origin->locked ? " (locked)" : ""));
       name = "  and";
     }
     if (name == option.key) {

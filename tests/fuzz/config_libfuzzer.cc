@@ -31,7 +31,7 @@ const char *wrong_with(const FileReading &reading, std::size_t lines) {
     if (problem.fatal_for_cli && !reading.in_doubt) return "refuses a limit without the strictest reading";
   }
   for (const Statement &statement : reading.statements) {
-    if (statement.option == nullptr || statement.option->scope == Scope::kVariable) return "returns an unknown setting";
+    if (statement.option == nullptr || statement.option->scope >= Scope::kVariable) return "returns an unknown setting";
     const std::string wrong = error_in_statement(statement);
     if (!is_plain(wrong) || !is_plain(statement.origin.written())) return "quotes text that is not printable";
   }

@@ -239,7 +239,7 @@ class Walk {
     std::string lost;
     for (const config::Option &option : config::options()) {
       const std::string value = given_.value(option.variable);
-      if (option.state != config::State::kInternal && !value.empty() &&
+      if (option.scope != config::Scope::kInternal && !value.empty() &&
           value != walk_.environment.value(option.variable)) {
         lost += (lost.empty() ? "" : ", ") + std::string(option.variable) + "=" + config::shown(value);
       }

@@ -107,7 +107,7 @@ class ProcessCheck {
     std::string settings;
     for (const std::string &entry : process_.environment) {
       const config::Option *option = config::option_of_variable(entry.substr(0, entry.find('=')));
-      const bool is_internal = option != nullptr && option->state == config::State::kInternal;
+      const bool is_internal = option != nullptr && option->scope == config::Scope::kInternal;
       if ((entry.starts_with("RATION_") && !is_internal) || entry.starts_with("LD_PRELOAD=")) {
         settings += (settings.empty() ? "" : ", ") + config::shown(entry);
       }

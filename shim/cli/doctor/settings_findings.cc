@@ -17,9 +17,6 @@ constexpr std::size_t kMostNamed = 8;
 constexpr std::size_t kUuidShown = 12;  // "GPU-" and what tells most devices apart
 
 Check check_of(const config::Problem &problem) {
-  if (problem.sentence.find(config::kNotImplemented) != std::string::npos) {
-    return Check::setting_without_effect;
-  }
   if (problem.fatal_for_cli || config::is_third_party_variable(problem.key)) {
     return Check::setting_malformed;
   }
@@ -93,7 +90,7 @@ std::string name_a_device(const Checkup &checkup) {
 std::string in_force(const config::Settings &settings) {
   std::string text;
   for (const config::Origin &origin : settings.origins) {
-    if (config::option_of_key(origin.key)->state != config::State::kInternal) {
+    if (config::option_of_key(origin.key)->scope != config::Scope::kInternal) {
       text += (text.empty() ? "" : ", ") + origin.in_force() + (origin.locked ? " (locked)" : "");
     }
   }

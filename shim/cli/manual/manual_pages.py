@@ -172,9 +172,8 @@ def environment(settings):
     for each in settings:
         where = [bold(each["variable"])] + ([bold(each["flag"])] if each["flag"] else [])
         where += [f"\\(dq{literal(each['key'])}\\(dq"] if each["scope"] != "kVariable" else []
-        later = "" if each["state"] == "kBuilt" else " Accepted, but not implemented yet."
         lines += entry(", ".join(where), prose(f"{each['text']}.")) + [".br"]
-        lines += filled(prose(f"Values: {each['values']}. Default: {each['default']}.{later}"))
+        lines += filled(prose(f"Values: {each['values']}. Default: {each['default']}."))
     return lines
 
 

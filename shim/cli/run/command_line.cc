@@ -39,10 +39,9 @@ std::string unknown_flag(const std::string &flag, const VerbFlags &more) {
   if (std::find(std::begin(kOfRunAlone), std::end(kOfRunAlone), flag) != std::end(kOfRunAlone)) {
     return shown + " is an option of `ration run` alone";
   }
-  if (const config::Option *option = config::option_of_key(key); option != nullptr && option->flag.empty()) {
-    return shown + " is not an option here" +
-           (option->state == config::State::kBuilt ? "; set the variable " + std::string(option->variable)
-                                                   : ", and not implemented yet");
+  if (const config::Option *option = config::option_of_key(key);
+      option != nullptr && option->flag.empty() && option->scope != config::Scope::kInternal) {
+    return shown + " is not an option here; set the variable " + std::string(option->variable);
   }
   std::vector<std::string_view> flags = {"--sim", "--help"};
   for (const config::Option &option : config::options()) {

@@ -101,7 +101,6 @@ def without_effect(_):
     for name, value in (("XLA_PYTHON_CLIENT_ALLOCATOR", "foo"), ("TF_FORCE_UNIFIED_MEMORY", "yes"), ("CUDA_DEVICE_MEMORY_LIMIT_7", "1g")):
         answer = doctor(**{name: value})
         expect(f"{name} is said once: {answer.text}", sum(f"{name}={value}" in each["what"] for each in answer.findings if each["severity"] != "ok"), 1)
-    doctor(RATION_LARGE_ALIGNMENT="2MiB").expect("setting_without_effect", "RATION_LARGE_ALIGNMENT=2MiB", "not implemented yet")
 
 
 def escapable(folder):

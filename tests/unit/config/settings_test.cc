@@ -1,7 +1,6 @@
 #include "config/settings.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "catch.h"
 #include "config/options.h"
@@ -54,10 +53,6 @@ const Row kRows[] = {
     {"RATION_MANAGED=limit", true},
     {"RATION_MANAGED=count", true},
     {"RATION_MANAGED=off", false},
-    {"RATION_LARGE_ALIGNMENT=off", true},
-    {"RATION_LARGE_ALIGNMENT=2MiB", true},
-    {"RATION_LARGE_ALIGNMENT=3MiB", false},
-    {"RATION_LARGE_ALIGNMENT=50%", false},
     {"RATION_RESERVE=0", true},
     {"RATION_RESERVE=2GiB", true},
     {"RATION_RESERVE=2", false},
@@ -122,18 +117,13 @@ const Row kRows[] = {
     {"RATION_FLAGS=limit:1", true},
 };
 
-bool says_no_effect(const Problem &problem) {
-  return problem.sentence == "this setting is not implemented yet and has no effect";
-}
-
 }  // namespace
 
 TEST_CASE("a valid value is accepted silently, a malformed one gets one line with variable and value") {
   for (const Row &row : kRows) {
     INFO(row.entry);
-    Reading reading = read({row.entry});
+    const Reading reading = read({row.entry});
     INFO(reading.lines());
-    std::erase_if(reading.problems, says_no_effect);
     REQUIRE(reading.problems.size() == (row.accepted ? 0 : 1));
     if (!row.accepted) {
       const std::string &line = reading.problems[0].line;
@@ -164,36 +154,6 @@ TEST_CASE("every option of the table has an accepted row above, a key, a default
   }
 }
 
-TEST_CASE("a setting that is not built yet says so once where its value is not the default, and stops nothing") {
-  std::size_t marked = 0;
-  std::size_t covered = 0;
-  for (const Option &option : options()) {
-    marked += option.state == State::kAccepted ? 1 : 0;
-    bool said = false;
-    for (const Row &row : kRows) {
-      const std::string_view entry(row.entry);
-      const std::size_t equals = entry.find('=');
-      if (!row.accepted || entry.substr(0, equals) != option.variable) {
-        continue;
-      }
-      INFO(entry);
-      const Reading reading = read({row.entry});
-      const bool is_default = entry.substr(equals + 1) == option.fallback.substr(0, option.fallback.find(' '));
-      const auto lines = std::count_if(reading.problems.begin(), reading.problems.end(), says_no_effect);
-      CHECK(lines == (option.state == State::kAccepted && !is_default ? 1 : 0));
-      said = said || lines == 1;
-      for (const Problem &problem : reading.problems) {
-        CHECK_FALSE(problem.fatal_for_cli);
-        CHECK(problem.line.find(entry) == 0);
-      }
-    }
-    covered += said ? 1 : 0;
-  }
-  std::printf("covered: %zu of %zu\n", covered, marked);
-  CHECK(covered == marked);
-  CHECK(marked > 0);
-}
-
 TEST_CASE("the defaults are those of the table") {
   const Settings settings = read({}).settings;
   CHECK(settings.mode == Mode::kPool);
@@ -214,19 +174,16 @@ TEST_CASE("the defaults are those of the table") {
 }
 
 TEST_CASE("every setting reaches its member") {
-  const Settings settings = read({"RATION_MODE=direct",          "RATION_PREALLOCATE=2GiB",
-                                  "RATION_PREALLOCATE_AFTER=0",  "RATION_HEADROOM=1g",
-                                  "RATION_ASYNC_PREALLOCATE=-1", "RATION_BACKING=vmm",
-                                  "RATION_GRANULE=64MiB",        "RATION_RELEASE_THRESHOLD=0",
-                                  "RATION_FREE=synchronous",     "RATION_MANAGED=count",
-                                  "RATION_LARGE_ALIGNMENT=2MiB", "RATION_SHOW_LIMIT=false",
-                                  "RATION_CHARGE_CONTEXT=true",  "RATION_GROUP=lab",
-                                  "RATION_GUARANTEE=3g",         "RATION_IPC=direct",
-                                  "RATION_LOG=a.jsonl",          "RATION_STACKS=python",
-                                  "RATION_FAIL=nth=3",           "RATION_WAIT=2m",
-                                  "RATION_STATE_DIR=/s",         "RATION_SUMMARY=/t",
-                                  "RATION_DIAGNOSTICS=info:a"})
-                                .settings;
+  const Settings settings =
+      read({"RATION_MODE=direct",       "RATION_PREALLOCATE=2GiB",     "RATION_PREALLOCATE_AFTER=0",
+            "RATION_HEADROOM=1g",       "RATION_ASYNC_PREALLOCATE=-1", "RATION_BACKING=vmm",
+            "RATION_GRANULE=64MiB",     "RATION_RELEASE_THRESHOLD=0",  "RATION_FREE=synchronous",
+            "RATION_MANAGED=count",     "RATION_SHOW_LIMIT=false",     "RATION_CHARGE_CONTEXT=true",
+            "RATION_GROUP=lab",         "RATION_GUARANTEE=3g",         "RATION_IPC=direct",
+            "RATION_LOG=a.jsonl",       "RATION_STACKS=python",        "RATION_FAIL=nth=3",
+            "RATION_WAIT=2m",           "RATION_STATE_DIR=/s",         "RATION_SUMMARY=/t",
+            "RATION_DIAGNOSTICS=info:a"})
+          .settings;
   CHECK(settings.mode == Mode::kDirect);
   CHECK(std::get<Size>(settings.preallocate) == Size::of_bytes(2ull << 30));
   CHECK(settings.preallocate_after == Size::of_bytes(0));
@@ -237,7 +194,6 @@ TEST_CASE("every setting reaches its member") {
   CHECK(settings.release_threshold == Size::of_bytes(0));
   CHECK(settings.free == Free::kSynchronous);
   CHECK(settings.managed == Managed::kCount);
-  CHECK(settings.large_alignment == Size::of_bytes(2ull << 20));
   CHECK_FALSE(settings.show_limit);
   CHECK(settings.charge_context);
   CHECK(settings.groups.at(0).name == "lab");
@@ -251,7 +207,7 @@ TEST_CASE("every setting reaches its member") {
   CHECK(settings.summary_directory == "/t");
   CHECK(settings.diagnostics == DiagnosticLevel::kInfo);
   CHECK(settings.diagnostics_file == "a");
-  CHECK(settings.origins.size() == 23);
+  CHECK(settings.origins.size() == 22);
   CHECK(settings.origins[0].key == "mode");
   CHECK(settings.origins[0].value == "direct");
 }
@@ -312,7 +268,8 @@ TEST_CASE("an unknown variable gets a line with the name that is near and is not
 }
 
 TEST_CASE("an unknown variable that is near none is named without one") {
-  for (const char *name : {"RATION_FOO", "RATION_", "RATION_THREADS", "RATION_L", "RATION_X_Y_Z"}) {
+  for (const char *name :
+       {"RATION_FOO", "RATION_", "RATION_THREADS", "RATION_L", "RATION_X_Y_Z", "RATION_LARGE_ALIGNMENT"}) {
     INFO(name);
     const Reading reading = read({std::string(name) + "=1"});
     CHECK(reading.lines() == std::string(name) + "=1: there is no such setting (`ration env` lists them)\n");

@@ -60,7 +60,7 @@ TEST_CASE("the message for an unknown option names the nearest one") {
       {{"--LIMIT", "8g", "ls"}, "--LIMIT is not an option; the nearest is --limit"},
       {{"--threads", "8", "ls"}, "--threads is not an option (`ration help run` lists"},
       {{"--preallocate=false", "ls"}, "set the variable RATION_PREALLOCATE"},
-      {{"--large-alignment", "2m", "ls"}, "is not an option here, and not implemented yet"},
+      {{"--flags", "0", "ls"}, "--flags is not an option (`ration help run` lists"},
       {{"--limit"}, "--limit needs a value"},
       {{"--limit", "--", "ls"}, "--limit needs a value"},
       {{"--limit=", "ls"}, "--limit has an empty value"},
