@@ -1,5 +1,6 @@
 #include "cli/base/file_text.h"
 
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 
@@ -7,13 +8,11 @@ namespace ration::cli {
 
 std::optional<std::string> file_text(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    // An empty file gives nothing, too, and is no error.
-    return file.is_open() && !file.bad() && std::ifstream(path).peek() == EOF ? std::optional<std::string>("")
-                                                                              : std::nullopt;
+  if (file.peek() == EOF) {  // where there is nothing to insert, operator<< fails
+    return file.is_open() && !file.bad() ? std::optional<std::string>("") : std::nullopt;
   }
-  return text.str();
+  std::ostringstream text;
+  return text << file.rdbuf() ? std::optional<std::string>(text.str()) : std::nullopt;
 }
 
 }  // namespace ration::cli
