@@ -12,7 +12,7 @@ std::optional<std::string> file_text(const std::string &path) {
     return file.is_open() && !file.bad() ? std::optional<std::string>("") : std::nullopt;
   }
   std::ostringstream text;
-  return text << file.rdbuf() ? std::optional<std::string>(text.str()) : std::nullopt;
+  return (text << file.rdbuf()) ? std::optional<std::string>(text.str()) : std::nullopt;
 }
 
 }  // namespace ration::cli
