@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from harness import (BUILD, HANG, LIBRARIES, PROGRAMS, command_environment, command_line, clean_environment, driver_folder, expect,
+from harness import (BUILD, HANG, LIBRARIES, PROGRAMS, SANITIZED, command_environment, command_line, clean_environment, driver_folder, expect,
                      expect_that, main, run)
 
 LINE = re.compile(r"ration(\[\d+\]: (info|debug|trace))?: \S.*")
@@ -214,6 +214,8 @@ def verbose_verbs(_):
 
 
 main({f"at level {level}": shown(level) for level in LEVELS}
-     | {"a preallocation": preallocation, "warnings": warnings, "two in a group": groups, "a wait": waits, "forks in eight threads": forks, "without a reader": without_a_reader,
+     | {"a preallocation": preallocation, "warnings": warnings, "two in a group": groups, "a wait": waits, "without a reader": without_a_reader,
         "a full disk": full, "a file in the place of standard error": number_two, "a closed file": closed_file, "which files": files, "killed": killed,
-        "ration run -v": verbose_run, "ration -v": verbose_verbs})
+        "ration run -v": verbose_run, "ration -v": verbose_verbs}
+     # A child that was forked amid another thread's allocation inherits AddressSanitizer's lock (clang 14), and waits for it for ever.
+     | ({} if SANITIZED else {"forks in eight threads": forks}))
