@@ -13,6 +13,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/file_identity.h"
 #include "base/lock.h"
 #include "base/open_beyond_streams.h"
 #include "base/out_of_reach.h"
@@ -26,19 +27,10 @@ namespace {
 // A pipe takes as much in one piece (PIPE_BUF).
 constexpr std::size_t kPage = 4096;
 
-struct Identity {
-  dev_t device = 0;
-  ino_t inode = 0;
-  bool operator==(const Identity &) const = default;
-};
-Identity identity_of(const struct stat &status) {
-  return {status.st_dev, status.st_ino};
-}
-
 // The file of RATION_DIAGNOSTICS, never freed: a thread may be writing.
 struct File {
   const std::string path;
-  const Identity identity;
+  const FileIdentity identity;
   std::atomic<int> number;
 };
 constinit std::atomic<File *> file{nullptr};
@@ -103,7 +95,7 @@ bool is_standard_error() {
   struct stat status {};
   return fstat(STDERR_FILENO, &status) == 0 &&
          identity_of(status) ==
-             Identity{stream_device.load(std::memory_order_relaxed), stream_inode.load(std::memory_order_relaxed)};
+             FileIdentity{stream_device.load(std::memory_order_relaxed), stream_inode.load(std::memory_order_relaxed)};
 }
 
 void put(Level level, std::string_view text) {
@@ -163,7 +155,7 @@ void note_standard_error() {
   struct stat status {};
   const bool is_inherited = fstat(STDERR_FILENO, &status) == 0 && (fcntl(STDERR_FILENO, F_GETFD) & FD_CLOEXEC) == 0 &&
                             (!S_ISREG(status.st_mode) || (fcntl(STDERR_FILENO, F_GETFL) & O_ACCMODE) != O_RDWR);
-  const Identity found = is_inherited ? identity_of(status) : Identity{};
+  const FileIdentity found = is_inherited ? identity_of(status) : FileIdentity{};
   stream_device.store(found.device, std::memory_order_relaxed);
   stream_inode.store(found.inode, std::memory_order_relaxed);
 }

@@ -97,7 +97,7 @@ bool is_standard_stream(const struct stat &status) {
   const bool null = S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
   for (int stream = 0; stream <= 2 && !null; ++stream) {
     struct stat other {};
-    if (fstat(stream, &other) == 0 && other.st_dev == status.st_dev && other.st_ino == status.st_ino) {
+    if (fstat(stream, &other) == 0 && identity_of(other) == identity_of(status)) {
       return true;
     }
   }
@@ -120,9 +120,10 @@ void note_latest(int file, const struct stat &status) {
 
 void close_inherited_log() {
   const int file = latest_file.exchange(-1, std::memory_order_relaxed);
-  struct stat status {};
-  if (file >= 0 && fstat(file, &status) == 0 && status.st_dev == latest_device.load(std::memory_order_relaxed) &&
-      status.st_ino == latest_inode.load(std::memory_order_relaxed)) {
+  FileIdentity found;
+  if (file >= 0 && identify(file, found) &&
+      found ==
+          FileIdentity{latest_device.load(std::memory_order_relaxed), latest_inode.load(std::memory_order_relaxed)}) {
     close(file);
   }
 }
@@ -157,8 +158,7 @@ LogFile::Claim LogFile::try_claim(const std::string &path, const std::string &tr
     }
     const bool is_locked = is_locked_elsewhere(file);
     struct stat there {};
-    if (!is_locked && may_move &&
-        (stat(path.c_str(), &there) != 0 || there.st_dev != status.st_dev || there.st_ino != status.st_ino)) {
+    if (!is_locked && may_move && (stat(path.c_str(), &there) != 0 || identity_of(there) != identity_of(status))) {
       close(file);
       return Claim::moved;
     }
@@ -177,8 +177,7 @@ LogFile::Claim LogFile::try_claim(const std::string &path, const std::string &tr
   }
   file_ = file;
   seekable_ = regular;
-  device_ = status.st_dev;
-  inode_ = status.st_ino;
+  identity_ = identity_of(status);
   note_latest(file_, status);
   char absolute[PATH_MAX];
   path_ = realpath(path.c_str(), absolute) != nullptr ? absolute : path;
@@ -215,7 +214,7 @@ bool LogFile::claim(const std::string &path, const std::string &tree, std::int64
 // record may be written. In that case the log is opened again.
 bool LogFile::is_open_still() {
   struct stat status {};
-  if (fstat(file_, &status) == 0 && status.st_dev == device_ && status.st_ino == inode_) {
+  if (fstat(file_, &status) == 0 && identity_of(status) == identity_) {
     return true;
   }
   const CancellationOff uncancelled;  // a hit comes here without
@@ -224,8 +223,7 @@ bool LogFile::is_open_still() {
   if (file < 0) {
     return false;
   }
-  if (fstat(file, &status) != 0 || status.st_dev != device_ || status.st_ino != inode_ ||
-      (seekable_ && is_locked_elsewhere(file))) {
+  if (fstat(file, &status) != 0 || identity_of(status) != identity_ || (seekable_ && is_locked_elsewhere(file))) {
     close(file);
     return false;
   }
@@ -266,8 +264,7 @@ bool LogFile::begin_anew(std::string_view first_line) {
   close(file_);
   file_ = file;
   in_reach_ = in_reach;
-  device_ = status.st_dev;
-  inode_ = status.st_ino;
+  identity_ = identity_of(status);
   note_latest(file_, status);
   offset_ = end_ = first_line.size();
   return true;

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/file_identity.h"
+
 namespace ration::events {
 
 // How every log begins.
@@ -68,8 +70,7 @@ class LogFile {
   std::uint64_t end_ = 0;     // end of the tail
   std::string path_;          // absolute
   char two_pages_[2 * kPage];
-  dev_t device_ = 0;  // identifies the file, whichever descriptor refers to it
-  ino_t inode_ = 0;
+  FileIdentity identity_;  // whichever descriptor refers to it
 };
 
 // Call once in a forked child: closes the parent's log, which would otherwise stay claimed as long as the child lives.

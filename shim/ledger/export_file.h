@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "base/file_identity.h"
 #include "ledger/export_layout.h"
 #include "ledger/group_file.h"
 

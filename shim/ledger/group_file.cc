@@ -12,6 +12,7 @@
 #include <new>
 #include <system_error>
 
+#include "base/file_identity.h"
 #include "base/open_beyond_streams.h"
 #include "ledger/kill_points.h"
 #include "ledger/life_byte.h"
@@ -293,20 +294,11 @@ bool grow(const GroupFile &file, int descriptor, std::uint32_t index) {
   return true;
 }
 
-bool identify(int descriptor, FileIdentity &identity) {
-  struct stat found {};
-  if (fstat(descriptor, &found) != 0) {
-    return false;
-  }
-  identity = {found.st_dev, found.st_ino};
-  return true;
-}
-
 bool has_name(int descriptor, int folder, const std::string &name) {
   FileIdentity own;
   struct stat named {};
   return identify(descriptor, own) && fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-         own == FileIdentity{named.st_dev, named.st_ino};
+         own == identity_of(named);
 }
 
 bool is_unnamed(int descriptor) {

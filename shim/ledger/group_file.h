@@ -95,15 +95,6 @@ std::string temporary_name();
 // Allocates space for slot `index`. False: errno says why (ENOSPC).
 bool grow(const GroupFile &file, int descriptor, std::uint32_t index);
 
-// The file that a descriptor refers to, whatever its name is now.
-struct FileIdentity {
-  dev_t device = 0;
-  ino_t inode = 0;
-  bool operator==(const FileIdentity &) const = default;
-};
-// False: errno says why.
-bool identify(int descriptor, FileIdentity &identity);
-
 // Whether `descriptor` refers to the file that has `name` now.
 bool has_name(int descriptor, int folder, const std::string &name);
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "base/file_identity.h"
 #include "base/fork_exclusion.h"
 #include "ledger/life_probe.h"
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/file_identity.h"
 #include "base/fork_exclusion.h"
 #include "base/wait.h"
 #include "ledger/join_descriptor.h"

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "base/file_identity.h"
 #include "ledger/group_file.h"
 
 namespace ration::ledger {

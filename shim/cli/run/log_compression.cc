@@ -17,6 +17,7 @@
 #include <optional>
 #include <system_error>
 
+#include "base/file_identity.h"
 #include "base/file_name.h"
 #include "config/settings.h"
 #include "config/values/quotes.h"
@@ -134,14 +135,14 @@ class UnfinishedLog {
 // Whether the path still leads to this file.
 bool is_at(const std::string &path, const struct stat &file) {
   struct stat there {};
-  return lstat(path.c_str(), &there) == 0 && there.st_dev == file.st_dev && there.st_ino == file.st_ino;
+  return lstat(path.c_str(), &there) == 0 && identity_of(there) == identity_of(file);
 }
 
 bool is_link_to(const std::string &name, const struct stat &file) {
   struct stat link {};
   struct stat there {};
   return lstat(name.c_str(), &link) == 0 && S_ISLNK(link.st_mode) && stat(name.c_str(), &there) == 0 &&
-         there.st_dev == file.st_dev && there.st_ino == file.st_ino;
+         identity_of(there) == identity_of(file);
 }
 
 // Why a process may still write the file; empty: none does, nor will one as long as it is open here (LogFile::claim).
