@@ -27,7 +27,9 @@ def small(driver, threads, words, settings):
         figures = turnover(folder, driver, threads, words, settings)
         most = 2 * (LIVE + CAP + threads * BLOCK) + 2 * MIB
         expect_that(f"{figures['bytes']} bytes of {most}", figures["bytes"] <= most)
-        waits = threads * (TURNS * BLOCK // CAP + 1)  # several threads may wait for the same work
+        # While the kernel holds a thread up between taking blocks from the queue and cleaning them, the others wait at
+        # each free: of several threads only that they do not always.
+        waits = TURNS * BLOCK // CAP + 1 if threads == 1 else TURNS // 2
         expect_that(f"{figures['synchronises']} of {waits} synchronises", figures["synchronises"] <= waits)
     return case
 
