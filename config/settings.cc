@@ -89,13 +89,14 @@ std::optional<std::uint64_t> Settings::group_limit_on(const Group &group, const 
   return least;
 }
 
-Settings::Preallocation Settings::preallocation_on(const DeviceIdentity &device) const {
+Settings::Preallocation Settings::preallocation_on(const DeviceIdentity &device, bool asked) const {
   const std::uint64_t total = device.total_bytes;
   const Limit held = limit_on(device);
   Preallocation result;
   if (const Size *size = std::get_if<Size>(&preallocate)) {
     result.bytes = std::min(size->bytes_of(total), held.bytes);
-  } else if (std::get<bool>(preallocate)) {
+  } else if (const auto kind = std::get<Preallocate>(preallocate);
+             kind == Preallocate::kTrue || (kind == Preallocate::kAuto && (asked || held.asked))) {
     result.bytes = held.asked ? held.bytes : three_quarters(total);
     result.fair = true;
   }

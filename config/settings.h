@@ -21,6 +21,7 @@ namespace ration::config {
 
 enum class Mode { kPool, kAsync, kDirect };
 enum class Backing { kSlab, kVmm, kAuto };
+enum class Preallocate { kAuto, kTrue, kFalse };
 enum class Free { kDeferred, kSynchronous };
 enum class Managed { kLimit, kCount };
 enum class Ipc { kAuto, kDirect };
@@ -32,10 +33,10 @@ struct Settings {
   bool disabled = false;
   LimitMap limit;
   Mode mode = Mode::kPool;
-  std::variant<bool, Size> preallocate = true;
+  std::variant<Preallocate, Size> preallocate = Preallocate::kAuto;
   Size preallocate_after = Size::of_bytes(32 * kMiB);
   std::optional<Size> headroom;                        // nullopt: max(512 MiB, 2 %)
-  std::variant<bool, Size> async_preallocate = false;  // true: as much as mode pool
+  std::variant<bool, Size> async_preallocate = false;  // true: as much as mode pool with preallocate=true
   bool deterministic_reuse = false;                    // mode async: TF_DETERMINISTIC_ALLOCATOR
   Backing backing = Backing::kAuto;
   std::optional<Size> granule;
@@ -113,7 +114,8 @@ struct Settings {
     bool leaves_context = false;  // and no less than a context takes there, because no headroom was asked for
     bool fair = false;            // in a group: its part alone, because no size was asked for
   };
-  [[nodiscard]] Preallocation preallocation_on(const DeviceIdentity &device) const;
+  // `asked`: `auto` is `true`, because something else asks for it.
+  [[nodiscard]] Preallocation preallocation_on(const DeviceIdentity &device, bool asked = false) const;
 
   // Call once, when the devices are known: reports items of a limit that match no device or several, and applies the
   // strictest reading to ambiguous ones. Without this call an item holds on every device that it fits.

@@ -37,7 +37,8 @@ ParsedValue sets(std::string_view key, std::string text, Value value) {
 }
 
 ParsedValue sets_preallocate(bool preallocates) {
-  return sets<&Settings::preallocate>("preallocate", preallocates ? "true" : "false", preallocates);
+  return sets<&Settings::preallocate>("preallocate", preallocates ? "true" : "false",
+                                      preallocates ? Preallocate::kTrue : Preallocate::kFalse);
 }
 
 ParsedValue limit_of(const Size &size) {

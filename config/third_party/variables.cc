@@ -273,7 +273,7 @@ void import_third_party(Environment environment, std::string_view framework, con
   // The framework allocates its memory in one piece, by these variables or by its own defaults; two such pieces do not
   // fit on one device.
   if (!framework.empty() && settings.origin_of("preallocate") == nullptr) {
-    settings.preallocate = false;
+    settings.preallocate = Preallocate::kFalse;
     settings.origins.push_back({"preallocate", "false", Source::kThirdParty, std::string(framework), false});
   }
 }

@@ -101,15 +101,19 @@ std::string read_limit(Settings &settings, const Option &, std::string_view valu
 }
 
 std::string read_preallocate(Settings &settings, const Option &, std::string_view value) {
+  if (value == "auto") {
+    settings.preallocate = Preallocate::kAuto;
+    return {};
+  }
   if (value == "true" || value == "false") {
-    settings.preallocate = value == "true";
+    settings.preallocate = value == "true" ? Preallocate::kTrue : Preallocate::kFalse;
     return {};
   }
   std::variant<Size, std::string> size = parse_size(value);
   if (const std::string *wrong = std::get_if<std::string>(&size)) {
     bool ignored = false;
     const bool a_switch = place_of(value, kMeansTrue) >= 0 || place_of(value, kMeansFalse) >= 0;
-    return a_switch ? read_bool(value, ignored) : "it is neither true, false nor a size: " + *wrong;
+    return a_switch ? read_bool(value, ignored) : "it is neither auto, true, false nor a size: " + *wrong;
   }
   settings.preallocate = std::get<Size>(size);
   return {};

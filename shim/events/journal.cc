@@ -184,6 +184,9 @@ void Journal::count(const SlabAlloc &event) {
   if (event.granule) {
     gain(tally.granules, tally.granules_peak, 1);
   }
+  if (std::string_view(event.why) == "preallocate") {
+    tally_->preallocated[event.device].fetch_add(event.size, std::memory_order_relaxed);
+  }
 }
 
 void Journal::count(const SlabFree &event) {

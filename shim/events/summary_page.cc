@@ -201,6 +201,7 @@ bool read_summary(const std::string &file, Summary &summary) {
                              value_of(tally.group_limit),
                              value_of(tally.granules_peak),
                              value_of(tally.stitched),
+                             value_of(page->preallocated[i]),
                              value_of(tally.overhead_peak),
                              {},
                              tally.overhead_unmeasured.load(std::memory_order_relaxed),

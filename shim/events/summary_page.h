@@ -43,7 +43,7 @@ struct DeviceTally {
 
 struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
-  static constexpr std::uint32_t kVersion = 13;
+  static constexpr std::uint32_t kVersion = 14;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is incomplete
   std::uint32_t version;
@@ -92,6 +92,7 @@ struct SummaryPage {
   } groups[kMostGroups];
   GroupFigures group_figures[kMaxTalliedDevices][kMostGroups];
   std::atomic<std::uint32_t> limit_is_later[kMaxTalliedDevices];  // 1: it was set while the process ran
+  std::atomic<std::uint64_t> preallocated[kMaxTalliedDevices];    // bytes that pools took at once, ever
   char uuids[kMaxTalliedDevices][48];  // of the devices, as the driver prints them; written before device_count
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
@@ -114,7 +115,7 @@ struct Summary {
     std::uint64_t denied[kReasonCount];
     std::uint64_t reserved_bytes, reserved_peak_bytes, waits;
     std::uint64_t group_limit;  // 0: none
-    std::uint64_t granules_peak, stitched;
+    std::uint64_t granules_peak, stitched, preallocated;
     std::uint64_t overhead_peak;
     std::uint64_t overhead[kOverheadKinds];
     std::uint32_t overhead_unmeasured;

@@ -41,12 +41,16 @@ policy::DeviceLimit ConfiguredLimits::limit_on(const events::DeviceFacts &device
   return {limit.asked, limit.bytes};
 }
 
-// Blocks of the driver's own would find no room beside one slab of everything.
 policy::Preallocation ConfiguredLimits::preallocation_on(const events::DeviceFacts &device) const {
+  return plan(device, false);
+}
+
+// Blocks of the driver's own would find no room beside one slab of everything.
+policy::Preallocation ConfiguredLimits::plan(const events::DeviceFacts &device, bool asked) const {
   if (settings_.ipc == config::Ipc::kDirect) {
     return {};
   }
-  const auto plan = settings_.preallocation_on({device.ordinal, device.uuid, device.total});
+  const auto plan = settings_.preallocation_on({device.ordinal, device.uuid, device.total}, asked);
   const std::uint64_t granule_bytes = settings_.granule ? settings_.granule->bytes_of(device.total) : 0;
   const std::uint64_t threshold =
       settings_.release_threshold ? settings_.release_threshold->bytes_of(device.total) : UINT64_MAX;
@@ -58,7 +62,7 @@ policy::Preallocation ConfiguredLimits::async_preallocation_on(const events::Dev
   if (const auto *size = std::get_if<config::Size>(&settings_.async_preallocate)) {
     return {size->bytes_of(device.total), 0, 0, false, true, false};
   }
-  return std::get<bool>(settings_.async_preallocate) ? preallocation_on(device) : policy::Preallocation{};
+  return std::get<bool>(settings_.async_preallocate) ? plan(device, true) : policy::Preallocation{};
 }
 
 std::vector<policy::GroupAsked> ConfiguredLimits::groups() const {

@@ -29,6 +29,9 @@ class ConfiguredLimits : public policy::LimitSource {
   std::optional<std::uint64_t> group_limit_on(std::size_t group, const events::DeviceFacts &device) const override;
 
  private:
+  // `asked`: as config::Settings::preallocation_on.
+  policy::Preallocation plan(const events::DeviceFacts &device, bool asked) const;
+
   config::Settings settings_;
 };
 

@@ -133,6 +133,15 @@ std::string count_line(const Row &row) {
   return line;
 }
 
+// Why far more was reserved than used; empty where it was not.
+std::string unused_line(const events::Summary::Device &device) {
+  if (device.preallocated == 0 || device.peak_bytes >= device.reserved_peak_bytes / 2) {
+    return "";
+  }
+  return "  most of it was never used: " + config::show_bytes(device.preallocated) +
+         " were preallocated (with RATION_PREALLOCATE=false the pool takes what is needed)";
+}
+
 // Empty where nobody is known.
 std::string holders_line(const events::Summary::Device &device) {
   std::string line;
@@ -271,6 +280,7 @@ Json device_json(const events::Summary::Device &device, std::size_t ordinal,
           {"group_limit", limit_json(device.group_limit != 0, device.group_limit)},
           {"peak_bytes", device.peak_bytes},
           {"peak_reserved_bytes", device.reserved_peak_bytes},
+          {"preallocated_bytes", device.preallocated},
           {"allocs", device.allocs},
           {"frees", device.frees},
           {"refused", std::move(refused)},
@@ -372,6 +382,9 @@ std::vector<std::string> summary_lines(const std::vector<events::Summary> &summa
   }
   for (std::size_t i = 0; i < std::min(rows.size(), kMostShown); ++i) {
     lines.push_back(peak_line(rows[i], summaries));
+    if (std::string unused = unused_line(*rows[i].device); !unused.empty()) {
+      lines.push_back(std::move(unused));
+    }
     lines.push_back(count_line(rows[i]));
     if (std::string holders = holders_line(*rows[i].device); !holders.empty()) {
       lines.push_back(std::move(holders));

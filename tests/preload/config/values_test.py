@@ -55,7 +55,7 @@ def sizes(records, calls):
     slabs = of_type(records, "slab_alloc")
     ahead = [slab["size"] for slab in slabs if slab["why"] in ("preallocate", "check")]
     if any(slab["backend"] == "cuMemCreate" for slab in slabs):  # granules, which are more; a range holds no memory
-        return [sum(ahead)], sum(slab["size"] > 0 for slab in slabs) - len(ahead)
+        return [sum(ahead)] if ahead else [], sum(slab["size"] > 0 for slab in slabs) - len(ahead)
     grown = [sample["pool_reserved"] for sample in of_type(records, "sample")]
     if records[0]["mode"] == "async":
         return grown[:calls - ASKED], len(grown) - (calls - ASKED)

@@ -13,7 +13,7 @@ from harness import GIB, HANG, PROGRAMS, SANITIZED, main, of_type, read_log
 
 ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 3
 GROUP = {"RATION_GROUP": "g", "RATION_GROUP_LIMIT": "1GiB"}
-POOL = {"RATION_MODE": "pool", "RATION_BACKING": "vmm", "RATION_HEADROOM": "0", "RATION_PREALLOCATE_AFTER": "0"}
+POOL = {"RATION_MODE": "pool", "RATION_BACKING": "vmm", "RATION_HEADROOM": "0", "RATION_PREALLOCATE": "true", "RATION_PREALLOCATE_AFTER": "0"}
 ASYNC = {"RATION_MODE": "async", "RATION_ASYNC_PREALLOCATE": "-1"}
 FLAGS = ("--group", "g", "--group-limit", "1GiB", "--guarantee")
 
@@ -214,7 +214,7 @@ def at_once(how, backing):
     def case(folder):
         for number in range(ROUNDS):
             (apart := folder_of(folder, number)).mkdir()
-            settings = {"RATION_MODE": "pool", "RATION_BACKING": backing, "RATION_HEADROOM": "0", "RATION_PREALLOCATE_AFTER": "0"}
+            settings = {"RATION_MODE": "pool", "RATION_BACKING": backing, "RATION_HEADROOM": "0", "RATION_PREALLOCATE": "true", "RATION_PREALLOCATE_AFTER": "0"}
             with Machine(apart, devices="16GiB", **settings) as machine:
                 if how == "run":
                     members = [machine.ration_run("--group", "g", "--group-limit", "8GiB", "--guarantee", "1GiB") for _ in range(8)]

@@ -9,6 +9,7 @@ from harness import GIB, main, of_type, read_log
 LIMIT = GIB
 SHARED = {"RATION_BACKING": "slab", "RATION_GROUP": "g", "RATION_GROUP_LIMIT": str(LIMIT), "RATION_MODE": "pool", "RATION_HEADROOM": "0"}
 AT_ONCE = {"RATION_PREALLOCATE_AFTER": "0"}
+PART = AT_ONCE | {"RATION_PREALLOCATE": "true"}
 ALL = AT_ONCE | {"RATION_PREALLOCATE": str(LIMIT)}
 
 
@@ -116,7 +117,7 @@ def granules(folder):
 def in_parts(backing):
     """Alone a member may use all of the limit, and preallocates at most half of it. Others are served whatever it does."""
     def case(folder):
-        with Machine(folder, **SHARED | {"RATION_BACKING": backing}, **AT_ONCE) as machine:
+        with Machine(folder, **SHARED | {"RATION_BACKING": backing}, **PART) as machine:
             first = machine.member(RATION_LOG=machine.folder / "a")
             first.do("alloc=1m")
             taken = machine.reserved()[first.pid]
@@ -132,7 +133,7 @@ def in_parts(backing):
 def what_is_guaranteed(backing):
     """A member preallocates its guarantee, however many there are."""
     def case(folder):
-        with Machine(folder, **SHARED | {"RATION_BACKING": backing}, **AT_ONCE, RATION_GUARANTEE="256MiB") as machine:
+        with Machine(folder, **SHARED | {"RATION_BACKING": backing}, **PART, RATION_GUARANTEE="256MiB") as machine:
             members = [machine.member() for _ in range(4)]
             for member in members:
                 member.do("alloc=1m")

@@ -25,13 +25,21 @@ TEST_CASE("a limit from any source is preallocated whole") {
   CHECK(on_sixteen_gib({"RATION_LIMIT=8GiB", "RATION_PREALLOCATE=true"}).bytes == 8 * kGiB);
 }
 
-TEST_CASE("without a limit 75 % of a device is preallocated") {
-  CHECK(on_sixteen_gib({}).bytes == kStrictest);
-  CHECK(on_sixteen_gib({"RATION_RESERVE=0"}).bytes == kStrictest);
-  CHECK(on_sixteen_gib({"RATION_LIMIT=0=8GiB"}, 1).bytes == kStrictest);
+TEST_CASE("without a limit nothing is preallocated, and 75 % of a device where something asks for it") {
+  const std::string yes = "RATION_PREALLOCATE=true";
+  for (const char *none : {"RATION_PREALLOCATE=auto", "RATION_RESERVE=0", "RATION_PREALLOCATE=on"}) {
+    CHECK(on_sixteen_gib({none}).bytes == 0);
+    CHECK(read({none}).settings.preallocation_on(device(0), true).bytes == kStrictest);
+  }
+  CHECK(on_sixteen_gib({"RATION_PREALLOCATE=auto", "RATION_LIMIT=8GiB"}).bytes == 8 * kGiB);
+  CHECK(on_sixteen_gib({"RATION_LIMIT=0=8GiB"}, 1).bytes == 0);
   CHECK(on_sixteen_gib({"RATION_LIMIT=0=8GiB"}, 0).bytes == 8 * kGiB);
-  CHECK(read({}).settings.preallocation_on(device(0, "", 7)).bytes == 5);  // truncated, no overflow below
-  CHECK(read({}).settings.preallocation_on(device(0, "", UINT64_MAX)).bytes == UINT64_MAX / 4 * 3 + 2);
+  CHECK(on_sixteen_gib({yes}).bytes == kStrictest);
+  CHECK(on_sixteen_gib({yes, "RATION_RESERVE=0"}).bytes == kStrictest);
+  CHECK(on_sixteen_gib({yes, "RATION_LIMIT=0=8GiB"}, 1).bytes == kStrictest);
+  CHECK(on_sixteen_gib({"XLA_PYTHON_CLIENT_PREALLOCATE=true"}).bytes == kStrictest);
+  CHECK(read({yes}).settings.preallocation_on(device(0, "", 7)).bytes == 5);  // truncated, no overflow below
+  CHECK(read({yes}).settings.preallocation_on(device(0, "", UINT64_MAX)).bytes == UINT64_MAX / 4 * 3 + 2);
 }
 
 TEST_CASE("of a malformed limit the strictest reading is preallocated") {
@@ -51,6 +59,7 @@ TEST_CASE("a requested size is preallocated, but at most the limit") {
 TEST_CASE("preallocation can be turned off; a malformed switch does not turn it off") {
   CHECK(on_sixteen_gib({"RATION_PREALLOCATE=false"}).bytes == 0);
   CHECK(on_sixteen_gib({"RATION_PREALLOCATE=false", "RATION_LIMIT=8GiB"}).bytes == 0);
+  CHECK(read({"RATION_PREALLOCATE=false"}).settings.preallocation_on(device(0), true).bytes == 0);
   CHECK(on_sixteen_gib({"RATION_PREALLOCATE=off", "RATION_LIMIT=8GiB"}).bytes == 8 * kGiB);
 }
 

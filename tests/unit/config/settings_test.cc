@@ -157,7 +157,7 @@ TEST_CASE("every option of the table has an accepted row above, a key, a default
 TEST_CASE("the defaults are those of the table") {
   const Settings settings = read({}).settings;
   CHECK(settings.mode == Mode::kPool);
-  CHECK(std::get<bool>(settings.preallocate));
+  CHECK(std::get<Preallocate>(settings.preallocate) == Preallocate::kAuto);
   CHECK(settings.preallocate_after == Size::of_bytes(32ull << 20));
   CHECK_FALSE(settings.headroom.has_value());
   CHECK_FALSE(std::get<bool>(settings.async_preallocate));

@@ -222,6 +222,19 @@ TEST_CASE("the most that was used stands beside the most that was reserved") {
         "train (pid 1) device 0: used at most 1MiB and reserved at most 8.00GiB of the limit of 8.00GiB");
 }
 
+TEST_CASE("where most of what was reserved was never used, the summary says how much was preallocated") {
+  events::Summary::Device pooled = device(4ull << 30, 1);
+  pooled.reserved_peak_bytes = 8ull << 30;
+  pooled.preallocated = 6ull << 30;
+  CHECK(summary_lines({process(1, {pooled})}).size() == 2);  // half of it was
+  --pooled.peak_bytes;
+  CHECK(summary_lines({process(1, {pooled})})[1] ==
+        "  most of it was never used: 6.00GiB were preallocated (with RATION_PREALLOCATE=false the pool takes what is "
+        "needed)");
+  pooled.preallocated = 0;
+  CHECK(summary_lines({process(1, {pooled})}).size() == 2);
+}
+
 TEST_CASE("stitched blocks are reported where there were any, with the granules that they came from") {
   events::Summary::Device pooled = device(1 << 20, 1);
   pooled.granules_peak = 12;

@@ -24,6 +24,11 @@ struct Row {
   const char *dispositions;
 };
 
+std::string text_of(const std::variant<Preallocate, Size> &value) {
+  const Preallocate *kind = std::get_if<Preallocate>(&value);
+  return kind == nullptr ? std::get<Size>(value).text() : *kind == Preallocate::kTrue ? "true" : "false";
+}
+
 std::string text_of(const std::variant<bool, Size> &value) {
   return std::holds_alternative<Size>(value) ? std::get<Size>(value).text() : std::get<bool>(value) ? "true" : "false";
 }
