@@ -24,6 +24,8 @@
 #include "config/values/quotes.h"
 #include "config/values/size.h"
 #include "ledger/group_view.h"
+#include "ledger/membership.h"
+#include "ledger/process_end.h"
 #include "logs/output/whole_file.h"
 
 namespace ration::cli {
@@ -110,6 +112,24 @@ void print_summary(const RunRequest &request, const TemporaryFolder &pages,
   }
 }
 
+// Joins and leaves each group: processes that cannot join one are refused every allocation.
+void refuse_unusable_groups(const config::Settings &settings) {
+  for (const config::Settings::Group &group : settings.groups) {
+    using Kind = config::Settings::Group::Kind;
+    const bool is_container = group.kind == Kind::kContainer;
+    const ledger::GroupKind kind = group.kind == Kind::kTree ? ledger::GroupKind::kTree
+                                   : is_container            ? ledger::GroupKind::kContainer
+                                                             : ledger::GroupKind::kNamed;
+    const std::string name =
+        is_container ? std::to_string(ledger::this_pid_namespace()) + "-" + group.name : group.name;
+    std::string problem;
+    if (ledger::Membership::join(settings.state_folder(), kind, name, ledger::this_process(), problem) == nullptr) {
+      throw Refusal{kOurError, ledger::group_label(kind, name) +
+                                   " cannot be joined, so every allocation would be refused: " + problem};
+    }
+  }
+}
+
 // What a refused run stated in its group ends with it.
 Reservation reserve(const RunRequest &request, const config::Settings &settings, EnvironmentBlock &environment) {
   try {
@@ -156,6 +176,9 @@ int start(const RunRequest &request) {
     environment.unset("RATION_LOG");  // the library would say the same of each process
   }
   refuse_summary_target(request);
+  if (!settings.disabled && program.obstacle == Obstacle::kNone) {
+    refuse_unusable_groups(settings);
+  }
   Reservation reservation = reserve(request, settings, environment);
   preload(library, program, environment);
   if (pages.path().empty()) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""An unusable ledger: a process with a group is refused every allocation with one message; others are not affected."""
+"""An unusable ledger: a process with a group is refused every allocation with one message, and `ration run` starts none; others are
+not affected."""
 import os
 import struct
 
@@ -64,6 +65,25 @@ def unusable(break_it, why, mode):
     return case
 
 
+def refused_at_the_start(break_it, why):
+    """`ration run` starts nothing, however the group is named."""
+    def case(folder):
+        with Machine(folder) as machine:
+            break_it(machine)
+            for flags, settings in (("--group", "g", "--group-limit", "1GiB"), {}), ((), GROUP), (("--group-tree=1GiB",), {}):
+                run = machine.ration_run(*flags, **settings)
+                if flags == ("--group-tree=1GiB",) and break_it in (noise, newer):  # files of other groups
+                    run.ends()
+                    continue
+                expect(f"status of {flags} {settings}", run.process.wait(), 125)
+                line, = run.err().splitlines()
+                expect_that(f"the line: {line}", line.startswith("ration: run: ") and why in line and str(machine.state) in line
+                            and " cannot be joined, so every allocation would be refused: " in line)
+            machine.ration_run("--limit", "1GiB").ends()
+    return case
+
+
 BREAKAGES = {"a folder that others may write to": (group_writable, "other users may write to it"), "noise": (noise, ""), "a newer layout": (newer, "version"),
         "a folder below a file": (a_file, ""), "a link": (a_link, "link")}
-main({f"{name}, mode {mode}": unusable(*way, mode) for name, way in BREAKAGES.items() for mode in MODES})
+main({f"{name}, mode {mode}": unusable(*way, mode) for name, way in BREAKAGES.items() for mode in MODES} |
+     {f"{name}, ration run": refused_at_the_start(*way) for name, way in BREAKAGES.items()})
