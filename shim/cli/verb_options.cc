@@ -3,8 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -13,7 +15,6 @@
 #include "cli/help_formatter.h"
 #include "cli/manual/description.h"
 #include "cli/run/command_line.h"
-#include "cli/verb_footers.h"
 #include "cli/wrong_words.h"
 #include "config/options.h"
 #include "config/values/quotes.h"
@@ -21,6 +22,13 @@
 
 namespace ration::cli {
 namespace {
+
+std::string help_text_of(std::string_view name) {
+  static const std::map<std::string_view, std::string_view> kTexts = {
+#include "help_texts.inc"
+  };
+  return std::string(kTexts.at(name));
+}
 
 constexpr const char *kHelpOfHelp =
     "print the help of a verb\n"
@@ -120,7 +128,6 @@ void describe_options_of_run(CLI::App &verb, RunRequest &request) {
 void describe_run(CLI::App &verb, RunRequest &request) {
   describe_options_of_run(verb, request);
   verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
-  verb.footer(kRunFooter);
 }
 
 void describe_timeout(CLI::App &verb, std::optional<std::string> &timeout) {
@@ -148,7 +155,6 @@ void describe_find_min(CLI::App &verb, FindMinRequest &request) {
   hide_own(verb, {"--limit"});
   describe_simulation(verb, request.run);
   verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
-  verb.footer(kFindMinFooter);
 }
 
 void describe_find_faults(CLI::App &verb, FindFaultsRequest &request) {
@@ -167,7 +173,6 @@ void describe_find_faults(CLI::App &verb, FindFaultsRequest &request) {
   hide_own(verb, {"--log", "--fail"});
   describe_simulation(verb, request.run);
   verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
-  verb.footer(kFindFaultsFooter);
 }
 
 void describe_env(CLI::App &verb, EnvRequest &request) {
@@ -182,22 +187,10 @@ void describe_env(CLI::App &verb, EnvRequest &request) {
   describe_options_of_run(verb, request.run);
   verb.add_option("COMMAND", request.run.command, "the command that the rules in settings files are matched against");
   verb.formatter(std::make_shared<HelpFormatter>("[[--] COMMAND [ARGUMENTS...]]"));
-  verb.footer(
-      "Takes the options of `ration run`; --wait, -q, --summary, --force and --group-tree set nothing that is shown.\n"
-      "Variables that a framework reads itself are not applied in a process that has loaded the framework.\n"
-      "Below the settings: the driver's devices, and what a pool on each is made of. A first granule is tried when a\n"
-      "program allocates; where that fails, slabs serve the device, and one line says why.\n\n"
-      "Examples:\n  ration env\n  RATION_LIMIT=40% ration env --json\n"
-      "  ration env --mode direct -- python3 serve.py      what `ration run` would use with the same arguments\n\n"
-      "Exit status: 0; 2 a bad option; 125 a setting cannot be used as written.");
 }
 
 void describe_config(CLI::App &verb, ConfigRequest &request) {
   verb.add_option("--check", request.files, "print the mistakes in these files, with their lines")->type_name("FILE");
-  verb.footer(
-      "Without --check: the files that settings are read from, the highest precedence first.\n\n"
-      "Examples:\n  ration config\n  ration config --check ration.json\n\n"
-      "Exit status: 0; 2 a bad option; 125 a file cannot be used as written.");
 }
 
 void describe_set(CLI::App &verb, SetRequest &request) {
@@ -209,7 +202,6 @@ void describe_set(CLI::App &verb, SetRequest &request) {
   verb.add_option("--guarantee", request.guarantee, "what its group always leaves to the process, or to its run")
       ->type_name("SIZE|default");
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
-  verb.footer(kSetFooter);
 }
 
 void describe_cdi(CLI::App &verb, CdiRequest &request) {
@@ -226,7 +218,6 @@ void describe_cdi(CLI::App &verb, CdiRequest &request) {
       ->type_name("FOLDER");
   verb.add_option("-o,--output", request.output, "the file to write (default, and -: standard output)")
       ->type_name("FILE");
-  verb.footer(kCdiFooter);
 }
 
 void describe_ps(CLI::App &verb, PsRequest &request) {
@@ -248,7 +239,6 @@ void describe_ps(CLI::App &verb, PsRequest &request) {
       ->excludes(json)
       ->excludes(prometheus)
       ->excludes(file);
-  verb.footer(kPsFooter);
 }
 
 void describe_top(CLI::App &verb, TopRequest &request) {
@@ -257,7 +247,6 @@ void describe_top(CLI::App &verb, TopRequest &request) {
   add_flag(verb, "--all", request.all, "of all users, for root: their folders in /dev/shm, too");
   verb.add_option("--interval", request.interval_seconds, "time between two snapshots (default 1)")
       ->type_name("SECONDS");
-  verb.footer(kTopFooter);
 }
 
 void describe_doctor(CLI::App &verb, DoctorRequest &request) {
@@ -267,7 +256,6 @@ void describe_doctor(CLI::App &verb, DoctorRequest &request) {
   verb.add_option("LOG", request.log, "a log: which functions its program asked for that Ration does not know")
       ->type_name(kLogFile);
   verb.formatter(std::make_shared<HelpFormatter>("[LOG | -- COMMAND [ARGUMENTS...]]"));
-  verb.footer(kDoctorFooter);
 }
 
 void describe_check(CLI::App &verb, CheckRequest &request) {
@@ -279,7 +267,6 @@ void describe_check(CLI::App &verb, CheckRequest &request) {
       ->type_name("PERCENT");
   verb.add_option("--junit", request.junit, "write a JUnit report, too; -: on stdout, and what does not hold on stderr")
       ->type_name("FILE");
-  verb.footer(kCheckFooter);
 }
 
 void describe_report(CLI::App &verb, ReportRequest &request) {
@@ -293,7 +280,6 @@ void describe_report(CLI::App &verb, ReportRequest &request) {
       ->excludes(by)
       ->excludes(leaks)
       ->excludes(json);
-  verb.footer(kReportFooter);
 }
 
 void describe_convert(CLI::App &verb, ConvertRequest &request) {
@@ -304,7 +290,6 @@ void describe_convert(CLI::App &verb, ConvertRequest &request) {
   verb.add_option("--at", request.at, "pprof: when its inuse_ types are of (default: end)")->type_name("end|peak");
   verb.add_option("--of", request.of, "collapsed: which bytes are counted (default: peak)")
       ->type_name("peak|total|leaked");
-  verb.footer(kConvertFooter);
 }
 
 void describe_diff(CLI::App &verb, DiffRequest &request) {
@@ -314,7 +299,6 @@ void describe_diff(CLI::App &verb, DiffRequest &request) {
   verb.add_option("--fail-above", request.fail_above, "exit with 1 if a device's peak has grown by more")
       ->type_name("SIZE|PERCENT");
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
-  verb.footer(kDiffFooter);
 }
 
 void describe_replay(CLI::App &verb, ReplayRequest &request) {
@@ -327,7 +311,6 @@ void describe_replay(CLI::App &verb, ReplayRequest &request) {
   verb.add_option("--backing", request.backing, "what the pool would be made of (default: as in the log)")
       ->type_name("slab|vmm");
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
-  verb.footer(kReplayFooter);
 }
 
 }  // namespace
@@ -357,7 +340,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   app.set_version_flag("-V,--version", version, "print the version and the build");
   add_flag(app, "-v,--verbose", verbose, "say on stderr what the command decides and why");
   const CLI::Option *described = app.add_flag("--describe")->group("");  // for the build: manual/description.h
-  app.footer(kExamples);
+  app.footer(help_text_of("ration"));
   app.require_subcommand(0, 1);
   std::tuple<RunRequest, SetRequest, PsRequest, TopRequest, ReportRequest, CheckRequest, DoctorRequest, EnvRequest,
              ConfigRequest, ConvertRequest, DiffRequest, ReplayRequest, FindMinRequest, FindFaultsRequest, CdiRequest>
@@ -366,6 +349,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   const auto add = [&](const char *name, const char *help, auto describe, auto &request) {
     CLI::App *verb = app.add_subcommand(name, help);
     describe(*verb, request);
+    verb->footer(help_text_of(name));
     verb->callback([&parsed, &request] { parsed = std::move(request); });
   };
   auto &[run, set, ps, top, report, check, doctor, env, config, convert, diff, replay, find_min, find_faults, cdi] =
