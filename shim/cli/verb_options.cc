@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -58,6 +59,20 @@ std::optional<VerbFlags> flags_of(const std::string &verb) {
   return verb == "run" ? std::optional(VerbFlags{{"--wait", "--summary"},
                                                  {"--wait", "-q", "--quiet", "-v", "--verbose", "--force"}})
                        : std::nullopt;
+}
+
+constexpr const char *kSecondsRule = "it must be a number of seconds; write for example 5";
+
+template <typename Number>
+Number number_of(const char *option, const std::string &given, const char *rule,
+                 Number least = std::numeric_limits<Number>::lowest(),
+                 Number most = std::numeric_limits<Number>::max()) {
+  Number number{};
+  if (!CLI::detail::lexical_cast(given, number) || number < least || number > most) {
+    throw CLI::ParseError(std::string(option) + " " + config::shown(given) + ": " + rule,
+                          CLI::ExitCodes::ConversionError);
+  }
+  return number;
 }
 
 // CLI11 takes --flag=3 otherwise.
@@ -159,14 +174,11 @@ void describe_find_min(CLI::App &verb, FindMinRequest &request) {
 
 void describe_find_faults(CLI::App &verb, FindFaultsRequest &request) {
   request.run.verb = "find-faults";
-  verb.add_option("--first", request.first, "refuse only the first N allocations (default 100)")
-      ->type_name("N")
-      ->check([](const std::string &given) {
-        std::uint64_t count = 0;
-        return CLI::detail::lexical_cast(given, count) && count >= 1 && count <= 1'000'000
-                   ? ""
-                   : config::shown(given) + ": it must be a number from 1 to 1000000";
-      });
+  const auto keep = [&request](const std::string &given) {
+    request.first = number_of<std::uint64_t>("--first", given, "it must be a number from 1 to 1000000", 1, 1'000'000);
+  };
+  verb.add_option_function<std::string>("--first", keep, "refuse only the first N allocations (default 100)")
+      ->type_name("N");
   describe_timeout(verb, request.timeout);
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
   describe_flags(verb, request.run.flags);
@@ -230,8 +242,8 @@ void describe_ps(CLI::App &verb, PsRequest &request) {
   add_flag(verb, "--all", request.all, "of all users, for root: their folders in /dev/shm, too");
   verb.add_flag("--targets", request.targets, "")->group("");  // for completions: what `ration set` can change
   const CLI::callback_t keep = [&request](const CLI::results_t &values) {
-    request.watch_seconds = 2;
-    return values.front().empty() || CLI::detail::lexical_cast(values.front(), *request.watch_seconds);
+    request.watch_seconds = values.front().empty() ? 2 : number_of<double>("--watch", values.front(), kSecondsRule);
+    return true;
   };
   verb.add_option("--watch", keep, "print the tables again and again, with the time (default: every 2 seconds)")
       ->expected(0, 1)
@@ -245,12 +257,18 @@ void describe_top(CLI::App &verb, TopRequest &request) {
   add_flag(verb, "--once", request.once, "print the tables once, as `ration ps`");
   add_flag(verb, "--json", request.json, "a stream: one JSON object a line, sizes in bytes");
   add_flag(verb, "--all", request.all, "of all users, for root: their folders in /dev/shm, too");
-  verb.add_option("--interval", request.interval_seconds, "time between two snapshots (default 1)")
+  const auto keep = [&request](const std::string &given) {
+    request.interval_seconds = number_of<double>("--interval", given, kSecondsRule);
+  };
+  verb.add_option_function<std::string>("--interval", keep, "time between two snapshots (default 1)")
       ->type_name("SECONDS");
 }
 
 void describe_doctor(CLI::App &verb, DoctorRequest &request) {
-  verb.add_option("--pid", request.pid, "whether this process is held, and why not")->type_name("PID");
+  const auto keep = [&request](const std::string &given) {
+    request.pid = number_of<int>("--pid", given, "it must be the number of a process");
+  };
+  verb.add_option_function<std::string>("--pid", keep, "whether this process is held, and why not")->type_name("PID");
   add_flag(verb, "--coverage", request.coverage, "print what Ration does about each driver function");
   add_flag(verb, "--json", request.json, "one JSON object");
   verb.add_option("LOG", request.log, "a log: which functions its program asked for that Ration does not know")

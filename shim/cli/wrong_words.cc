@@ -1,6 +1,7 @@
 #include "cli/wrong_words.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 
 #include "config/options.h"
@@ -48,6 +49,53 @@ std::string first_unknown_option(const CLI::App &app, const std::vector<std::str
   return {};
 }
 
+// The option at which the parser stopped because no value follows it.
+const CLI::Option *option_without_value(const CLI::App &verb, const std::vector<std::string> &words) {
+  std::map<const CLI::Option *, std::size_t> seen;
+  for (std::size_t i = 1; i < words.size() && words[i] != "--"; ++i) {
+    const CLI::Option *option =
+        is_option(words[i]) ? verb.get_option_no_throw(words[i].substr(0, words[i].find('='))) : nullptr;
+    if (option != nullptr && option->get_items_expected_min() > 0 && ++seen[option] > option->count()) {
+      return option;
+    }
+  }
+  return nullptr;
+}
+
+std::string mismatch(const CLI::App &verb, const std::vector<std::string> &words) {
+  if (const CLI::Option *option = option_without_value(verb, words)) {
+    return option->get_name() + " needs a value";
+  }
+  for (const CLI::Option *option : verb.get_options()) {
+    const int most = std::max(option->get_items_expected_max(), 1);
+    if (option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw &&
+        option->count() > static_cast<std::size_t>(most)) {
+      return option->get_name() + ": given more than once";
+    }
+  }
+  return {};
+}
+
+std::string unmet_requirement(const CLI::App &verb) {
+  for (const CLI::Option *option : verb.get_options()) {
+    const bool is_given = option->count() > 0;
+    if (option->get_required() && !is_given) {
+      return option->get_name() + " is required";
+    }
+    for (const CLI::Option *other : option->get_needs()) {
+      if (is_given && other->count() == 0) {
+        return option->get_name() + " requires " + other->get_name();
+      }
+    }
+    for (const CLI::Option *other : option->get_excludes()) {
+      if (is_given && other->count() > 0) {
+        return option->get_name() + " excludes " + other->get_name();
+      }
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string unknown_verb(const CLI::App &app, const std::string &word) {
@@ -86,25 +134,15 @@ std::string wrong_words(const CLI::App &app, const std::vector<std::string> &wor
     return begin + (extras.empty() ? error.what()
                                    : config::in_quotes(extras.front()) + " is one argument too many (`" + help + "`)");
   }
-  std::string said = error.what();
-  constexpr std::string_view kNotConverted = "Could not convert: ";
-  if (said.starts_with(kNotConverted)) {
-    said = said.substr(kNotConverted.size());
-    const std::size_t equals = said.find(" = ");
-    const std::string option = said.substr(0, equals);
-    said = option + " " + config::shown(said.substr(std::min(equals, said.size() - 3) + 3)) + ": it must be " +
-           (option == "--pid" ? "the number of a process" : "a number of seconds; write for example 5");
-  } else if (dynamic_cast<const CLI::ValidationError *>(&error) != nullptr && said.find(": ") != std::string::npos &&
-             said.ends_with("it must be a number from 1 to 1000000")) {
-    said.replace(said.find(": "), 2, " ");
+  std::string said;
+  if (dynamic_cast<const CLI::ArgumentMismatch *>(&error) != nullptr) {
+    said = mismatch(*verb, words);
+  } else if (dynamic_cast<const CLI::RequiredError *>(&error) != nullptr ||
+             dynamic_cast<const CLI::RequiresError *>(&error) != nullptr ||
+             dynamic_cast<const CLI::ExcludesError *>(&error) != nullptr) {
+    said = unmet_requirement(*verb);
   }
-  if (const std::size_t lacking = said.find(": 1 required "); lacking != std::string::npos) {
-    said = said.substr(0, lacking) + " needs a value";
-  }
-  if (const std::size_t twice = said.find(": At Most 1 required"); twice != std::string::npos) {
-    said = said.substr(0, twice) + ": given more than once";
-  }
-  return begin + said;
+  return begin + (said.empty() ? error.what() : said);
 }
 
 }  // namespace ration::cli
