@@ -9,11 +9,8 @@
 #include "cli/base/log.h"
 #include "cli/base/text_table.h"
 #include "cli/base/verbs.h"
-#include "cli/doctor/loading_probe.h"
-#include "cli/doctor/machine_facts.h"
 #include "cli/run/device_limits.h"
 #include "cli/run/driver_probe.h"
-#include "cli/run/free_memory.h"
 #include "cli/run/run_preparation.h"
 #include "cli/run/simulated_machine.h"
 #include "config/values/quotes.h"
@@ -152,24 +149,6 @@ void print_table(const config::Settings &settings, const nlohmann::json &devices
 }  // namespace
 
 int run_verb(const EnvRequest &request) try {
-  if (request.answers_probe) {
-    return answer_probe();
-  }
-  if (request.answers_devices) {
-    return answer_devices();
-  }
-  if (request.answers_machine) {
-    return doctor::answer_machine();
-  }
-  if (request.answers_monitor) {
-    return doctor::answer_monitor();
-  }
-  if (request.answers_loading) {
-    return doctor::answer_loading(request.run.command);
-  }
-  if (request.answers_free_memory) {
-    return answer_free_memory();
-  }
   if (const std::string wrong = error_in_simulation(request.run.simulate); !wrong.empty()) {
     return usage_error("env: " + wrong, kUsageError);
   }

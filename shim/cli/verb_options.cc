@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -51,10 +50,7 @@ std::optional<VerbFlags> flags_of(const std::string &verb) {
   }
   if (verb == "env") {
     return VerbFlags{
-        {"--wait", "--summary"},
-        {"--wait", "-q", "--quiet", "-v", "--verbose", "--force", "--json", "--answer-probe", "--answer-free-memory",
-         "--answer-devices", "--answer-machine", "--answer-monitor", "--answer-loading"},
-        "env"};
+        {"--wait", "--summary"}, {"--wait", "-q", "--quiet", "-v", "--verbose", "--force", "--json"}, "env"};
   }
   return verb == "run" ? std::optional(VerbFlags{{"--wait", "--summary"},
                                                  {"--wait", "-q", "--quiet", "-v", "--verbose", "--force"}})
@@ -64,11 +60,11 @@ std::optional<VerbFlags> flags_of(const std::string &verb) {
 constexpr const char *kSecondsRule = "it must be a number of seconds; write for example 5";
 
 template <typename Number>
-Number number_of(const char *option, const std::string &given, const char *rule,
-                 Number least = std::numeric_limits<Number>::lowest(),
-                 Number most = std::numeric_limits<Number>::max()) {
+Number number_of(
+    const char *option, const std::string &given, const char *rule,
+    bool (*is_allowed)(Number) = [](Number) { return true; }) {
   Number number{};
-  if (!CLI::detail::lexical_cast(given, number) || number < least || number > most) {
+  if (!CLI::detail::lexical_cast(given, number) || !is_allowed(number)) {
     throw CLI::ParseError(std::string(option) + " " + config::shown(given) + ": " + rule,
                           CLI::ExitCodes::ConversionError);
   }
@@ -175,7 +171,8 @@ void describe_find_min(CLI::App &verb, FindMinRequest &request) {
 void describe_find_faults(CLI::App &verb, FindFaultsRequest &request) {
   request.run.verb = "find-faults";
   const auto keep = [&request](const std::string &given) {
-    request.first = number_of<std::uint64_t>("--first", given, "it must be a number from 1 to 1000000", 1, 1'000'000);
+    request.first = number_of<std::uint64_t>("--first", given, "it must be a number from 1 to 1000000",
+                                             [](std::uint64_t count) { return count >= 1 && count <= 1'000'000; });
   };
   verb.add_option_function<std::string>("--first", keep, "refuse only the first N allocations (default 100)")
       ->type_name("N");
@@ -190,12 +187,6 @@ void describe_find_faults(CLI::App &verb, FindFaultsRequest &request) {
 void describe_env(CLI::App &verb, EnvRequest &request) {
   request.run.verb = "env";
   add_flag(verb, "--json", request.json, "one JSON document, sizes in bytes");
-  verb.add_flag("--answer-probe", request.answers_probe, "")->group("");              // not for people: driver_probe.h
-  verb.add_flag("--answer-free-memory", request.answers_free_memory, "")->group("");  // the same: free_memory.h
-  verb.add_flag("--answer-devices", request.answers_devices, "")->group("");          // the same: driver_probe.h
-  verb.add_flag("--answer-machine", request.answers_machine, "")->group("");  // the same: doctor/machine_facts.h
-  verb.add_flag("--answer-monitor", request.answers_monitor, "")->group("");  // the same
-  verb.add_flag("--answer-loading", request.answers_loading, "")->group("");  // the same: doctor/loading_probe.h
   describe_options_of_run(verb, request.run);
   verb.add_option("COMMAND", request.run.command, "the command that the rules in settings files are matched against");
   verb.formatter(std::make_shared<HelpFormatter>("[[--] COMMAND [ARGUMENTS...]]"));
@@ -334,6 +325,10 @@ void describe_replay(CLI::App &verb, ReplayRequest &request) {
 }  // namespace
 
 std::variant<Request, int> parse_arguments(std::vector<std::string> words, const char *version) {
+  if (!words.empty() && words[0] == "probe") {  // not for people, so no help, manual or completion names it
+    words.erase(words.begin());
+    return ProbeRequest{std::move(words)};
+  }
   const auto is_verbose = [](const std::string &word) { return word == "-v" || word == "--verbose"; };
   const auto verb_at = std::find_if_not(words.begin(), words.end(), is_verbose);
   bool verbose = verb_at != words.begin();

@@ -28,12 +28,11 @@ struct RunRequest {
 struct EnvRequest {
   RunRequest run;  // shows the settings of this
   bool json = false;
-  bool answers_probe = false;        // driver_probe.h
-  bool answers_free_memory = false;  // free_memory.h
-  bool answers_devices = false;      // driver_probe.h
-  bool answers_machine = false;      // doctor/machine_facts.h
-  bool answers_monitor = false;      // the same
-  bool answers_loading = false;      // doctor/loading_probe.h
+};
+
+// What `ration` asks of a process that it starts for it: one of the questions in verb_probe.cc, and its arguments.
+struct ProbeRequest {
+  std::vector<std::string> words;
 };
 
 struct ConfigRequest {
@@ -135,6 +134,7 @@ struct FindFaultsRequest {
 // Each returns the exit status.
 int run_verb(const RunRequest &request);
 int run_verb(const EnvRequest &request);
+int run_verb(const ProbeRequest &request);
 int run_verb(const ConfigRequest &request);
 int run_verb(const SetRequest &request);
 int run_verb(const CdiRequest &request);

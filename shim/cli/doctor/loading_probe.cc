@@ -46,7 +46,7 @@ void read_list(const std::string &text, Preload &preload) {
 
 std::vector<std::string> errors_of_loading(const Library &library, const EnvironmentBlock &environment) {
   const std::vector<std::string> files = {library.core, library.preload};
-  std::istringstream lines(ask_without_library(environment, "--answer-loading", files));
+  std::istringstream lines(ask_without_library(environment, "loading", files));
   std::vector<std::string> errors;
   for (const std::string &path : files) {
     std::string line;

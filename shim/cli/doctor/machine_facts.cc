@@ -200,8 +200,8 @@ void take_step(const Facts &step, MachineFacts &facts) {
 
 MachineFacts ask_machine(const EnvironmentBlock &environment) {
   MachineFacts facts;
-  for (const char *flag : {"--answer-machine", "--answer-monitor"}) {
-    std::istringstream lines(ask_without_library(environment, flag));
+  for (const char *question : {"machine", "monitor"}) {
+    std::istringstream lines(ask_without_library(environment, question));
     for (std::string line; std::getline(lines, line);) {
       const Facts step = Facts::parse(line, nullptr, false);
       if (step.is_object()) {  // a process that was killed may leave half a line

@@ -101,7 +101,7 @@ LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environmen
   const std::string said = folder.path() + "/stderr";
   const int messages = open(said.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   pid_t process = 0;
-  const bool started = start(environment, kOwnProgram, {"ration", "env", "--answer-probe"}, -1, messages, process);
+  const bool started = start(environment, kOwnProgram, {"ration", "probe", "library"}, -1, messages, process);
   if (messages >= 0) {
     close(messages);
   }
@@ -141,21 +141,18 @@ std::string output_of(const EnvironmentBlock &environment, const std::string &pa
   return text;
 }
 
-std::string ask_without_library(const EnvironmentBlock &environment, const char *flag,
+std::string ask_without_library(const EnvironmentBlock &environment, const char *question,
                                 const std::vector<std::string> &files) {
   EnvironmentBlock plain = environment;
   plain.unset("LD_PRELOAD");
-  std::vector<std::string> words = {"ration", "env", flag};
-  if (!files.empty()) {
-    words.emplace_back("--");
-    words.insert(words.end(), files.begin(), files.end());
-  }
+  std::vector<std::string> words = {"ration", "probe", question};
+  words.insert(words.end(), files.begin(), files.end());
   return output_of(plain, kOwnProgram, words, false);
 }
 
 std::optional<std::vector<config::DeviceIdentity>> ask_devices(const EnvironmentBlock &environment) {
   std::vector<config::DeviceIdentity> devices;
-  std::istringstream lines(ask_without_library(environment, "--answer-devices"));
+  std::istringstream lines(ask_without_library(environment, "devices"));
   std::size_t count = 0;
   const bool is_answered = static_cast<bool>(lines >> count);
   for (config::DeviceIdentity device; lines >> device.uuid >> device.total_bytes;) {
@@ -194,7 +191,7 @@ int answer_devices() {
   return std::cout.flush() ? 0 : kOurError;
 }
 
-int answer_probe() {
+int answer_library() {
   void *const driver = dlopen("libcuda.so.1", RTLD_NOW);
   if (driver == nullptr) {
     return kOurError;

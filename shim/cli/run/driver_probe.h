@@ -34,8 +34,8 @@ std::optional<std::vector<config::DeviceIdentity>> ask_devices(const Environment
 std::string output_of(const EnvironmentBlock &environment, const std::string &path,
                       const std::vector<std::string> &words, bool with_messages);
 
-// The same of `ration env FLAG [-- FILES]` in `environment` without the library.
-std::string ask_without_library(const EnvironmentBlock &environment, const char *flag,
+// The same of `ration probe QUESTION [FILES]` in `environment` without the library.
+std::string ask_without_library(const EnvironmentBlock &environment, const char *question,
                                 const std::vector<std::string> &files = {});
 
 // The process that is started for ask_devices: prints how many there are, and a line for each. Returns the exit status.
@@ -43,6 +43,6 @@ int answer_devices();
 
 // The started process: initialises the driver, and asks for a device's size, which meets the library. Returns the exit
 // status.
-int answer_probe();
+int answer_library();
 
 }  // namespace ration::cli

@@ -27,9 +27,9 @@ bool start_answering(const EnvironmentBlock &environment, const int (&questions)
     return false;
   }
   char program[] = "ration";
-  char verb[] = "env";
-  char flag[] = "--answer-free-memory";
-  char *const arguments[] = {program, verb, flag, nullptr};
+  char verb[] = "probe";
+  char question[] = "free-memory";
+  char *const arguments[] = {program, verb, question, nullptr};
   const bool started = posix_spawn_file_actions_adddup2(&actions, questions[0], STDIN_FILENO) == 0 &&
                        posix_spawn_file_actions_adddup2(&actions, answers[1], STDOUT_FILENO) == 0 &&
                        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_RDWR, 0) == 0 &&
