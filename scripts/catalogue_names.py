@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CATALOGUE, INTEROP = "tests/simcuda/cuda_memory_api.json", "tests/simcuda/interop_exports.txt"
+CATALOGUE, INTEROP = "shim/cuda_memory_api.json", "shim/interop_exports.txt"
 
 
 def known_exports():

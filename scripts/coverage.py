@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks tests/coverage.txt, which says what Ration does about each memory-related driver function.
+"""Checks shim/coverage.txt, which says what Ration does about each memory-related driver function.
 
 coverage.py --check CTEST BUILD   prints `covered: N of M` and `gaps: K`; fails if the list is wrong or incomplete
 coverage.py --rows FILE           writes the rows of `ration doctor --coverage` as C++

@@ -1,6 +1,6 @@
-"""Reads what Ration does about each driver function from tests/coverage.txt, shim/hook_table.inc and the catalogue.
+"""Reads what Ration does about each driver function from shim/coverage.txt, shim/hook_table.inc and the catalogue.
 
-The catalogue (tests/simcuda/cuda_memory_api.json) says which exports concern memory: all but those with PASS or NONE.
+The catalogue (shim/cuda_memory_api.json) says which exports concern memory: all but those with PASS or NONE.
 """
 import json
 import pathlib
@@ -13,14 +13,14 @@ from paragraphs import read_paragraphs  # noqa: E402
 from tables import rows  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-CATALOGUE, HOOKS, STATEMENTS = "tests/simcuda/cuda_memory_api.json", "shim/hook_table.inc", "tests/coverage.txt"
+CATALOGUE, HOOKS, STATEMENTS = "shim/cuda_memory_api.json", "shim/hook_table.inc", "shim/coverage.txt"
 NOTHING_TO_DO = ("PASS", "NONE")
 STANDINGS = ("hooked", "passed", "gap")
 
 
 @dataclass
 class Statement:
-    """A paragraph of tests/coverage.txt."""
+    """A paragraph of shim/coverage.txt."""
     line: int
     standing: str
     names: list

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the driver functions of NVIDIA's Python bindings with the catalogue (tests/simcuda/cuda_memory_api.json).
+"""Compares the driver functions of NVIDIA's Python bindings with the catalogue (shim/cuda_memory_api.json).
 
 drift.py             the newest cuda-bindings that a package index has, downloaded with pip
 drift.py FILE        a wheel, or a cydriver.pxd
@@ -7,7 +7,7 @@ drift.py --self-test proves that a missing function is named, and that nothing e
 drift.py --help
 
 Names each function that the catalogue lacks, those first that have to do with memory, graphs, captures or contexts: such
-a one needs an entry in the catalogue and a statement in tests/coverage.txt.
+a one needs an entry in the catalogue and a statement in shim/coverage.txt.
 
 Exit status: 0 none is missing, 1 one is, 2 usage, or a file that cannot be compared, 3 no package index answers.
 """

@@ -1,4 +1,4 @@
-"""Reads the format of tests/coverage.txt and tests/failures.txt, and ctest's list of tests.
+"""Reads the format of shim/coverage.txt and tests/failures.txt, and ctest's list of tests.
 
 A paragraph is a line at the margin with indented lines below it: `+` continues the words of the first line, `key:` has a
 value, all other lines are its sentence. `#` begins a comment.

@@ -8,7 +8,7 @@
 namespace ration {
 
 // "cu", a capital, then letters, digits and underscores, 100 characters at most; and not in the catalogue of the
-// driver's functions (tests/simcuda/cuda_memory_api.json and interop_exports.txt).
+// driver's functions (shim/cuda_memory_api.json and interop_exports.txt).
 bool is_unknown_driver_name(const char *name);
 
 // By its name, a function that may take device memory, give it away, or begin a capture.

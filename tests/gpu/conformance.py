@@ -30,8 +30,8 @@ TOTALS = re.compile(r'<OverallResults successes="(\d+)" failures="(\d+)"')
 
 
 def settings(check):
-    catalogue = {"SIMCUDA_CATALOGUE": trees.SOURCE / "tests/simcuda/cuda_memory_api.json",
-                 "SIMCUDA_INTEROP": trees.SOURCE / "tests/simcuda/interop_exports.txt"}
+    catalogue = {"SIMCUDA_CATALOGUE": trees.SOURCE / "shim/cuda_memory_api.json",
+                 "SIMCUDA_INTEROP": trees.SOURCE / "shim/interop_exports.txt"}
     return catalogue | ({"SIMCUDA_DEVICES": "2x8GiB", "SIMCUDA_MACHINE": ""} if check.tree.sim else {})
 
 

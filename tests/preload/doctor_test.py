@@ -20,7 +20,7 @@ def ration(*arguments, status=0, output=subprocess.PIPE):
 
 def required():
     """The catalogue's exports that concern memory: the M of `covered: N of M`."""
-    catalogue = json.loads((TREE / "tests/simcuda/cuda_memory_api.json").read_text())
+    catalogue = json.loads((TREE / "shim/cuda_memory_api.json").read_text())
     return [entry for entry in catalogue["exports"] if entry["action"] not in ("PASS", "NONE")]
 
 

@@ -1,5 +1,5 @@
 // What Ration does about each driver function that concerns memory, as text or JSON. scripts/coverage.py generates the
-// rows from the catalogue, shim/hook_table.inc and tests/coverage.txt. Layer: cli. Threads: constants.
+// rows from the catalogue, shim/hook_table.inc and shim/coverage.txt. Layer: cli. Threads: constants.
 #pragma once
 
 #include <cstdint>

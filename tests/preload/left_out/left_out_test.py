@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each test that tests/coverage.txt names for a hook fails if only that hook is left out, and passes if none is:
+"""Each test that shim/coverage.txt names for a hook fails if only that hook is left out, and passes if none is:
 CTEST BUILD LIBRARY. Runs one test per processor at a time, each until its first failure."""
 import concurrent.futures
 import json
