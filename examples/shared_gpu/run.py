@@ -112,8 +112,7 @@ def main():
     state = build / "shared_gpu"
     shutil.rmtree(state, ignore_errors=True)
     state.mkdir()
-    # The pools grow on demand: a worker that preallocates would take all that the group has left.
-    environment = dict(os.environ, RATION_STATE_DIR=str(state / "groups"), RATION_PREALLOCATE="false")
+    environment = dict(os.environ, RATION_STATE_DIR=str(state / "groups"))
     if simulate:
         environment.update(SIMCUDA_DEVICES="16GiB", SIMCUDA_MACHINE=str(state / "machine"))
         library = [str(build / "lib/ration/sim"), environment.get("LD_LIBRARY_PATH", "")]

@@ -22,7 +22,7 @@ VALUES = {
               ["8  GiB", "8Gib", "8Gb", "8 Gib", "8GIb", "1048576b", "8i", " 8g", "8 ", -1, 0, "", True, None, [], {}, {"0": True}, {"x": "1g"}, {"0=1g,1": "2g"}, "8.", "8.GiB", "8.%", ".", "1", "0", "1.5",
                "101%", "1000", "1e9", "-1", "1GiB ", "0.0", 1.5, 1000, -0.5]),
     "mode": (["pool", "async", "direct"], ["Pool", "", 1, True, None, "pool async"]),
-    "preallocate": ([True, False, "true", "false", "2GiB", 0.5], ["no", 1.5, None, {"0": "1g"}]),
+    "preallocate": (["auto", True, False, "true", "false", "2GiB", 0.5], ["no", 1.5, None, {"0": "1g"}]),
     "preallocate_after": ([0, "0", "64MiB", 0.0, -0.0, 0.5], [-1, "x", True, "0.0"]),
     "headroom": ([0, "2%", 0.02], [-1, True, {"0": "1g"}]),
     "async_preallocate": ([-1, 0, "-1", 1 << 30, -1.0], [-2, "all", True, "-1.0"]),
