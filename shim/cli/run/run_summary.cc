@@ -135,11 +135,11 @@ std::string count_line(const Row &row) {
 
 // Why far more was reserved than used; empty where it was not.
 std::string unused_line(const events::Summary::Device &device) {
-  if (device.preallocated == 0 || device.peak_bytes >= device.reserved_peak_bytes / 2) {
+  if (device.preallocated == 0 || device.peak_bytes >= device.reserved_peak_bytes / 4) {
     return "";
   }
   return "  most of it was never used: " + config::show_bytes(device.preallocated) +
-         " were preallocated (with RATION_PREALLOCATE=false the pool takes what is needed)";
+         " was preallocated (with RATION_PREALLOCATE=false the pool takes what is needed)";
 }
 
 // Empty where nobody is known.
