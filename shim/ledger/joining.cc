@@ -17,6 +17,7 @@
 #include "ledger/life_byte.h"
 #include "ledger/life_probe.h"
 #include "ledger/membership.h"
+#include "ledger/process_end.h"
 #include "ledger/totals.h"
 
 namespace ration::ledger {
@@ -195,6 +196,10 @@ std::uint64_t tree_number(GroupKind kind, const std::string &name) {
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number, 16);
   const bool is_number = error == std::errc() && end == name.data() + name.size();
   return kind == GroupKind::kTree && is_number ? number : 0;
+}
+
+std::string container_group_name(const std::string &stated) {
+  return std::to_string(this_pid_namespace()) + "-" + stated;
 }
 
 std::string group_label(GroupKind kind, const std::string &name) {

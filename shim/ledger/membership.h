@@ -266,6 +266,9 @@ class Membership {
 // The number of a tree by its name; 0: of no tree.
 std::uint64_t tree_number(GroupKind kind, const std::string &name);
 
+// The name of the group of this PID namespace's processes that state the container limit `stated`.
+std::string container_group_name(const std::string &stated);
+
 // The file name of a group, and the group of a file name. False: not a group's file name.
 std::string file_name(GroupKind kind, const std::string &name);
 bool group_of_file(const std::string &file, GroupKind &kind, std::string &name);

@@ -73,7 +73,7 @@ std::vector<policy::GroupAsked> ConfiguredLimits::groups() const {
         asked.push_back({ledger::GroupKind::kTree, group.name});
         break;
       case Kind::kContainer:
-        asked.push_back(policy::container_group(group.name));
+        asked.push_back({ledger::GroupKind::kContainer, ledger::container_group_name(group.name)});
         break;
       case Kind::kNamed:
         asked.push_back({ledger::GroupKind::kNamed, group.name});

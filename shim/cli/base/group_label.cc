@@ -9,6 +9,11 @@ constexpr std::size_t kTreeDigits = 8;
 
 }  // namespace
 
+GroupKind kind_of(config::Settings::Group::Kind kind) {
+  using Kind = config::Settings::Group::Kind;
+  return kind == Kind::kTree ? GroupKind::kTree : kind == Kind::kContainer ? GroupKind::kContainer : GroupKind::kNamed;
+}
+
 std::string label_of(GroupKind kind, const std::string &name) {
   switch (kind) {
     case GroupKind::kNamed:

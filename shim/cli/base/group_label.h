@@ -3,9 +3,13 @@
 
 #include <string>
 
+#include "config/settings.h"
 #include "ledger/group_view.h"
 
 namespace ration::cli {
+
+// The ledger's kind of a group that the settings name.
+ledger::GroupKind kind_of(config::Settings::Group::Kind kind);
 
 // A group's displayed name: for a tree "tree:" and the first eight digits of its number, for a container "container:"
 // and its name, "-" for no group.

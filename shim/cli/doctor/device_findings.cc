@@ -18,9 +18,7 @@ std::string limits_on(const config::Settings &settings, const config::DeviceIden
   std::string text = limit.asked ? ", limit " + config::show_bytes(limit.bytes) : "";
   for (const config::Settings::Group &group : settings.groups) {
     if (const auto of_group = settings.group_limit_on(group, device)) {
-      constexpr ledger::GroupKind kKinds[] = {ledger::GroupKind::kTree, ledger::GroupKind::kContainer,
-                                              ledger::GroupKind::kNamed};
-      const std::string label = label_of(kKinds[static_cast<std::size_t>(group.kind)], group.name);
+      const std::string label = label_of(kind_of(group.kind), group.name);
       text += ", limit of group " + config::printable(label) + " " + config::show_bytes(*of_group);
     }
   }

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "cli/base/exit_status.h"
+#include "cli/base/group_label.h"
 #include "cli/base/log.h"
 #include "cli/base/verbs.h"
 #include "cli/run/device_limits.h"
@@ -25,7 +26,6 @@
 #include "config/values/size.h"
 #include "ledger/group_view.h"
 #include "ledger/membership.h"
-#include "ledger/process_end.h"
 #include "logs/output/whole_file.h"
 
 namespace ration::cli {
@@ -115,13 +115,9 @@ void print_summary(const RunRequest &request, const TemporaryFolder &pages,
 // Joins and leaves each group: processes that cannot join one are refused every allocation.
 void refuse_unusable_groups(const config::Settings &settings) {
   for (const config::Settings::Group &group : settings.groups) {
-    using Kind = config::Settings::Group::Kind;
-    const bool is_container = group.kind == Kind::kContainer;
-    const ledger::GroupKind kind = group.kind == Kind::kTree ? ledger::GroupKind::kTree
-                                   : is_container            ? ledger::GroupKind::kContainer
-                                                             : ledger::GroupKind::kNamed;
+    const ledger::GroupKind kind = kind_of(group.kind);
     const std::string name =
-        is_container ? std::to_string(ledger::this_pid_namespace()) + "-" + group.name : group.name;
+        kind == ledger::GroupKind::kContainer ? ledger::container_group_name(group.name) : group.name;
     std::string problem;
     if (ledger::Membership::join(settings.state_folder(), kind, name, ledger::this_process(), problem) == nullptr) {
       throw Refusal{kOurError, ledger::group_label(kind, name) +

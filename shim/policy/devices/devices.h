@@ -40,9 +40,6 @@ struct GroupAsked {
   std::string name;
 };
 
-// Of the processes of this PID namespace that state the limit which `limit` names.
-GroupAsked container_group(const std::string &limit);
-
 // Where limits come from; the runtime answers from the settings.
 class LimitSource {
  public:

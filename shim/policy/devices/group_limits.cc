@@ -5,14 +5,9 @@
 #include "base/clock.h"
 #include "base/wait.h"
 #include "events/diagnostics.h"
-#include "ledger/process_end.h"
 #include "policy/devices/devices.h"
 
 namespace ration::policy {
-
-GroupAsked container_group(const std::string &limit) {
-  return {ledger::GroupKind::kContainer, std::to_string(ledger::this_pid_namespace()) + "-" + limit};
-}
 
 void Devices::join_groups() {
   const std::string folder = limits_.state_folder();
