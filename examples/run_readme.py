@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the commands of an example's README.md: run_readme.py EXAMPLE_FOLDER BUILD_FOLDER. A line
 `$ COMMAND` of a console block is run by the shell, and its output must be the lines that follow; pids are replaced by
-one number, and times of pytest and of records. A block of another kind with a line `FILE:` above it is written to that file first. The example's programs
+one number, and times of pytest, records and reports. A block of another kind with a line `FILE:` above it is written to that file first. The example's programs
 are in the folder, the build folder is build, and python3 is that of the tests, which has the pinned packages, or README_PYTHON."""
 import os
 import pathlib
@@ -35,7 +35,8 @@ def environment_in(folder, build):
 def run(command, folder, build):
     done = subprocess.run(["sh", "-c", command], cwd=folder, env=environment_in(folder, build), stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, timeout=100, check=False)
-    said = re.sub(r" in \d+\.\d\ds\b", " in 0.50s", re.sub(r"\(pid \d+\b", "(pid 4711", done.stdout))
+    said = re.sub(r"\b\d\.\d{3} s\b", "0.500 s", done.stdout)
+    said = re.sub(r" in \d+\.\d\ds\b", " in 0.50s", re.sub(r"\(pid \d+\b", "(pid 4711", said))
     said = re.sub(r" +$", "", said, flags=re.M)  # a record of a log is padded where it would cross a page
     said = re.sub(r'"ts":\d+', '"ts":43048613', re.sub(r'"tid":\d+', '"tid":4711', said))
     return re.sub(r"python3\.\d+ ", "python3.11 ", said).replace(str(folder), "$HOME")

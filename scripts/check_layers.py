@@ -25,10 +25,11 @@ LEAVES = {"pool", "ledger", "events", "driver"}
 CLI_ROOMS = {
     "base": set(),
     "manual": {"base"},
-    "run": {"base"},
-    "usage": {"run", "base"},
-    "doctor": {"usage", "run", "base"},
-    "find": {"run", "base"},
+    "launch": {"base"},
+    "run": {"launch", "base"},
+    "usage": {"run", "launch", "base"},
+    "doctor": {"usage", "run", "launch", "base"},
+    "find": {"run", "launch", "base"},
 }
 
 # `A → B` of the design: A may include B, and nothing else of ours.

@@ -33,7 +33,7 @@ RULES = [
     ("path of one machine", r".", r"^scripts/check_rules\.py$",
      r"(?<![\w.])" + re.escape(str(ROOT)) + r"\b|(?<![\w.])/(home|Users|root)/\w"),
     ("host in a build file", r"(\.sh|\.py|\.cmake|CMakeLists\.txt|requirements\.txt|\.json)$|^\.ci/", r"^scripts/check_rules\.py$",
-     r"https?://(?!json-schema\.org/)|--(extra-)?index-url"),  # json-schema.org: the name of a schema, never fetched
+     r"https?://(?!json-schema\.org/|www\.w3\.org/)|--(extra-)?index-url"),  # names of schemas, never fetched
 ]
 EMPTY_NAMES = re.compile(r"(^|_)(utils?|common|helpers?|manager|info|misc|data)(_|$)")
 LINES_AT_MOST = 600
@@ -73,20 +73,20 @@ def tracked_files():
 
 
 def check_tree():
-    problems, seen, files = [], 0, tracked_files()
+    problems, texts, files = [], {}, tracked_files()
     for path in files:
         try:
             text = (ROOT / path).read_text(encoding="utf-8")
         except UnicodeDecodeError:
             problems.append(f"{path}: not a text file: generated files are built, not committed")
             continue
-        seen += 1
+        texts[path] = text
         problems += check_text(path, text) + class_rules.check_header(path, text) + class_rules.check_source(path, text, files)
         if path.endswith(".md"):
             problems += document_rules.check_document(path, text, files)
         if re.search(document_rules.WALK, path):
             problems += document_rules.check_walk(path, text, lambda file: (ROOT / file).read_text() if file in files else "")
-    return problems, seen
+    return problems + document_rules.check_anchors(texts) + document_rules.check_functions(texts), len(texts)
 
 
 def self_test():

@@ -4,11 +4,13 @@ import posixpath
 import re
 
 COLUMNS = 100
-# (files, most lines); a decision record also has the three parts of its form
-LONGEST = [(r"^README\.md$", 130), (r"^shim/README\.md$", 200), (r"^tests/README\.md$", 150),
-           (r"^shim/decisions/\d+-.*\.md$", 29), (r"^shim/policy/block_pool/README\.md$", 70)]
-RECORD = r"^shim/decisions/\d.*\.md$"
-RECORD_FORM = re.compile(r"# \d{3} [^\n]+\n\nTopic: [^\n]+\n\n\*\*Context\.\*\* .+\n\n\*\*Decision\.\*\* .+\n\n\*\*Consequence\.\*\* .+\n", re.S)
+# (files, most lines)
+LONGEST = [(r"^README\.md$", 130), (r"^CHANGELOG\.md$", 120), (r"^shim/KNOWN_GAPS\.md$", 120),
+           (r"^shim/README\.md$", 200), (r"^tests/README\.md$", 150),
+           (r"^shim/design/.*\.md$", 150), (r"^shim/policy/block_pool/README\.md$", 70)]
+# A design note's headings are the choices that it explains; code cites each: `design/NOTE.md#HEADING`.
+NOTE = re.compile(r"^shim/(design/[a-z-]+\.md)$")
+CITATION = re.compile(r"\bdesign/[a-z-]+\.md#[a-z0-9_-]+")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 NAMED = re.compile(r"`((?:\.\./)*[\w.-]+(?:/[\w.-]+)*\.(?:h|cc|S|inc|py|sh|md|txt|json|map|cmake))`")
 NOT_OURS = re.compile(r"(^|/)(cu\w*|nvml)\.h$|NAME|^build|\.jsonl?$")  # headers of NVIDIA, placeholders, products
@@ -49,6 +51,43 @@ def outside_code(text):
     return re.sub(r"^ *```.*?^ *```", lambda block: "\n" * block.group().count("\n"), text, flags=re.M | re.S)
 
 
+def anchors(text):
+    """Of each heading, as Markdown's renderers make them."""
+    headings = re.findall(r"^#+ (.+)$", outside_code(text), flags=re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def check_anchors(texts):
+    """`texts`: {path: text} of the tree. Anchors in links and citations that lead nowhere, and choices that no code cites."""
+    problems, cited = [], set()
+    known = {path: anchors(text) for path, text in texts.items() if path.endswith(".md")}
+    for path, text in texts.items():
+        folder = posixpath.dirname(path)
+        found = [] if not path.endswith(".md") else [
+            (posixpath.normpath(posixpath.join(folder, file)) if file else path, anchor)
+            for file, mark, anchor in (link.partition("#") for link in LINK.findall(outside_code(text))) if mark and "://" not in file]
+        if re.search(r"^(pool|config|shim)/.*\.(h|cc)$", path):
+            found += [("shim/" + file, anchor) for file, _, anchor in (each.partition("#") for each in CITATION.findall(text))]
+            cited.update(found)
+        problems += [f"{path}: {file} has no heading #{anchor}" for file, anchor in found
+                     if file in known and anchor not in known[file] or file not in texts and NOTE.match(file)]
+    for path, headings in known.items():
+        if NOTE.match(path):
+            choices = headings - anchors(texts[path].partition("\n")[0])
+            problems += [f"{path}: no code cites #{anchor}" for anchor in sorted(choices) if (path, anchor) not in cited]
+    return problems
+
+
+def check_functions(texts):
+    """Functions that documents name, `NAME(...)`, and no code has. CUDA's have a form of their own."""
+    words = set()
+    for path, text in texts.items():
+        if not path.endswith(".md"):
+            words.update(re.findall(r"\w+", text))
+    return [f"{path}: names {name}(), which does not exist" for path, text in texts.items() if path.endswith(".md")
+            for name in re.findall(r"`[\w:.]*?(\w+)\([^`]*`", outside_code(text)) if name not in words and not name.startswith("cu")]
+
+
 def exists(name, folder, known):
     """A bare file name may be that of any file; a path starts at the document, the top, shim/ or tests/."""
     if "/" not in name:
@@ -65,8 +104,6 @@ def check_document(path, text, files):
     for pattern, most in LONGEST:
         if re.search(pattern, path) and text.count("\n") > most:
             problems.append(f"{path}: longer than {most} lines")
-    if re.search(RECORD, path) and not RECORD_FORM.fullmatch(text):
-        problems.append(f"{path}: a record has a numbered title, Topic, Context, Decision and Consequence")
     known = set(files) | {str(parent) for file in files for parent in pathlib.PurePosixPath(file).parents}
     read = outside_code(text)
     for match in LINK.finditer(read):
@@ -82,7 +119,6 @@ def check_document(path, text, files):
 def self_test():
     """Each case: a document's path and text; True: the check must refuse it."""
     files = ["README.md", "shim/README.md", "shim/hooks/device.cc", "tests/unit/pool/pool_test.cc"]
-    record = "# 001 A title\n\nTopic: a\n\n**Context.** a\n\n**Decision.** b\n\n**Consequence.** c\n"
     long_word = "x" * COLUMNS
     cases = [
         ("README.md", "words " + long_word + "\n", True),
@@ -93,9 +129,7 @@ def self_test():
         ("README.md", "line\n" * 131, True),
         ("shim/README.md", "line\n" * 201, True),
         ("tests/README.md", "line\n" * 151, True),
-        ("shim/decisions/001-a.md", record, False),
-        ("shim/decisions/001-a.md", record.replace("**Decision.** b\n\n", ""), True),
-        ("shim/decisions/001-a.md", record + "line\n" * 29, True),
+        ("shim/design/a.md", "line\n" * 151, True),
         ("README.md", "[it](shim/README.md)\n", False),
         ("README.md", "[it](shim)\n", False),
         ("shim/README.md", "[it](hooks/device.cc#anchor)\n", False),
@@ -109,4 +143,19 @@ def self_test():
     ]
     wrong = [f"self-test: {path} with {text[:40]!r}: {'accepted' if refused else 'refused'}"
              for path, text, refused in cases if bool(check_document(path, text, files)) != refused]
-    return wrong, len(cases)
+    note, citing = "# Pools\n\n## Charge first, grow later\n", {"shim/a.h": "// Design: design/pools.md#charge-first-grow-later\n"}
+    trees = [
+        ({"shim/design/pools.md": note, **citing}, False),
+        ({"shim/design/pools.md": note}, True),
+        ({"shim/design/pools.md": note + "\n## More\n", **citing}, True),
+        ({"shim/design/pools.md": "# Pools\n", **citing}, True),
+        (citing, True),
+        ({"README.md": "# A\n\n## To `use`\n[](#to-use) [](b.md#a) [](a.py#x)\n", "b.md": "# A\n"}, False),
+        ({"README.md": "# A\n[](b.md#b)\n", "b.md": "# A\n"}, True),
+        ({"README.md": "# A\n[](#b)\n"}, True),
+    ]
+    trees += [({"README.md": "`Pool::grow(bytes)` and `cuMemAlloc()`\n", "pool/a.h": "int grow();\n"}, False),
+              ({"README.md": "`Pool::shrink()`\n", "pool/a.h": "int grow();\n"}, True)]
+    wrong += [f"self-test: {tree}: {'accepted' if refused else 'refused'}" for tree, refused in trees
+              if bool(check_anchors(tree) + check_functions(tree)) != refused]
+    return wrong, len(cases) + len(trees)

@@ -13,7 +13,6 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "config/schema.json"
-DECISIONS = ROOT / "shim/decisions"
 BLOCK = re.compile(r"(<!-- table: (\w+) .*?-->\n).*?(<!-- end of table -->)", re.S)
 FIELD = re.compile(r'\s*("(?:[^"\\]|\\.)*"|\((?:[^()])*\)|[^,()"]+(?:<[^>]*>)?)\s*(?:,|$)')
 
@@ -137,30 +136,10 @@ def findings_table():
     return lines
 
 
-def decisions():
-    """(number, topic, title, file) of each record."""
-    for path in sorted(DECISIONS.glob("[0-9]*.md")):
-        title, _, topic, *_ = path.read_text(encoding="utf-8").splitlines()
-        number, _, title = title.removeprefix("# ").partition(" ")
-        yield number, topic.removeprefix("Topic: "), cell(title), path.name
-
-
-def decisions_table():
-    return ["| number | topic | decision |", "|---|---|---|",
-            *(f"| {number} | {topic} | [{title}]({file}) |" for number, topic, title, file in decisions())]
-
-
-def settings_decisions_table():
-    return ["| record |", "|---|", *(f"| [{title}](../shim/decisions/{file}) |" for _, topic, title, file in decisions()
-                                     if topic == "settings")]
-
-
 # name -> the document that holds the table, and its rows
 TABLES = {"settings": (ROOT / "config/README.md", settings_table),
-          "settings_decisions": (ROOT / "config/README.md", settings_decisions_table),
           "hooks": (ROOT / "shim/hooks/README.md", hooks_table),
-          "findings": (ROOT / "shim/cli/README.md", findings_table),
-          "decisions": (DECISIONS / "README.md", decisions_table)}
+          "findings": (ROOT / "shim/cli/README.md", findings_table)}
 
 
 def filled(document):

@@ -8,7 +8,7 @@ test_case.py --gdb NAME          runs a C++ case under gdb
     --no-build                   runs the programs as they are
 test_case.py --self-test BUILD   proves that names are found, in a configured build folder
 
-A case is a TEST_CASE of a Catch program, or a case of a whole-process test (tests/preload/**/*_test.py). The latter are
+A case is a TEST_CASE of a Catch program, or a case of a whole-process test (tests/preload, tests/command). The latter are
 generated, so each test is asked for its list, and must be built. Exit status: the case's; 2 if the name matches no case
 or several.
 """

@@ -26,7 +26,7 @@ has_gpu() {
 
 choose_device() {
   a_program=$programs/driver_fill
-  b_program=$programs/runtime_fill
+  b_program=$build/bin/ration-example
   if [ $may_use_gpu = yes ] && has_gpu; then
     device=gpu
     [ -x "$programs/runtime_fill_toolkit" ] && b_program=$programs/runtime_fill_toolkit
@@ -106,6 +106,7 @@ run_pair
 [ "${status[b]}" != 0 ] || failed "without Ration both programs got 90 % of one device"
 grep -q '^b: FAILED: out of memory' "$demo/b.out" || failed "without Ration b ended otherwise than out of memory"
 echo "demo: as expected: there was nothing left for b"
+for name in a b; do cp "$demo/$name.out" "$demo/$name.without.out"; done
 
 echo "demo: with Ration, a is held to $a_limit and b to $b_limit"
 a_command=("$build/bin/ration" run --limit $a_limit --log "$demo/a.jsonl" -- "$a_program" a)

@@ -1,12 +1,21 @@
-// runtime_fill [NAME]: an ordinary CUDA program that uses the runtime API.
+// ration-example [NAME]: an ordinary CUDA program that uses the runtime API.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
 #include <stdexcept>
+#include <string_view>
 
 #include "fill.h"
 
 namespace {
+
+constexpr const char *kHelp =
+    "Usage: ration-example [NAME]\n\n"
+    "A CUDA program to try ration on. It allocates 90% of device 0 in large blocks, writes and reads them, allocates\n"
+    "until it is refused, and frees everything; NAME begins each line that it prints (default: ration-example).\n"
+    "It waits twice for a line on stdin, so that others can be watched meanwhile; with </dev/null it does not.\n\n"
+    "Example: ration run --sim 16GiB --limit 40% -- ration-example a </dev/null\n\n"
+    "Exit status: 0, or 1 if a call did not behave as documented.\n";
 
 void must(cudaError_t result, const char *call) {
   if (result != cudaSuccess) throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(result));
@@ -53,11 +62,20 @@ class RuntimeGpu : public Gpu {
 }  // namespace
 
 int main(int count, char **arguments) {
+  const std::string_view first = count > 1 ? arguments[1] : "";
+  if (first == "-h" || first == "--help") {
+    std::fputs(kHelp, stdout);
+    return 0;
+  }
+  if (count > 2 || first.substr(0, 1) == "-") {
+    std::fputs("ration-example: it takes one argument, a name (ration-example --help)\n", stderr);
+    return 2;
+  }
   try {
     RuntimeGpu gpu;
-    return fill(count > 1 ? arguments[1] : "runtime_fill", gpu);
+    return fill(count > 1 ? arguments[1] : "ration-example", gpu);
   } catch (const std::exception &failure) {
-    std::fprintf(stderr, "runtime_fill: %s\n", failure.what());
+    std::fprintf(stderr, "ration-example: %s\n", failure.what());
     return 1;
   }
 }
