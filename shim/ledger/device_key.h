@@ -10,6 +10,7 @@ namespace ration::ledger {
 
 // Parses "GPU-" or "MIG-" and hex digits. A device without a UUID, or with an empty one, gets a key made from its
 // ordinal, which is right only among processes that see the same devices.
+// Design: design/ledger.md#device-keys
 WideValue device_key(std::string_view uuid, int ordinal);
 
 // "GPU-" and sixteen bytes in the 8-4-4-4-12 form that nvidia-smi and CUDA_VISIBLE_DEVICES use.

@@ -10,6 +10,7 @@
 
 namespace ration::ledger {
 
+// Design: design/ipc.md#tokens
 struct ExportToken {
   static constexpr std::uint64_t kMagic = 0x4350494e4f495441;  // "ATIONIPC"
   std::uint64_t magic = 0;

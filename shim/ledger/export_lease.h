@@ -10,6 +10,7 @@
 
 namespace ration::ledger {
 
+// Design: design/ipc.md#leases
 class ExportLease {
  public:
   // nullptr: the token names no usable block: it was freed, its process is gone, or the token is forged. `problem`,

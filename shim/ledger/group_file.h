@@ -16,6 +16,7 @@
 namespace ration::ledger {
 
 // A read-write mapping of a group's file that forked children do not inherit.
+// Design: design/ledger.md#one-file
 class GroupFile {
  public:
   GroupFile() = default;
@@ -77,6 +78,7 @@ std::string error_text(int error);
 
 // Opens the folder, or makes it with mode 0700. Refuses, with a `problem`: a link, another user's folder, one that
 // others may write to.
+// Design: design/ledger.md#trusted-files
 Descriptor open_state_folder(const std::string &path, bool make, std::string &problem);
 
 // Opens the file `name` in `folder`. Refuses: a link, another user's file, one that others may write to. ENOENT is no

@@ -44,6 +44,7 @@ class Account {
   // A closed account refuses everything: a group that was asked for cannot be joined.
   void close(bool closed = true) { closed_.store(closed, std::memory_order_relaxed); }
 
+  // Design: design/groups.md#several-groups
   [[nodiscard]] ReserveOutcome reserve(std::uint64_t bytes, Effort effort = Effort::kReclaimFromDead);
   // Turns a reservation into `actual_bytes` held and releases the difference. REQUIRES actual_bytes <= reserved_bytes:
   // the caller reserves more beforehand.
@@ -97,6 +98,7 @@ class Account {
   // to its tree; else half of its equal share of what its groups leave, counting one member more than there are, and
   // nothing where it does not go back in parts. UINT64_MAX: no group has a limit, nor is a device without any shared
   // with others by what does not go back in parts.
+  // Design: design/groups.md#parts
   std::uint64_t fair_part(bool goes_back_in_parts);
   // The group that leaves least, and this device's number in it; nullptr: in no group.
   Membership *tightest(int &device) const;

@@ -30,6 +30,7 @@ void unlock_all_lives(int descriptor);
 
 // Whether the life bytes of `slots` slots from `slot` on are unlocked. `descriptor` needs an open file description of
 // its own. False where this cannot be determined.
+// Design: design/ledger.md#life-bytes
 [[nodiscard]] bool is_dead(int descriptor, std::uint32_t slot, std::uint32_t slots = 1);
 // Whether it is locked. False where this cannot be determined.
 [[nodiscard]] bool is_alive(int descriptor, std::uint32_t slot);

@@ -10,6 +10,7 @@
 
 namespace ration::ledger {
 
+// Design: design/ledger.md#kept-probe
 class LifeProbe {
  public:
   LifeProbe() = default;

@@ -167,7 +167,7 @@ void Membership::show(std::uint32_t device) {
 std::uint64_t Membership::of_holder(std::uint32_t device) const {
   const bool is_there =
       holder_.tree != 0 && file_.slot(holder_.slot).life.load(std::memory_order_acquire) == holder_.life;
-  return is_there ? file_.slot(holder_.slot).cells[device].guarantee.load(std::memory_order_acquire) : 0;
+  return is_there ? file_.slot(holder_.slot).cells[device].guarantee.load(std::memory_order_seq_cst) : 0;
 }
 
 bool Membership::change(std::uint32_t device, const Change &asked, std::uint64_t *before) {
@@ -261,6 +261,23 @@ ReserveOutcome Membership::guarantee(int device, std::uint64_t bytes, bool look)
     granted = try_it();
   }
   return granted ? ReserveOutcome::granted : ReserveOutcome::over_group_limit;
+}
+
+void Membership::lower_guarantee(int device, std::uint64_t bytes, FunctionRef<std::uint64_t()> tree_held) {
+  if (!is_here(device)) {
+    return;
+  }
+  const auto index = static_cast<std::uint32_t>(device);
+  // Sequentially consistent, as the tree's exchanges and the load of of_holder() are.
+  file_.slot(slot_).cells[index].guarantee.exchange(bytes, std::memory_order_seq_cst);
+  const std::uint64_t held = tree_held();
+  Guard guard(mutex_);
+  Own &own = own_[index];
+  const std::uint64_t kept = std::max(bytes, std::min(own.guarantee, held));
+  if (kept <= own.guarantee && change_claim(index, own.claimed - (own.guarantee - kept), false, nullptr)) {
+    own.guarantee = kept;
+  }
+  show(index);
 }
 
 bool Membership::share_life_with(int descriptor) const {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/lock.h"
 #include "base/ticks.h"
 #include "ledger/group_file.h"
@@ -97,7 +98,12 @@ class Membership {
 
   // Sets what this process, or the tree for which it joined, always obtains. Refused, with nothing changed: the limit
   // does not leave so much. `look` as for reserve().
+  // Design: design/groups.md#guarantees
   [[nodiscard]] ReserveOutcome guarantee(int device, std::uint64_t bytes, bool look);
+  // The same for less than before, for the tree for which it joined. What the tree holds stays claimed, and guaranteed,
+  // since its processes claim nothing of their own for what is covered. `tree_held` is asked when none of them can be
+  // covered beyond `bytes` any more: they reserve in the tree before they look at the guarantee.
+  void lower_guarantee(int device, std::uint64_t bytes, FunctionRef<std::uint64_t()> tree_held);
   void show_total(int device, std::uint64_t bytes);
 
   // What was ordered for this process since it took note last (orders.h). A word that changes with each order.
@@ -227,6 +233,7 @@ class Membership {
     const std::uint64_t now = ticks();
     return now >= whole_until_.load(std::memory_order_relaxed) && look(now);
   }
+  // Design: design/ledger.md#files-cut-short
   [[gnu::cold, gnu::noinline]] bool look(std::uint64_t now) const;
   bool only_shown_and_lost() const;
 

@@ -16,6 +16,7 @@ using OrderedSize = std::function<std::optional<std::uint64_t>(const std::string
 
 // The group's limit on every device that a member has seen; in force at once. False, and nothing changed: `problem`
 // says why, which may be that more is guaranteed to its members.
+// Design: design/groups.md#orders
 bool order_group_limit(const std::string &state_folder, GroupKind kind, const std::string &name,
                        const OrderedSize &limit, std::string &problem);
 

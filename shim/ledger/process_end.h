@@ -7,6 +7,7 @@
 namespace ration::ledger {
 
 // One process, for as long as the machine runs: its ID in its PID namespace and when it began. 0: /proc does not say.
+// Design: design/ipc.md#dying-openers
 using ProcessMark = std::uint64_t;
 ProcessMark this_process_mark();
 std::uint64_t this_pid_namespace();  // 0: /proc does not say

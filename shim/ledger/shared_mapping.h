@@ -1,6 +1,7 @@
 // Maps a file of the ledger for reading and writing: not inherited by forked children, and never locked in memory, so
 // that mlockall(2) with MCL_FUTURE and a small RLIMIT_MEMLOCK does not refuse it.
 // Layer: ledger. Threads: any. A mapping is never moved.
+// Design: design/first-use.md#locked-memory
 #pragma once
 
 #include <cstddef>

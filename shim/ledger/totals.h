@@ -1,5 +1,6 @@
 // The rules by which the total of a device changes, so that a death at any time leaves it exact.
 // Layer: ledger. Threads, and processes: as each function says; no process ever waits for another.
+// Design: design/ledger.md#exact-totals
 #pragma once
 
 #include "ledger/group_file.h"

@@ -9,6 +9,7 @@
 // A thread that should look again only once those have ended that were under way at its look asks for that by turns.
 // Each transit belongs to the turn in which it began. The next turn begins when nothing is left of the turn before the
 // present one, so at most two are under way at any time.
+// Design: design/granules.md#bytes-in-transit
 #pragma once
 
 #include <algorithm>

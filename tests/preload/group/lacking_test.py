@@ -4,7 +4,7 @@ cannot answer."""
 import signal
 import time
 
-from members import MIB, REFUSED, Machine, expect, expect_that
+from members import MIB, REFUSED, Machine, expect
 from harness import GIB, main
 
 LIMIT = GIB

@@ -26,11 +26,11 @@ def smallest(ending):
             late = machine.member(RATION_GROUP_LIMIT="2GiB")
             expect("of a later member", late("alloc=200m"), REFUSED)
             for member, stated in ((wide, 0), (narrow, 1), (silent, 0), (late, 1)):
-                expect(f"warnings: {member.err()}", member.err().count("the smallest limit applies"), stated)
-            expect_that(f"warning: {late.err()}", late.err().startswith("ration: the limit of group 'g' on device 0: "
-                        f"{2 * GIB} bytes were requested, but another member states {512 * MIB}"))
-            expect_that(f"warning: {narrow.err()}", narrow.err().startswith("ration: the limit of group 'g' on device 0: "
-                        f"{512 * MIB} bytes were requested, another member states {GIB}, and the smallest"))
+                expect(f"warnings: {member.err()}", member.err().count("the smallest limit given"), stated)
+            expect_that(f"warning: {late.err()}", late.err().startswith(
+                "ration: group 'g' uses the smallest limit given, 512MiB on device 0 (asked here: 2.00GiB)\n"))
+            expect_that(f"warning: {narrow.err()}", narrow.err().startswith("ration: group 'g' now uses the smallest "
+                        "limit given, 512MiB on device 0 (another member asked for 1.00GiB)\n"))
             ending(narrow)
             wide.do("alloc=700m")
             expect("the larger limit applies again", late("alloc=100m"), REFUSED)
@@ -67,7 +67,7 @@ def by_ordinal(folder):
         expect("over 1 GiB", crossed("alloc=100m"), REFUSED)
         expect("over 1 GiB", straight("alloc=100m"), REFUSED)
         straight.do("current=0 alloc=1000m")
-        expect(f"warnings, one for each device: {crossed.err()}", crossed.err().count("the smallest limit applies"), 2)
+        expect(f"warnings, one for each device: {crossed.err()}", crossed.err().count("the smallest limit given"), 2)
         ended_clean(machine)
 
 

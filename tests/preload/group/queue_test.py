@@ -3,6 +3,7 @@
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -94,7 +95,7 @@ def one_by_one(folder):
         until(lambda: first.has_it, "the first has its memory")
         second = Job(machine, 8 * GIB)
         line = second.process.stderr.readline()
-        expect_that(f"line: {line}", line.startswith("ration: run: waits for room: 8.00GiB (8589934592 bytes) of device 0 are wanted"))
+        expect_that(f"line: {line}", line.startswith("ration: run: waits for room: needs 8.00GiB (8589934592 bytes) on device 0; "))
         expect("it waits", second.runs, False)
         first.end()
         until(lambda: second.has_it, "the second has its memory")
@@ -157,7 +158,7 @@ def a_full_device(folder):
         other.do("alloc=12g")
         job = Job(machine, 8 * GIB)
         line = job.process.stderr.readline()
-        expect_that(f"line: {line}", "waits for room" in line and "12.3GiB are the driver's or of programs without Ration" in line)
+        expect_that(f"line: {line}", "waits for room" in line and f"(pid {other.pid}) holds 12.3GiB without Ration" in line)
         other.do("free=0")
         until(lambda: job.has_it, "the job has its memory")
         job.end()
@@ -178,7 +179,7 @@ def beside_idle_memory(folder):
             job = Job(machine, 8 * GIB)
             until(lambda: job.has_it, f"{name}: the job has its memory")
             neighbour.do("alloc=1g")
-            expect_that("no words", "waits for room" not in job.end())
+            expect_that("one line at most, where they take their time", job.end().count("waits for room") <= 1)
 
 
 def held(machine, member):
@@ -208,6 +209,35 @@ def beside_used_memory(folder):
         third.end()
 
 
+def told_at_each_change(folder):
+    """Who holds up a job is told again when it is somebody else, and the refusal in the end names who does it then."""
+    with JobMachine(folder) as machine:
+        first = Job(machine, 10 * GIB)
+        until(lambda: first.has_it, "the first has its memory")
+        second = Job(machine, 8 * GIB)
+        expect_that("the second waits", f"(pid {first.process.pid})" in second.process.stderr.readline())
+        row, = [row for row in machine.ps()["processes"] if row["pid"] == second.process.pid]
+        expect("what it waits for", (row["waiting"], row["waits_for"]), (8 * GIB, "device"))
+        expect("who holds it: the run to which it is guaranteed, and not its program once more",
+               [(holder["pid"], holder["guarantee"]) for holder in row["holders"]], [(first.process.pid, 10 * GIB)])
+        third = Job(machine, 9 * GIB)
+        line = third.process.stderr.readline()
+        expect_that(f"line: {line}", "waits for room: needs 9.00GiB" in line and f"(pid {first.process.pid}) is guaranteed 10.0GiB" in line and
+                    f"1 other waits ahead of it: ration run {OBEY[0]} (pid {second.process.pid}) for 8.00GiB" in line)
+        done = run(machine, "--wait=200ms", "--limit", "8GiB")
+        for job, words in ((first, "is guaranteed 10.0GiB"), (second, "for 8.00GiB"), (third, "for 9.00GiB")):
+            expect_that(f"{words} of {done}", re.search(rf"no room within 200ms: .*\(pid {job.process.pid}\) {words}", done.stderr))
+        first.end()
+        until(lambda: second.has_it, "the second has its memory")
+        while "is guaranteed 8.00GiB" not in line:
+            line = third.process.stderr.readline()
+            expect_that(f"the next line: {line}", line.startswith("ration: run: still waits for room: needs 9.00GiB"))
+        expect_that(f"who holds it now: {line}", f"(pid {second.process.pid})" in line and f"(pid {first.process.pid})" not in line)
+        second.end()
+        until(lambda: third.has_it, "the third has its memory")
+        third.end()
+
+
 def beside_a_promise(folder):
     """What a run was promised is nobody else's, though its program does not use it."""
     with JobMachine(folder) as machine:
@@ -227,6 +257,10 @@ def in_a_group(folder):
         second = Job(machine, 6 * GIB, *flags)
         line = second.process.stderr.readline()
         expect_that(f"line: {line}", "group 'g' has 2.00GiB (2147483648 bytes) of 8.00GiB (8589934592 bytes) left" in line and "steps (pid" in line)
+        subprocess.run([RATION, "set", "g", "--limit", "9GiB"], env=machine.environment(ration=False) | {"RATION_STATE_DIR": str(machine.state)},
+                       capture_output=True, timeout=HANG, check=True)
+        line = second.process.stderr.readline()
+        expect_that(f"after a new limit: {line}", line.startswith("ration: run: still waits") and "of 9.00GiB (9663676416 bytes) left" in line)
         first.end()
         until(lambda: second.has_it, "the second has its memory")
         second.end()
@@ -287,4 +321,4 @@ def queued(machine, job):
 
 
 main({"one by one": one_by_one, "without its run": without_its_run, "stopped": stopped, "bounded": bounded, "a full device": a_full_device, "beside idle memory": beside_idle_memory, "beside used memory": beside_used_memory,
-      "beside a promise": beside_a_promise, "in a group": in_a_group, "many": many})
+      "beside a promise": beside_a_promise, "in a group": in_a_group, "told at each change": told_at_each_change, "many": many})

@@ -12,10 +12,13 @@ POOLS = {"direct": MODES["direct"], "slab": {"RATION_MODE": "pool", "RATION_BACK
          "vmm": {"RATION_MODE": "pool", "RATION_BACKING": "vmm"}, "async": {"RATION_MODE": "async"}}
 
 
-def ration_set(machine, target, *flags, status=0, state=None):
+def ended_set(machine, *words, state=None):
     environment = machine.environment(ration=False) | {"RATION_STATE_DIR": str(state or machine.state)}
-    done = subprocess.run([RATION, "set", str(target), *flags, "--json"], env=environment, capture_output=True, text=True,
-                          timeout=HANG, check=False)
+    return subprocess.run([RATION, "set", *map(str, words)], env=environment, capture_output=True, text=True, timeout=HANG, check=False)
+
+
+def ration_set(machine, target, *flags, status=0, state=None):
+    done = ended_set(machine, target, *flags, "--json", state=state)
     expect(f"status of {target} {flags}: {done.stdout} {done.stderr}", done.returncode, status)
     return json.loads(done.stdout) if status != 2 else done.stderr
 
@@ -151,17 +154,44 @@ def all_devices_or_none(folder):
         ended_clean(machine)
 
 
+def guaranteed_job(machine, guarantee, mebibytes):
+    """(job, the process ID of what `ration run` started), which holds so much."""
+    job = machine.ration_run("--group", "g", "--group-limit", "1GiB", "--guarantee", guarantee)
+    job.do(f"init context=0 alloc={mebibytes}m")
+    pid, = [row["pid"] for row in machine.ps()["processes"] if row["reserved"] == mebibytes * MIB]
+    return job, pid
+
+
 def of_a_run(folder):
     """The process ID of what `ration run` started stands for its guarantee."""
     with Machine(folder, **MODES["direct"]) as machine:
         other = machine.member(**GROUP)
-        job = machine.ration_run("--group", "g", "--group-limit", "1GiB", "--guarantee", "200MiB")
-        job.do("init context=0 alloc=10m")
-        pid, = [row["pid"] for row in machine.ps()["processes"] if row["reserved"] == 10 * MIB]
+        job, pid = guaranteed_job(machine, "200MiB", 10)
         told = ration_set(machine, pid, "--guarantee", "700MiB")
         expect("outcome", told["outcome"], "done")
         expect("more than it leaves", other("alloc=400m"), REFUSED)
         job.do("alloc=690m")
+        ended_clean(machine)
+
+
+def less_of_a_run(folder):
+    """What its processes hold of a guarantee stays theirs, and counted, until they free it."""
+    with Machine(folder, **MODES["direct"]) as machine:
+        other = machine.member(**GROUP)
+        job, pid = guaranteed_job(machine, "700MiB", 600)
+        told = ration_set(machine, pid, "--guarantee", "1MiB")
+        expect("outcome", told["outcome"], "done")
+        expect("more than the limit leaves", other("alloc=450m"), REFUSED)
+        other.do("alloc=400m")
+        group, = [row for row in machine.ps()["groups"] if row["group"] == "g"]
+        expect_that(f"reserved, claimed and limit: {group}", group["reserved"] <= group["claimed"] <= GIB)
+        job.do("free=0")
+        for _ in range(1000):
+            group, = [row for row in machine.ps()["groups"] if row["group"] == "g"]
+            if group["claimed"] <= 401 * MIB:
+                break
+        expect_that(f"once it is free: {group}", group["claimed"] <= 401 * MIB)
+        other.do("alloc=600m")
         ended_clean(machine)
 
 
@@ -176,6 +206,16 @@ def summary_of_a_run(folder):
             job.do("alloc=20m")
             job.ends()
             expect_that(f"the summary after {first}, {then}: {job.err()}", f" of the limit of {shown} (set while it ran)\n" in job.err())
+        ended_clean(machine)
+
+
+def in_words(folder):
+    with Machine(folder, **MODES["direct"], **GROUP) as machine:
+        one = machine.member()
+        one.do("alloc=1m")
+        for limit, words in (("2GiB", "limit 2.00GiB, 1MiB held"), ("1TiB", "limit 4.00GiB (all that the device has), 1MiB held")):
+            done = ended_set(machine, "g", "--limit", limit)
+            expect_that(f"{limit}: {done.stdout}{done.stderr}", words in done.stdout and done.returncode == 0)
         ended_clean(machine)
 
 
@@ -199,4 +239,4 @@ def mistakes(folder):
 main({f"{mode}: of a group": of_a_group(mode) for mode in POOLS} | {f"{mode}: of a process": of_a_process(mode) for mode in POOLS} |
      {f"{backing}: what is idle": what_is_idle(backing) for backing in ("vmm", "slab", "async")} |
      {f"{backing}: freed later": freed_later(backing) for backing in ("vmm", "slab", "async")} |
-     {"below what is guaranteed": below_what_is_guaranteed, "all devices or none": all_devices_or_none, "guarantees": guarantees, "of a run": of_a_run, "summary of a run": summary_of_a_run, "mistakes": mistakes})
+     {"below what is guaranteed": below_what_is_guaranteed, "all devices or none": all_devices_or_none, "guarantees": guarantees, "of a run": of_a_run, "less of a run": less_of_a_run, "summary of a run": summary_of_a_run, "in words": in_words, "mistakes": mistakes})

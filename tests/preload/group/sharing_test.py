@@ -114,12 +114,12 @@ def refused_a_context(folder):
                    [("device", 0, None, [holder.pid])])
             expect("no problem with it", [problem(one) for one in refused], [None])
             held = f"steps (pid {holder.pid}) held 3.91GiB"
-            expect_that(f"the summary: {newcomer.err()}", "1 refused (device 1)" in newcomer.err() and held in newcomer.err())
+            expect_that(f"the summary: {newcomer.err()}", "1 refused: 1 because the device was full" in newcomer.err() and held in newcomer.err())
             of_device = json.loads((apart / "summary").read_text())["processes"][0]["devices"][0]
             expect("its holders", [each["pid"] for each in of_device["holders"]], [holder.pid])
             report = subprocess.run([RATION, "report", apart / "log"], capture_output=True, text=True, check=True).stdout
-            expect_that(f"the report: {report}", "refused: 1 call of cu" in report and "reason device" in report and
-                        "only the driver knows how much it lacked" in report and f"steps (pid {holder.pid}) held 3.91GiB" in report)
+            expect_that(f"the report: {report}", ": 1 call of cu" in report and "REFUSED on device 0" in report and "the device was full" in report and
+                        "only the driver knows how much was missing" in report and f"steps (pid {holder.pid}) held 3.91GiB" in report)
             ended_clean(machine)
 
 
