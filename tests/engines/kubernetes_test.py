@@ -392,10 +392,10 @@ def sizes_that_pass_are_sizes(folder):
         files.append(pathlib.Path(folder) / f"{number}.json")
         files[-1].write_text(json.dumps({"container_limit": word}))
     for start in range(0, len(files), 500):
-        done = subprocess.run([RATION, "config", "--check", *files[start:start + 500]], capture_output=True, text=True, check=False)
-        expect("`ration config --check`", (done.returncode, done.stderr), (0, ""))
+        done = subprocess.run([RATION, "env", "--check", *files[start:start + 500]], capture_output=True, text=True, check=False)
+        expect("`ration env --check`", (done.returncode, done.stderr), (0, ""))
     (pathlib.Path(folder) / "bad.json").write_text('{"container_limit": "8Gib"}')
-    done = subprocess.run([RATION, "config", "--check", pathlib.Path(folder) / "bad.json"], capture_output=True, text=True, check=False)
+    done = subprocess.run([RATION, "env", "--check", pathlib.Path(folder) / "bad.json"], capture_output=True, text=True, check=False)
     expect("a size that it refuses", done.returncode, 125)
     print(f"{len(accepted)} of {len(set(words))} words pass")
 

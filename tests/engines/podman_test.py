@@ -161,7 +161,7 @@ def enforced(folder):
             done = engine.run("25pct", ["/build/steps", "init", "context=0", "query", "alloc=5000m", "alloc=4000m"], *flags)
             expect_that(f"{flags}: {done.stdout} {done.stderr}", f"total={4 * GIB} " in done.stdout and
                         "alloc=5000m: 2\nalloc=4000m: 0\n" in done.stdout)
-        done = subprocess.run([RATION, "config", "--check", engine.folder / "enforced/25pct/config.json"], capture_output=True, text=True,
+        done = subprocess.run([RATION, "env", "--check", engine.folder / "enforced/25pct/config.json"], capture_output=True, text=True,
                               check=False)
         expect("its settings", (done.returncode, done.stderr), (0, ""))
 

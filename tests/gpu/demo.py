@@ -15,8 +15,7 @@ def stage(check, kind, program):
     (folder / EXAMPLE).mkdir(parents=True)
     for name in ("bin", "lib"):
         (folder / name).symlink_to(check.tree.path(name))
-    for name in ("driver_fill", "runtime_fill"):
-        (folder / EXAMPLE / name).symlink_to(check.tree.path(f"{EXAMPLE}/{name}"))
+    (folder / EXAMPLE / "driver_fill").symlink_to(check.tree.path(f"{EXAMPLE}/driver_fill"))
     if program:
         (folder / EXAMPLE / "runtime_fill_toolkit").symlink_to(program)
     return folder

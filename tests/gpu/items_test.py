@@ -34,7 +34,7 @@ if verb == "run":
         elif not word.startswith(("--wait", "--limit", "--guarantee")) and before not in ("--limit", "--guarantee"):
             kept.append(word)
     os.execv(real, [real, "run", *kept, *words[end:]])
-if verb == "top":
+if any(word.startswith("--watch") for word in words):
     os.execv(real, [real, verb, *words])
 if verb == "set":
     words[words.index("--limit") + 1] = "default"

@@ -113,7 +113,7 @@ def guarantee(check, variant):
     figures = codes | {"late": late.err.splitlines()[-1:], "shown": shown}
     return items.judged(figures, beyond_what_is_left=codes["beyond"] == REFUSED, beside_it=codes["beside"] == 0,
                         its_own=codes["own"] == 0, guaranteed=shown["guaranteed"] == 2 * GIB,
-                        one_that_does_not_fit=late.status == NOT_STARTED and "cannot be given" in late.err and not late.out,
+                        one_that_does_not_fit=late.status == NOT_STARTED and "cannot guarantee" in late.err and not late.out,
                         within_the_limit=shown["reserved"] <= shown["claimed"] <= limit, bytes_of_the_members=statuses == [0, 0])
 
 

@@ -17,7 +17,7 @@ import wheel
 
 LIBRARIES = ("lib/libration.so", "lib/libration-core.so", "lib/ration/sim/libcuda.so.1", "lib/ration/sim/libnvidia-ml.so.1")
 PROGRAMS = ("bin/ration", conformance.PROGRAM, members.PROGRAM, costs.PROGRAM, costs.FIRST, costs.STITCH, "examples/share_one_gpu/driver_fill",
-            "examples/share_one_gpu/runtime_fill", *(runtime.OVER_SIM.format(name) for name in ("churn", "full")))
+            "bin/ration-example", *(runtime.OVER_SIM.format(name) for name in ("churn", "full")))
 
 
 def copy(source, target):

@@ -85,6 +85,6 @@ def summary_figures(err):
         return {}
     reasons = collections.Counter()
     for device in devices:
-        reasons.update({reason: count for reason, count in device["refused"].items() if count})
+        reasons.update({reason: count for reason, count in device["refusals_by_reason"].items() if count})
     return {"peak": max(device["peak_bytes"] for device in devices), "refused": sum(reasons.values()),
-            "reserved_peak": max(device["peak_reserved_bytes"] for device in devices)} | ({"reasons": dict(reasons)} if reasons else {})
+            "reserved_peak": max(device["reserved_peak_bytes"] for device in devices)} | ({"reasons": dict(reasons)} if reasons else {})

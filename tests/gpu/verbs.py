@@ -1,5 +1,5 @@
 """The item `verbs`: what the command says of members that run, and of a log, agrees with what they hold and did: `ration ps`
-in each of its forms, `top`, `doctor`, `report`."""
+in each of its forms, `doctor`, `report`."""
 import json
 
 import items
@@ -20,7 +20,7 @@ def first_lines(check, words, count):
 
 
 def books(check, variant):
-    """Two members of a group, in each form of `ps`, in `top`, and in NVML's figure of the device."""
+    """Two members of a group, in each form of `ps`, and in NVML's figure of the device."""
     name, limit, held = f"check-ps-{variant}", 6 * GIB, [2 * GIB, GIB]
     options = live.in_group(name, limit)
     with members.Device(check) as device:
@@ -28,8 +28,8 @@ def books(check, variant):
         with live.Obeying(check, variant, options, "4GiB") as one, live.Obeying(check, variant, options) as other:
             codes = [one.take(held[0]), other.take(held[1]), other.take(limit)]
             seen, used = members.usage(check), device.ask()["used"]
-            texts = [live.command(check, f"verbs.ps.{variant}", *words) for words in (["ps"], ["top", "--once"], ["ps", "--prometheus"])]
-            stream = first_lines(check, ["top", "--json", "--interval", "0.1"], 2)
+            texts = [live.command(check, f"verbs.ps.{variant}", *words) for words in (["ps"], ["ps", "--prometheus"])]
+            stream = first_lines(check, ["ps", "--json", "--watch=0.1"], 2)
             statuses = [other.finish(), one.finish()]
     pids = (one.pid, other.pid)
     rows, group = [members.row_of(seen, pid) for pid in pids], live.group_row(seen, name)
@@ -43,7 +43,7 @@ def books(check, variant):
     return items.judged(
         figures, codes=codes == [0, 0, live.REFUSED], used=[row["used"] for row in rows] == held,
         reserved=all(has >= wanted for has, wanted in zip(reserved, held)), limits=[row["limit"] for row in rows] == [4 * GIB, None],
-        failures=[sum(row["failures_by_reason"].values()) for row in rows] == [0, 1],
+        failures=[sum(row["refusals_by_reason"].values()) for row in rows] == [0, 1],
         group=(group["reserved"], group["limit"], group["processes"]) == (sum(reserved), limit, 2),
         free_of_the_group=group["free"] == limit - group["claimed"],
         device=(mine["reserved"], mine["processes"]) == (sum(reserved), 2), NVML=0 <= beyond < 2 * GIB,

@@ -15,6 +15,7 @@ sys.path.insert(0, str(TESTS / "preload"))
 from harness import BUILD, HANG, LIBRARIES, LIBRARY, PROGRAMS, SANITIZED, clean_environment, driver_folder, expect, expect_that, main  # noqa: E402
 
 STEPS = [str(PROGRAMS / "steps"), "init", "context=0", "alloc=1m"]
+UNSET = "import os, sys; del os.environ['LD_PRELOAD']; os.execv(sys.argv[1], sys.argv[1:])"
 COMMAND = str(BUILD / "bin/ration")
 LARGEST_FILE = 1 << 40
 
@@ -114,7 +115,7 @@ def full_with_rows(*arguments):
 
 def gone_reader(folder):
     """`ration ... | head` ends as other commands of a pipe do, without a word."""
-    for arguments in (("env",), ("config",), ("ps", "--json"), ("doctor", "--coverage"), ("help",)):
+    for arguments in (("env",), ("env", "--files"), ("ps", "--json"), ("doctor", "--coverage"), ("help",)):
         closed = no_reader()
         done = subprocess.run([COMMAND, *arguments], env=environment(folder, ""), stdout=closed, stderr=subprocess.PIPE,
                               timeout=HANG, check=False, restore_signals=True)
@@ -136,7 +137,7 @@ def summed_up(*command):
         for option in ("--limit=1GiB", "--group-tree=1GiB", "--reserve=1GiB"):
             done = said([COMMAND, "run", "--sim", "2GiB", option, "--", *command], environment(folder, ""))
             expect(f"{option}: status", done.returncode, 0)
-            expect("the summary", done.stderr, "ration: no CUDA calls were seen; where a process made some without LD_PRELOAD, no limit held\n")
+            expect("the summary", done.stderr, "ration: saw no CUDA calls. A process that lost LD_PRELOAD was not limited\n")
     return case
 
 
@@ -147,6 +148,16 @@ def silent(folder):
         expect(f"{option}: status and standard error", (done.returncode, done.stderr), (0, ""))
 
 
+def without_driver(folder):
+    """Nor can it have been limited where no driver can be loaded: that is said instead."""
+    libraries = pathlib.Path(folder) / "libraries"
+    libraries.mkdir()
+    (libraries / "libcuda.so.1").touch()  # the dynamic linker takes no empty file, and looks no further
+    done = said([COMMAND, "run", "--limit=1GiB", "--", "sh", "-c", "true; ls; true"], environment(folder, "", LD_LIBRARY_PATH=str(libraries)))
+    expect("status and standard error", (done.returncode, done.stderr),
+           (0, "ration: saw no CUDA calls: there is no CUDA driver here (libcuda.so.1). --sim 8GiB simulates a GPU\n"))
+
+
 def unheard(folder):
     """That a program's figures are missing, and why, is said where it may not write them; its limit holds."""
     program = [COMMAND, "run", "--limit=100MiB", "--", "env", "RATION_SUMMARY=/dev/null", *STEPS, "alloc=200m"]
@@ -154,7 +165,7 @@ def unheard(folder):
     expect("status", done.returncode, 0)
     first, second, *rest = done.stderr.splitlines()
     expect_that(f"the cause: {first}", re.fullmatch(r"ration: no figures for the summary of ration run: \S+: Not a directory", first))
-    expect_that(f"the summary: {second} {rest}", "no limit held" in second and not rest)
+    expect_that(f"the summary: {second} {rest}", "saw no CUDA calls" in second and not rest)
     expect_that(f"the limit: {done.stdout}", "alloc=200m: 2" in done.stdout)
 
 
@@ -162,14 +173,14 @@ def incomplete_log(folder):
     """That a log lacks records is said at the run's end: the log itself cannot say so on a full disk."""
     done = said([COMMAND, "run", "--sim", "1GiB", *STEPS], environment(folder, "", RATION_LOG="/dev/full"))
     expect("status", done.returncode, 0)
-    expect_that(f"the summary: {done.stderr}", re.search(r"ration: the log lacks \d+ records? that could not be written", done.stderr))
+    expect_that(f"the summary: {done.stderr}", re.search(r"ration: the log is incomplete: \d+ records? could not be written: ", done.stderr))
 
 
 def nul_behind(folder):
     """JSON followed by a NUL is refused in words: by the command, and by the library, which then doubts the limit."""
     path = pathlib.Path(folder) / "ration.json"
     path.write_bytes(b'{"limit": "1GiB"}\0')
-    for arguments in (("config", "--check", str(path)), ("run", "true")):
+    for arguments in (("env", "--check", str(path)), ("run", "true")):
         done = said([COMMAND, *arguments], environment(folder, "", RATION_CONFIG=str(path)))
         expect(f"status, having said {done.stderr!r}", done.returncode, 125)
         expect_that(f"in words: {done.stderr!r}", "ration.json:1:18: " in done.stderr and "there is a NUL byte" in done.stderr)
@@ -194,7 +205,7 @@ def own_lock(folder):
     path.parent.mkdir(parents=True)
     path.write_text('{"limit": "1GiB", "locked": ["limit"]}')
     for checked, status in ((path, 125), (pathlib.Path(shutil.copy(path, folder)), 0)):
-        done = said([COMMAND, "config", "--check", str(checked)], environment(folder, "", XDG_CONFIG_HOME=str(home)))
+        done = said([COMMAND, "env", "--check", str(checked)], environment(folder, "", XDG_CONFIG_HOME=str(home)))
         expect(f"{checked}: status, having said {done.stderr!r}", done.returncode, status)
         expect("in words", "only a file of the system folder locks" in done.stderr, status != 0)
 
@@ -223,18 +234,18 @@ main({
     "env to a full standard output": full("env"),
     "env --json to a full standard output": full("env", "--json"),
     "ps to a full standard output": full_with_rows("ps"),
-    "top to a full standard output": full_with_rows("top", "--once"),
-    "top --json to a full standard output": full_with_rows("top", "--json", "--once"),
+    "ps --watch --json to a full standard output": full_with_rows("ps", "--watch", "--json"),
     "ps --json to a full standard output": full("ps", "--json"),
     "ps --prometheus to a full standard output": full("ps", "--prometheus"),
-    "config to a full standard output": full("config"),
+    "env --files to a full standard output": full("env", "--files"),
     "doctor to a full standard output": full("doctor", "--coverage"),
     "doctor --json to a full standard output": full("doctor", "--coverage", "--json"),
     "a reader of the command's output that is gone": gone_reader,
     "a command inherits no ignored signal": command_keeps_its_signals,
     "a limit that nothing met": summed_up("sh", "-c", "true; ls; true"),
     "a program without CUDA": silent,
-    "a limit that a child without LD_PRELOAD did not meet": summed_up("env", "-u", "LD_PRELOAD", *STEPS),
+    "a machine without a driver": without_driver,
+    "a limit that a child without LD_PRELOAD did not meet": summed_up(sys.executable, "-c", UNSET, *STEPS),
     "a log that lacks records": incomplete_log,
     "JSON followed by NUL": nul_behind,
     "a name with control characters": raw_name,

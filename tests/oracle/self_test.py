@@ -3,7 +3,7 @@ from difference import Line, differences
 from minimise import minimise
 from programs import BUILD, QUICK_MS, generate, natively, play, play_natively, play_under
 
-COUNT = 300
+COUNT = 150
 BROKEN = str(BUILD / "lib/ration/broken/libration.so")  # reuses freed blocks at once
 
 

@@ -52,6 +52,12 @@ def limited(ration):
     return run(ration, "run", "--sim", "8GiB", "--limit", "25%", "--", "python3", "-c", EXAMPLE)
 
 
+def example(programs):
+    """The front page's first command: the size of the device that the packed program sees."""
+    printed = run(programs / "ration", "run", "--sim", "8GiB", "--limit", "25%", "--", programs / "ration-example", "a")
+    return printed.splitlines()[-1].split(" peak=")[0]
+
+
 def wheel(folder):
     path = packed("wheel.py", TREE, SOURCE / "shim/python/ration_gpu", VERSION, "linux_x86_64", folder)
     expect("its name", path.name, f"ration_gpu-{VERSION}-py3-none-linux_x86_64.whl")
@@ -65,6 +71,7 @@ def wheel(folder):
     run(sys.executable, "-m", "venv", environment)
     run(environment / "bin/pip", "install", "--no-index", "--disable-pip-version-check", path)
     expect("limited", limited(environment / "bin/ration"), f"{2 << 30}\n")
+    expect("the example", example(environment / "bin"), f"a total={2 << 30}")
     code = "import ration_gpu; print(ration_gpu.command(), ration_gpu.library())"
     expect("found", run(environment / "bin/python", "-c", code),
            f"{environment.resolve()}/bin/ration {environment.resolve()}/lib/libration.so\n")
@@ -85,6 +92,7 @@ def deb(folder):
     expect("scripts of the package, and settings", sorted(each.name for each in (root / "DEBIAN").iterdir()), ["control", "md5sums"])
     expect("libraries that every program finds", [str(each) for each in (root / "usr/lib").iterdir()], [str(root / "usr/lib/ration")])
     expect("limited", limited(root / "usr/bin/ration"), f"{2 << 30}\n")
+    expect("the example", example(root / "usr/bin"), f"a total={2 << 30}")
     expect("preloaded", run(root / "usr/bin/ration", "run", "--sim", "1GiB", "--", "sh", "-c", "echo $LD_PRELOAD"),
            f"{root}/usr/lib/ration/libration.so\n")
 
@@ -104,8 +112,8 @@ with tempfile.TemporaryDirectory() as top:
     TREE = pathlib.Path(top).resolve() / "tree"
     run("cmake", "--install", BUILD, "--prefix", TREE)
     documents = TREE / "share/doc/ration"
-    for name in ("LICENSE", "README.md", "CHANGELOG.md"):
-        (documents / name).write_bytes((SOURCE / name).read_bytes())
+    for name in ("LICENSE", "README.md", "CHANGELOG.md", "shim/KNOWN_GAPS.md"):
+        (documents / pathlib.Path(name).name).write_bytes((SOURCE / name).read_bytes())
     for case in (wheel, deb, incomplete):
         inner = pathlib.Path(top).resolve() / case.__name__
         inner.mkdir()

@@ -7,6 +7,7 @@
 namespace simcuda {
 
 std::optional<std::uint64_t> Chunk::take(std::uint64_t bytes, const std::function<bool(const Mark &)> &usable) {
+  if (free_ < bytes) return std::nullopt;
   auto first = ranges_.end();
   std::uint64_t run = 0;
   for (auto range = ranges_.begin(); range != ranges_.end(); ++range) {
@@ -28,44 +29,45 @@ std::uint64_t Chunk::carve(Ranges::iterator first, std::uint64_t bytes) {
   for (std::uint64_t left = bytes; left > 0; piece = ranges_.erase(piece)) {
     const Range range = piece->second;
     const std::uint64_t part = std::min(left, range.bytes);
+    if (range.pending() && part == range.bytes) --pending_;
     if (part < range.bytes) ranges_.emplace(piece->first + part, Range{range.bytes - part, false, range.pending_free});
     left -= part;
   }
   ranges_.emplace(address, Range{bytes, true, {}});
+  free_ -= bytes;
   return address;
 }
 
 std::uint64_t Chunk::give(std::uint64_t address, Mark pending_free) {
-  Range &range = ranges_.at(address);
-  range.used = false;
-  range.pending_free = std::move(pending_free);
-  const std::uint64_t bytes = range.bytes;
-  merge_clean();
+  const auto range = ranges_.find(address);
+  range->second.used = false;
+  range->second.pending_free = std::move(pending_free);
+  const std::uint64_t bytes = range->second.bytes;
+  free_ += bytes;
+  if (range->second.pending()) ++pending_;
+  merge_with_next(range);
+  if (range != ranges_.begin()) merge_with_next(std::prev(range));
   return bytes;
 }
 
 void Chunk::reconcile(const std::function<bool(const Mark &)> &passed) {
+  if (pending_ == 0) return;
   for (auto &[address, range] : ranges_) {
-    if (!range.used && !range.clean() && passed(range.pending_free)) range.pending_free = {};
-  }
-  merge_clean();
-}
-
-bool Chunk::idle() const {
-  return std::all_of(ranges_.begin(), ranges_.end(), [](const auto &range) { return range.second.clean(); });
-}
-
-// Two pending frees are never merged: they complete independently.
-void Chunk::merge_clean() {
-  for (auto range = ranges_.begin(); range != ranges_.end();) {
-    const auto next = std::next(range);
-    if (next != ranges_.end() && range->second.clean() && next->second.clean()) {
-      range->second.bytes += next->second.bytes;
-      ranges_.erase(next);
-    } else {
-      range = next;
+    if (range.pending() && passed(range.pending_free)) {
+      range.pending_free = {};
+      --pending_;
     }
   }
+  for (auto range = ranges_.begin(); range != ranges_.end();) range = merge_with_next(range);
+}
+
+// The range to go on with. Two pending frees are never merged: they complete independently.
+Chunk::Ranges::iterator Chunk::merge_with_next(Ranges::iterator range) {
+  const auto next = std::next(range);
+  if (next == ranges_.end() || !range->second.clean() || !next->second.clean()) return next;
+  range->second.bytes += next->second.bytes;
+  ranges_.erase(next);
+  return range;
 }
 
 }  // namespace simcuda

@@ -13,7 +13,8 @@ namespace simcuda {
 
 class Chunk {
  public:
-  Chunk(std::uint64_t base, std::uint64_t bytes) : bytes_(bytes), ranges_{{base, Range{bytes, false, {}}}} {}
+  Chunk(std::uint64_t base, std::uint64_t bytes)
+      : bytes_(bytes), free_(bytes), ranges_{{base, Range{bytes, false, {}}}} {}
 
   // The address of a block. Memory is usable if no free of it is pending, or if `usable` accepts the pending free.
   std::optional<std::uint64_t> take(std::uint64_t bytes, const std::function<bool(const Mark &)> &usable);
@@ -23,7 +24,7 @@ class Chunk {
   // Removes the pending frees that `passed` accepts: any stream may then use their memory.
   void reconcile(const std::function<bool(const Mark &)> &passed);
   // No block is in it, and no free of it is pending.
-  bool idle() const;
+  bool idle() const { return pending_ == 0 && free_ == bytes_; }
   std::uint64_t bytes() const { return bytes_; }
 
  private:
@@ -31,15 +32,18 @@ class Chunk {
     std::uint64_t bytes = 0;
     bool used = false;
     Mark pending_free;
+    bool pending() const { return !used && pending_free.stream != nullptr; }
     bool clean() const { return !used && pending_free.stream == nullptr; }
   };
   using Ranges = std::map<std::uint64_t, Range>;
 
   std::uint64_t carve(Ranges::iterator first, std::uint64_t bytes);
-  void merge_clean();
+  Ranges::iterator merge_with_next(Ranges::iterator range);
 
   std::uint64_t bytes_;
-  Ranges ranges_;  // covers the whole chunk, without gaps
+  std::uint64_t free_;         // in no block
+  std::uint64_t pending_ = 0;  // pieces whose free is pending
+  Ranges ranges_;              // covers the whole chunk, without gaps
 };
 
 }  // namespace simcuda

@@ -1,4 +1,4 @@
-// A device's memory and its processes, as NVML reports them. Layer: nvml_library.h. Threads: any.
+// A device's memory, processes and sensors, as NVML reports them. Layer: nvml_library.h. Threads: any.
 #include "tests/simcuda/nvml_library.h"
 #include "tests/simcuda/settings.h"
 
@@ -65,6 +65,26 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
     const unsigned long long bytes = seen.device(index).bytes, used = seen.used(index);
     const unsigned long long reserved = simcuda::settings().nvml_reserved;
     *memory = {nvmlMemory_v2, bytes + reserved, reserved, bytes - used, used};
+    return NVML_SUCCESS;
+  });
+}
+
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization) {
+  return simcuda::with_device(device, [&](simcuda::Machine &, unsigned) {
+    const int percent = simcuda::settings().nvml_utilisation;
+    if (percent < 0) return NVML_ERROR_NOT_SUPPORTED;
+    if (utilization == nullptr) return NVML_ERROR_INVALID_ARGUMENT;
+    *utilization = {static_cast<unsigned>(percent), 0};
+    return NVML_SUCCESS;
+  });
+}
+
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensorType, unsigned int *temp) {
+  return simcuda::with_device(device, [&](simcuda::Machine &, unsigned) {
+    const int degrees = simcuda::settings().nvml_temperature;
+    if (degrees < 0) return NVML_ERROR_NOT_SUPPORTED;
+    if (temp == nullptr || sensorType != NVML_TEMPERATURE_GPU) return NVML_ERROR_INVALID_ARGUMENT;
+    *temp = static_cast<unsigned>(degrees);
     return NVML_SUCCESS;
   });
 }

@@ -144,6 +144,8 @@ Settings *read() {
   read->integrated = !integrated.empty();
   read->nvml_processes = integrated.empty() || integrated == "processes";
   read->nvml_all_lists = text_of("SIMCUDA_NVML_LISTS") == "all";
+  read->nvml_utilisation = number_of("SIMCUDA_NVML_UTILISATION", -1);
+  read->nvml_temperature = number_of("SIMCUDA_NVML_TEMPERATURE", -1);
   read->nvml_reversed = text_of("SIMCUDA_NVML_ORDER") == "reversed";
   read->machine = text_of("SIMCUDA_MACHINE");
   read->trace = text_of("SIMCUDA_TRACE");

@@ -33,6 +33,8 @@ struct Settings {
   bool integrated = false;      // the devices' memory is the host's
   bool nvml_processes = true;   // NVML knows what processes hold
   bool nvml_all_lists;          // NVML lists each process as one that computes, draws and uses MPS, and keeps accounts
+  int nvml_utilisation = -1;    // percent; negative: NVML has no answer
+  int nvml_temperature = -1;    // degrees Celsius; negative: NVML has no answer
   bool nvml_reversed;           // NVML lists the devices from the last to the first
   std::string machine;          // folder; empty = this process is alone on its machine
   std::string trace;

@@ -2,6 +2,7 @@
 #include "config/locks.h"
 
 #include "catch.h"
+#include "config/flag_marks.h"
 #include "unit/config/written_files.h"
 
 using namespace ration::config;
@@ -14,8 +15,21 @@ std::uint64_t limit_of(const Reading &reading, int ordinal) {
   return reading.settings.limit_on(device(ordinal, "GPU-1f2e")).bytes;
 }
 
+// Of a file beside `enforced`.
 std::vector<std::string> escapes(std::string_view text) {
-  return escapable_locks(read_settings_text(text, "/f.json", Source::kSystemFile, nullptr));
+  const WrittenFiles files;
+  files.write("system/enforced", "");
+  return escapable_locks(read_settings_text(text, "/f.json", Source::kSystemFile, nullptr),
+                         files.path("system/f.json"));
+}
+
+std::vector<std::string> cuts(const Reading &reading) {
+  std::vector<std::string> lines;
+  for (const Problem &each : reading.settings.cut_by_locks({device(0, "GPU-1f2e"), device(1, "GPU-77")})) {
+    lines.push_back(each.line);
+    CHECK_FALSE(each.fatal_for_cli);
+  }
+  return lines;
 }
 
 }  // namespace
@@ -180,4 +194,46 @@ TEST_CASE("locks that a program can escape are named, and others are not") {
     INFO(text);
     CHECK(escapes(text).empty());
   }
+}
+
+TEST_CASE("where RATION_DISABLE=1 lifts the locks of a file, one line says how to forbid that") {
+  const WrittenFiles files;
+  const std::string_view text = R"({"limit": "1GiB", "reserve": "1GiB", "locked": ["limit", "reserve"]})";
+  for (const char *place : {"system/config.json", "system/conf.d/10-a.json"}) {
+    INFO(place);
+    const FileReading reading = read_settings_text(text, "/f.json", Source::kSystemFile, nullptr);
+    const std::vector<std::string> lines = escapable_locks(reading, files.path(place));
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0].find("RATION_DISABLE=1 lifts the locks of this file") != std::string::npos);
+    CHECK(lines[0].find("create " + files.path("system/enforced")) != std::string::npos);
+    files.write("system/enforced", "");
+    CHECK(escapable_locks(reading, files.path(place)).empty());
+    std::filesystem::remove(files.path("system/enforced"));
+  }
+}
+
+TEST_CASE("a limit that a locked one cuts down is named with both, as each was written, once") {
+  const WrittenFiles files;
+  const std::string at = files.path("system/config.json");
+  files.system(R"({"limit": "4GiB", "locked": ["limit"]})");
+  CHECK(cuts(files.read({"RATION_LIMIT=50%"})) ==
+        std::vector<std::string>{"RATION_LIMIT=50%: asks for 8.00GiB of device 0, and gets 4.00GiB: " + at +
+                                 ":1:2: limit=4GiB is locked"});
+  CHECK(cuts(files.read({"RATION_LIMIT=50%", "RATION_FLAGS=" + mark_flag("", "limit", "50%")}))
+            .at(0)
+            .find("--limit 50%: asks") == 0);
+  for (const char *smaller : {"RATION_LIMIT=25%", "RATION_LIMIT=1GiB", "RATION_MODE=async"}) {
+    INFO(smaller);
+    CHECK(cuts(files.read({smaller})).empty());
+  }
+  files.system(R"({"limit": "4GiB"})");
+  CHECK(cuts(files.read({"RATION_LIMIT=50%"})).empty());
+  files.system(R"({"reserve": "12GiB", "locked": ["reserve"]})");
+  CHECK(cuts(files.read({"RATION_LIMIT=50%"})).at(0).find("gets 4.00GiB: " + at + ":1:2: reserve=12GiB") !=
+        std::string::npos);
+  CHECK(cuts(files.read({"RATION_RESERVE=1GiB"})).at(0).find("asks for 15.0GiB") != std::string::npos);
+  files.system(R"({"group": "lab", "group_limit": {"1": "1GiB"}, "locked": ["group_limit"]})");
+  CHECK(cuts(files.read({"RATION_GROUP_LIMIT=50%"})) ==
+        std::vector<std::string>{"RATION_GROUP_LIMIT=50%: asks for 8.00GiB of device 1, and gets 1.00GiB: " + at +
+                                 ":1:18: group_limit=1=1GiB is locked"});
 }

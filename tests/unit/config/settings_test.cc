@@ -197,7 +197,8 @@ TEST_CASE("every setting reaches its member") {
   CHECK_FALSE(settings.show_limit);
   CHECK(settings.charge_context);
   CHECK(settings.groups.at(0).name == "lab");
-  CHECK(settings.guarantee == Size::of_bytes(3ull << 30));
+  CHECK(settings.guarantee_on({0, "", 8ull << 30}) == 3ull << 30);
+  CHECK(settings.guarantee_on({1, "", 8ull << 30}) == 3ull << 30);
   CHECK(settings.ipc == Ipc::kDirect);
   CHECK(settings.log == "a.jsonl");
   CHECK(settings.stacks == Stacks::kPython);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -171,6 +172,36 @@ TEST_CASE("records lost at the end are counted before it") {
   CHECK(lines[1].at("count") == 1);
   CHECK(lines[2].at("t") == "end");
   CHECK(is_consecutive(lines));
+}
+
+TEST_CASE("an end that finds no room takes that of the last records, and counts them as lost") {
+  const ScratchFolder folder;
+  CHECK(exit_code_of([&] {
+          std::string problem;
+          events::Journal journal(logging_to(folder / "log"), problem);
+          journal.describe(two_devices(), 0);
+          for (std::uint64_t i = 1; i <= 60; ++i) {
+            journal.record(an_alloc(i << 12, i));
+          }
+          const std::uint64_t full = std::filesystem::file_size(folder / "log");
+          limit_file_size(full);
+          journal.record(an_alloc(0x100000, 100));
+          journal.end(nullptr);
+          journal.record(an_alloc(0x200000, 1000));  // of a destructor
+          return std::filesystem::file_size(folder / "log") <= full && journal.tally().lost_error == EFBIG ? 0 : 1;
+        }) == 0);
+  const std::vector<json> lines = log_lines(folder / "log");
+  CHECK(is_consecutive(lines));
+  REQUIRE(lines.back().at("t") == "end");
+  CHECK(lines.back().at("allocs") == 62);
+  const std::vector<json> dropped = of_type(lines, "dropped");
+  REQUIRE(dropped.size() == 1);
+  const std::uint64_t lost = lines.back().at("dropped");
+  CHECK(lost > 2);
+  CHECK(lost < 20);
+  CHECK(dropped.front().at("count") == lost - 1);  // the last came after it
+  CHECK(of_type(lines, "alloc").size() == 62 - lost);
+  CHECK(text_of(folder / "log").find('\0') == std::string::npos);
 }
 
 TEST_CASE("lines after the end stay in one page each, so that an exit amid a write leaves the end whole") {

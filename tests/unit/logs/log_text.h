@@ -49,7 +49,7 @@ inline std::string oom_record(const std::string &reason, std::uint64_t asked, st
 
 inline const std::string kEndRecord = R"({"t":"end","failed_allocs":0,"failed_frees":0)";
 
-inline History history_of(const std::string &text, By by = By::function) {
+inline History history_of(const std::string &text, By by = By::caller) {
   std::istringstream log(text);
   LogReader reader(log);
   History history(by);

@@ -26,6 +26,7 @@ class TestLimits : public policy::LimitSource {
 
   policy::Preallocation preallocation_on(const events::DeviceFacts &) const override { return plan; }
   bool asked_for() const override { return asked || share > 0; }
+  std::string spoken(std::uint64_t bytes_shown) const override { return std::to_string(bytes_shown) + " bytes"; }
 
   bool asked = false;
   std::uint64_t bytes = 0;

@@ -120,7 +120,7 @@ TEST_CASE("growth moves a bounded share of the nodes with each insertion") {
   for (std::uint64_t unit = 1; unit <= kBlocks; ++unit) REQUIRE(filled.map.find(unit) != 0);
 }
 
-TEST_CASE("a map that grows and shrinks finds what a plain table finds, whatever moves meanwhile") {
+TEST_CASE("a map that grows and shrinks finds what a plain table finds, whatever moves meanwhile", "[alone]") {
   for (const std::uint64_t stride : {std::uint64_t{1}, std::uint64_t{2048}, std::uint64_t{0xFFFFFFFB}}) {
     std::mt19937_64 random(stride);  // NOLINT(cert-msc51-cpp): the same run every time
     Filled filled(0);

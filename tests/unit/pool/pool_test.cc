@@ -222,7 +222,7 @@ TEST_CASE("a slab that is too small, too large or overlaps another is rejected")
   CHECK(pool.check_invariants() == "");
 }
 
-TEST_CASE("the index stays in order while holes move across its separators") {
+TEST_CASE("the index stays in order while holes move across its separators", "[alone]") {
   Pool pool;
   REQUIRE(pool.add_slab({kMiB, 8192 * kMiB, 1}) == AddSlabOutcome::kAdded);
   std::vector<Address> blocks(1000);

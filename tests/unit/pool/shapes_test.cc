@@ -38,16 +38,16 @@ TEST_CASE("training fits into 1.0085 of its peak with any batches") {
   require_fits("train", 1.0085, {101, 102, 103, 104, 105, 106});
 }
 
-TEST_CASE("serving fits into 1.025 of its peak with any requests") {
+TEST_CASE("serving fits into 1.025 of its peak with any requests", "[alone]") {
   require_fits("serve", 1.025,
                {15, 29, 54, 63, 101, 102, 103, 104, 109, 112, 113, 116, 119, 123, 147, 162, 211, 216, 261, 296});
 }
 
-TEST_CASE("a thousand blocks of random sizes fit into 1.15 of their peak") {
+TEST_CASE("a thousand blocks of random sizes fit into 1.15 of their peak", "[alone]") {
   require_fits("steady1k", 1.15, {101, 102, 103, 104});
 }
 
-TEST_CASE("ten thousand blocks of random sizes fit into 1.10 of their peak") {
+TEST_CASE("ten thousand blocks of random sizes fit into 1.10 of their peak", "[alone]") {
   require_fits("steady10k", 1.10, {101, 102, 103});
 }
 

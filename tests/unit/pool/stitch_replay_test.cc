@@ -79,7 +79,8 @@ void check_placements(const Trace &trace, std::uint64_t arena, std::size_t expec
 
 }  // namespace
 
-TEST_CASE("of granules, no byte of a page ever backs two blocks, in the smallest arena and in an ample one") {
+TEST_CASE("of granules, no byte of a page ever backs two blocks, in the smallest arena and in an ample one",
+          "[alone]") {
   for (const char *name : {"serve", "steady1k", "train", "graph"}) {
     CAPTURE(name);
     const Trace trace = ration::shapes::find(name)->generate(5, 0.05);

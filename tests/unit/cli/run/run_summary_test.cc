@@ -6,8 +6,8 @@
 
 #include "catch.h"
 #include "cli/run/temporary_folder.h"
-#include "elf_image.h"
 #include "ledger/group_view.h"
+#include "tests/unit/cli/launch/elf_image.h"
 
 using namespace ration;
 using cli::summary_lines;
@@ -51,15 +51,14 @@ TEST_CASE("the largest request that was refused is told, and how much was lackin
   refused.denied[0] = 2;
   refused.largest_refused = 600 << 20;
   refused.most_lacking = 100 << 20;
-  CHECK(
-      summary_lines({process(42, {refused})}).at(1) ==
-      "  1 allocation, 1 free, 2 refused (limit 2); the largest refused: 600MiB, up to 100MiB more than could be had");
+  CHECK(summary_lines({process(42, {refused})}).at(1) ==
+        "  1 allocation, 1 free, 2 refused: 2 over the limit; largest refused: 600MiB requested, 100MiB short");
   const auto json = nlohmann::json::parse(cli::summary_json({process(42, {device(0, 0), refused})}));
   const auto &row = json.at("processes").at(0).at("devices").at(0);
   CHECK(row.at("dev") == 1);
   CHECK(row.at("largest_refused_bytes") == 600 << 20);
   CHECK(row.at("most_lacking_bytes") == 100 << 20);
-  CHECK(row.at("refused").at("limit") == 2);
+  CHECK(row.at("refusals_by_reason").at("limit") == 2);
   CHECK(row.at("limit") == 8ull << 30);
   CHECK(row.at("group_limit").is_null());
 }
@@ -69,7 +68,7 @@ TEST_CASE("who held what was lacking is named: a program without its folder, a r
   refused.denied[1] = 1;
   refused.holders = {{7, "/opt/train", 1 << 20, 0, 0}, {8, "ration run ./train", 0, 0, 2 << 20}};
   CHECK(summary_lines({process(42, {refused})}).at(2) ==
-        "  when it was refused first: train (pid 7) held 1MiB, ration run ./train (pid 8) was guaranteed 2MiB");
+        "  at the first refusal: train (pid 7) held 1MiB, ration run ./train (pid 8) was guaranteed 2MiB");
 }
 
 TEST_CASE("a process without allocations is not reported as one without CUDA calls") {
@@ -174,7 +173,19 @@ TEST_CASE("refusals are counted by reason, and unfreed blocks are reported") {
   one.live_count = 2;
   one.live_bytes = 3000;
   CHECK(summary_lines({process(1, {one})})[1] ==
-        "  5 allocations, 5 frees, 3 refused (limit 2, device 1); not freed: 2 blocks, 2.93KiB");
+        "  5 allocations, 5 frees, 3 refused: 2 over the limit, 1 because the device was full; not freed: 2 blocks, "
+        "2.93KiB");
+}
+
+TEST_CASE("each reason is in plain words") {
+  events::Summary::Device one = device(1 << 20, 1);
+  one.denied[static_cast<int>(events::Reason::group)] = 1;
+  one.denied[static_cast<int>(events::Reason::pool_holds)] = 2;
+  one.denied[static_cast<int>(events::Reason::fault)] = 3;
+  CHECK(summary_lines({process(1, {one})})[1] ==
+        "  1 allocation, 1 free, 6 refused: 1 because the group was full, 2 because the pool was fragmented, 3 on "
+        "purpose "
+        "(--fail)");
 }
 
 TEST_CASE("a device on which every request was refused is reported") {
@@ -235,20 +246,6 @@ TEST_CASE("where most of what was reserved was never used, the summary says how 
   CHECK(summary_lines({process(1, {pooled})}).size() == 2);
 }
 
-TEST_CASE("stitched blocks are reported where there were any, with the granules that they came from") {
-  events::Summary::Device pooled = device(1 << 20, 1);
-  pooled.granules_peak = 12;
-  CHECK(summary_lines({process(1, {pooled})})[1] == "  1 allocation, 1 free, 0 refused");
-  pooled.stitched = 1;
-  CHECK(summary_lines({process(1, {pooled})})[1] ==
-        "  1 allocation, 1 free, 0 refused; stitched: 1 block; held at most 12 granules");
-  pooled.reserved_peak_bytes = 8ull << 30;
-  pooled.stitched = 7;
-  CHECK(summary_lines({process(1, {pooled})})[1] ==
-        "  1 allocation, 1 free, 0 refused; stitched: 7 blocks; held "
-        "at most 12 granules");
-}
-
 TEST_CASE("a refused IPC handle is reported separately from refused memory") {
   events::Summary sharing = process(1, {device(1 << 20, 1)});
   sharing.refused_shares = 1;
@@ -296,13 +293,15 @@ TEST_CASE("of many processes the largest peaks are reported, in at most nine lin
 TEST_CASE("a log that lacks records is named, with the processes where there are several") {
   events::Summary one = process(42, {device(1 << 20, 1)});
   one.lost_records = 1;
-  CHECK(summary_lines({one}).back() ==
-        "the log lacks 1 record that could not be written: is the disk full, or a file size limit reached?");
+  one.lost_error = ENOSPC;
+  CHECK(summary_lines({one}).back() == "the log is incomplete: 1 record could not be written: No space left on device");
   events::Summary other = process(43, {device(1 << 20, 1)});
   other.lost_records = 4;
   CHECK(summary_lines({one, other, process(44, {device(1 << 20, 1)})}).back() ==
-        "the log of 2 processes lacks 5 records that could not be written: is the disk full, or a file size limit "
-        "reached?");
+        "the log of 2 processes is incomplete: 5 records could not be written: No space left on device");
+  one.lost_error = EFBIG;
+  CHECK(summary_lines({one}).back() ==
+        "the log is incomplete: 1 record could not be written: the limit of file sizes (ulimit -f) is reached");
 }
 
 TEST_CASE("pages of nested runs are found, and other files are ignored") {
@@ -323,17 +322,17 @@ TEST_CASE("functions that may take memory and are not known have one line") {
   one.unknown = {"cuMemNovelty"};
   CHECK(summary_lines({one}).back() ==
         "asked for 1 function that this Ration does not know, or not in that version, and that may take memory: "
-        "cuMemNovelty (run again with --log FILE, and `ration doctor FILE` explains)");
+        "cuMemNovelty (run again with --log FILE, and `ration report FILE` explains)");
   events::Summary other = process(43, {device(1 << 20, 1)});
   other.unknown_of_memory = 5;
   other.unknown = {"cuMemA", "cuMemB", "cuMem\nC"};
   CHECK(
       summary_lines({one, other}).back() ==
       "train (pid 43) asked for 5 functions that this Ration does not know, or not in that version, and that may take "
-      "memory: cuMemA, cuMemB, cuMem\\x0aC and 2 more (run again with --log FILE, and `ration doctor FILE` explains)");
+      "memory: cuMemA, cuMemB, cuMem\\x0aC and 2 more (run again with --log FILE, and `ration report FILE` explains)");
   other.unknown_is_cut = true;
   CHECK(
       summary_lines({one, other}, true).back() ==
       "train (pid 43) asked for at least 5 functions that this Ration does not know, or not in that version, and that "
-      "may take memory: cuMemA, cuMemB, cuMem\\x0aC and at least 2 more (ration doctor LOG explains)");
+      "may take memory: cuMemA, cuMemB, cuMem\\x0aC and at least 2 more (`ration report LOG` explains)");
 }

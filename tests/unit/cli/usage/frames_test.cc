@@ -81,6 +81,6 @@ TEST_CASE("the help at 60 columns and 20 lines") {
 
 TEST_CASE("the tables of ps at 60, 80 and 120 columns") {
   for (const std::size_t width : std::vector<std::size_t>{60, 80, 120}) {
-    compare("ps-" + std::to_string(width) + ".txt", as_text(both_tables(busy_usage(), width)));
+    compare("ps-" + std::to_string(width) + ".txt", as_text(all_tables(busy_usage(), width)));
   }
 }

@@ -92,7 +92,7 @@ TEST_CASE("two groups' figures of one process are merged: the newest published, 
     CHECK(merged.guarantee == 3 * kGi);
     CHECK(merged.waiting == kMi);
     CHECK(merged.allocations == 5);
-    CHECK(seen.processes[0].failures() == 3);
+    CHECK(seen.processes[0].refusals() == 3);
     CHECK(merged.stitching.granules == 300);
     CHECK(merged.stitching.blocks == 3);
     CHECK(merged.stitching.total == 31);

@@ -54,10 +54,10 @@ TEST_CASE("each figure of a process is a series of its metric family") {
   CHECK(has_line(text, "ration_memory_limit_bytes{" + labels("train") + "} 8589934592"));
   CHECK(has_line(text, "ration_memory_reserved_bytes{" + labels("train") + "} 1073741824"));
   CHECK(has_line(text, "ration_memory_used_bytes{" + labels("train") + "} 536870912"));
-  CHECK(has_line(text, "ration_memory_peak_bytes{" + labels("train") + "} 2147483648"));
-  CHECK(has_line(text, "ration_memory_peak_used_bytes{" + labels("train") + "} 1610612736"));
-  CHECK(has_line(text, "# HELP ration_memory_peak_bytes Peak of ration_memory_reserved_bytes so far."));
-  CHECK(has_line(text, "# HELP ration_memory_peak_used_bytes Peak of ration_memory_used_bytes so far."));
+  CHECK(has_line(text, "ration_memory_reserved_peak_bytes{" + labels("train") + "} 2147483648"));
+  CHECK(has_line(text, "ration_memory_used_peak_bytes{" + labels("train") + "} 1610612736"));
+  CHECK(has_line(text, "# HELP ration_memory_reserved_peak_bytes Peak of ration_memory_reserved_bytes so far."));
+  CHECK(has_line(text, "# HELP ration_memory_used_peak_bytes Peak of ration_memory_used_bytes so far."));
   CHECK(has_line(text, "ration_memory_guarantee_bytes{" + labels("train") + "} 3221225472"));
   CHECK(has_line(text, "ration_memory_waiting_bytes{" + labels("train") + "} 1048576"));
   CHECK(has_line(text, "ration_allocations_total{" + labels("train") + "} 12"));
@@ -70,21 +70,43 @@ TEST_CASE("each figure of a process is a series of its metric family") {
   CHECK(text.back() == '\n');
 }
 
-TEST_CASE("a group's limit, claims, guarantees and waiting members are series of the device and the group") {
+TEST_CASE("a named group's figures are series of the device and the group") {
   std::vector<ledger::Group> groups = with_guarantees({kGi});
-  groups.push_back(group(GroupKind::kTree, "00000000ffffffff", {{kFirstGpu, kGi, 0}}, {member(12, 12, {})}));
   groups.push_back(group(GroupKind::kNone, "", {{kFirstGpu, ledger::kNoLimit, kGi}}, {}));
   const std::string text = prometheus_text(usage(groups), kHere);
   const std::string named = "{gpu=\"" + std::string(kFirstGpu) + "\",group=\"a\"}";
-  const std::string tree = "{gpu=\"" + std::string(kFirstGpu) + "\",group=\"tree:00000000\"";
   CHECK(has_line(text, "ration_group_limit_bytes" + named + " 8589934592"));
+  CHECK(has_line(text, "ration_group_reserved_bytes" + named + " 1610612736"));
+  CHECK(has_line(text, "ration_group_used_bytes" + named + " 805306368"));
+  CHECK(has_line(text, "ration_group_processes" + named + " 2"));
   CHECK(has_line(text, "ration_group_claimed_bytes" + named + " 4294967296"));
   CHECK(has_line(text, "ration_group_guaranteed_bytes" + named + " 4294967296"));
   CHECK(has_line(text, "ration_group_waiting" + named + " 1"));
-  CHECK(has_line(text, "ration_group_claimed_bytes" + tree + "} 1073741824"));
-  CHECK_FALSE(has_line(text, "ration_group_limit_bytes" + tree + "} 18446744073709551615"));
-  CHECK(has_line(text, "ration_group_limit_bytes" + tree + ",name=\"00000000ffffffff\"} 1073741824"));
   CHECK(text.find("group_claimed_bytes{gpu=\"" + std::string(kFirstGpu) + "\",group=\"-\"}") == std::string::npos);
+}
+
+TEST_CASE("no series has the number of a run, in a label that would be another one each time") {
+  const ledger::Member job = member(1, 10, {use(kFirstGpu, kGi)});
+  const std::string text =
+      prometheus_text(usage({group(GroupKind::kNamed, "a", {{kFirstGpu, 8 * kGi, kGi}}, {job}),
+                             group(GroupKind::kTree, "00000000000000a7", {{kFirstGpu, kGi, kGi}}, {job}),
+                             group(GroupKind::kContainer, "4026532999-12345678", {{kFirstGpu, kGi, kGi}}, {job})}),
+                      kHere);
+  CHECK(text.find("tree:") == std::string::npos);
+  CHECK(text.find("4026532999-12345678") == std::string::npos);
+  CHECK(has_line(text, "ration_memory_reserved_bytes{gpu=\"" + std::string(kFirstGpu) +
+                           "\",pid=\"10\",exe=\"train\",group=\"a\"} 1073741824"));
+}
+
+TEST_CASE("a device's size, free memory and what others hold are series of it, where they are known") {
+  Usage seen = one_process(member(1, 10, {use(kFirstGpu, kGi)}));
+  CHECK(prometheus_text(seen, kHere).find("ration_device_memory_free_bytes{") == std::string::npos);
+  add_figures(seen, {figures_of(kFirstGpu)});
+  const std::string text = prometheus_text(seen, kHere);
+  const std::string device = "{gpu=\"" + std::string(kFirstGpu) + "\"}";
+  CHECK(has_line(text, "ration_device_memory_size_bytes" + device + " 85899345920"));
+  CHECK(has_line(text, "ration_device_memory_free_bytes" + device + " 80530636800"));
+  CHECK(has_line(text, "ration_device_memory_others_bytes" + device + " 4294967296"));
 }
 
 TEST_CASE("a process without a limit has no limit series") {
@@ -111,7 +133,7 @@ TEST_CASE("a family's lines are adjacent, after one HELP and one TYPE, without a
       CHECK(series.insert(line.substr(0, line.rfind(' '))).second);
     }
   }
-  CHECK(families.size() == 16);
+  CHECK(families.size() == 22);
   CHECK(series.size() == 3 * (10 + 5));
 }
 

@@ -90,33 +90,42 @@ TEST_CASE("a frame shows guarantees and who waits") {
   CHECK(shows(frame, "4.00GiB 4.00GiB 4.00GiB       1"));
 }
 
+TEST_CASE("a frame says who holds what is waited for, also where the filter leaves that one out") {
+  const std::string line = "own (pid 9) waits for 2.00GiB on GPU 1f2e3d4c: train (pid 6) is guaranteed 3.00GiB";
+  TopState state;
+  CHECK(frame_of(usage(with_guarantees({kGi})), state, 24, 120).lines.at(1) == line);
+  type("/own", state);
+  CHECK(frame_of(usage(with_guarantees({kGi})), state, 24, 120).lines.at(1) == line);
+}
+
 TEST_CASE("the titles tell which rows are shown, and the arrow keys reach the others") {
   TopState state;
   Frame frame = frame_of(many(100), state, 24, 80);
   // 22 lines between title and keys: a device, 2 of the group, titles, 18 processes.
   CHECK(shows(frame, " *1-18/100"));
   CHECK(shows(frame, "nightly"));
-  CHECK(frame.last_first_rows[0] == 82);
+  keep_on_screen(frame, state);
   handle_key(kDownKey, state);
+  CHECK(shows(frame_of(many(100), state, 24, 80), " *1-18/100"));  // the second of the rows is chosen
+  handle_key(kPageDownKey, state);
   frame = frame_of(many(100), state, 24, 80);
   CHECK_FALSE(shows(frame, "100 -    nightly"));
-  CHECK(shows(frame, " 99 -    nightly"));
-  CHECK(shows(frame, " *2-19/100"));
-  state.first_rows[0] = 1000;
+  CHECK(shows(frame, " 98 -    nightly"));
+  CHECK(shows(frame, " *3-20/100"));
+  keep_on_screen(frame, state);
+  state.cursors[0] = 1000;
   frame = frame_of(many(100), state, 24, 80);
   CHECK(shows(frame, "  1 -    nightly"));
   CHECK(shows(frame, " *83-100/100"));
   keep_on_screen(frame, state);
-  CHECK(state.first_rows[0] == 82);
-  handle_key(kPageUpKey, state);
-  CHECK(state.first_rows[0] == 64);
-  state.first_rows[0] = 5;
-  handle_key(kPageUpKey, state);
-  CHECK(state.first_rows[0] == 0);
-  handle_key(kPageDownKey, state);
-  CHECK(shows(frame_of(many(100), state, 24, 80), " *19-36/100"));
+  CHECK(state.cursors[0] == 99);
   handle_key(kUpKey, state);
-  CHECK(state.first_rows[0] == 17);
+  CHECK(shows(frame_of(many(100), state, 24, 80), " *83-100/100"));
+  handle_key(kPageUpKey, state);
+  CHECK(shows(frame_of(many(100), state, 24, 80), " *81-98/100"));
+  state.cursors[0] = 5;
+  handle_key(kPageUpKey, state);
+  CHECK(state.cursors[0] == 0);
   CHECK_FALSE(shows(frame_of(many(3), {}, 24, 80), "/3"));
 }
 
@@ -313,9 +322,9 @@ TEST_CASE("keys choose the order, the second press reverses it") {
 }
 
 TEST_CASE("the last line names as many orders as fit") {
-  CHECK(frame_of(many(3), {}, 24, 60).lines.back() == "q quit  ? help  / filter  space pauses  sort by: r RESERVED");
+  CHECK(frame_of(many(3), {}, 24, 60).lines.back() == "q quit  ? help  / filter  L limit  x signal  space pauses");
   CHECK(frame_of(many(3), {}, 24, 80).lines.back() ==
-        "q quit  ? help  / filter  space pauses  sort by: r RESERVED  u USED  l LIMIT");
+        "q quit  ? help  / filter  L limit  x signal  space pauses  sort by: r RESERVED");
   CHECK(shows(frame_of(many(3), {}, 24, 200), "f FAILS  a AGE  p PID  n USER  d GPU  g GROUP  c COMMAND"));
 }
 
@@ -418,4 +427,98 @@ TEST_CASE("what devices held is remembered, nothing where they had no processes"
     history.add(many(1));
   }
   CHECK(history.of(kFirstGpu).size() == 512);
+}
+
+TEST_CASE("a frame shows what others hold and what is free, in the device's line and in a row") {
+  Usage seen = one_process(member(1, 10, {use(kFirstGpu, 20 * kGi)}));
+  DeviceFigures figures = figures_of(kFirstGpu);
+  figures.memory = {80 * kGi, 41 * kGi, 39 * kGi};
+  figures.holders = {{10, 20 * kGi}};
+  add_figures(seen, {figures});
+  const Frame wide = frame_of(seen, {}, 10, 120);
+  CHECK(wide.lines.at(1) ==
+        "GPU 0 NVIDIA H200 [##==-xxxx         ] 10.0GiB used, 20.0GiB reserved, 19.0GiB others, 41.0GiB free "
+        "of 80.0GiB, 37%, 54C");
+  const Frame narrow = frame_of(seen, {}, 10, 80);
+  CHECK(narrow.lines.at(1) == "GPU 0 [##=-xxx       ] 20.0GiB reserved, 19.0GiB others, 41.0GiB free of 80.0GiB");
+  CHECK(narrow.lines.at(4).find("others") != std::string::npos);
+  CHECK(shows(narrow, "1 process on 1 GPU"));
+}
+
+namespace {
+
+// The state after the frame was shown and these keys were pressed.
+TopState after(const Usage &seen, const std::string &keys, TopState state = {}) {
+  keep_on_screen(frame_of(seen, state, 24, 120), state);
+  type(keys, state);
+  return state;
+}
+
+}  // namespace
+
+TEST_CASE("the arrow keys choose a row, which is marked") {
+  const Usage seen = many(3);
+  TopState state = after(seen, "");
+  CHECK(state.chosen.word == "3");
+  handle_key(kDownKey, state);
+  const Frame frame = frame_of(seen, state, 24, 120);
+  CHECK(styled(frame, Style::kCursor).find("  2 -    nightly") == 0);
+  keep_on_screen(frame, state);
+  CHECK(state.chosen.word == "2");
+  handle_key(kNextKey, state);
+  CHECK(after(seen, "", state).chosen.word == "group:nightly");
+}
+
+TEST_CASE("a limit is set only after its question was answered with y") {
+  const Usage seen = many(3);
+  TopState state = after(seen, "L4g");
+  CHECK(frame_of(seen, state, 24, 120).lines.back() == "limit of process 3 (train): 4g_  Enter goes on  Esc leaves");
+  handle_key(kEnterKey, state);
+  CHECK_FALSE(state.order.has_value());
+  CHECK(frame_of(seen, state, 24, 120).lines.back() == "y/n: set the limit to 4g for process 3 (train)");
+  TopState left = state;
+  handle_key('n', left);
+  CHECK_FALSE(left.order.has_value());
+  CHECK_FALSE(left.question.has_value());
+  CHECK(frame_of(seen, left, 24, 120).lines.back() == "nothing was done");
+  handle_key('y', state);
+  REQUIRE(state.order.has_value());
+  CHECK(state.order->target.word == "3");
+  CHECK(state.order->text == "4g");
+  CHECK_FALSE(state.order->is_signal);
+}
+
+TEST_CASE("a question keeps its process, whatever row the cursor is on by then") {
+  TopState state = after(many(3), "x");
+  keep_on_screen(frame_of(many(5), state, 24, 120), state);
+  CHECK(state.chosen.word == "5");
+  handle_key(kEnterKey, state);
+  handle_key('y', state);
+  REQUIRE(state.order.has_value());
+  CHECK(state.order->target.word == "3");
+  CHECK(state.order->text == "TERM");
+}
+
+TEST_CASE("no signal goes to a group, to what others hold, or by a name that is none") {
+  Usage seen = many(1);
+  TopState state = after(seen, "\t");
+  CHECK(after(seen, "x", state).message == "a signal goes to a process");
+  CHECK_FALSE(after(seen, "x", state).question.has_value());
+  CHECK(after(seen, "L", state).question.has_value());
+  add_figures(seen, {figures_of(kFirstGpu)});  // the first of the rows, by its size
+  CHECK(after(seen, "x").message == "a signal goes to a process");
+  CHECK(after(seen, "L").message == "choose a process or a group");
+  state = after(many(1), "xX");
+  handle_key(kEnterKey, state);
+  CHECK(state.message == "there is no signal TERMX");
+  CHECK_FALSE(state.question.has_value());
+}
+
+TEST_CASE("signals have names, with and without SIG, and numbers") {
+  CHECK(signal_called("TERM") == 15);
+  CHECK(signal_called("SIGKILL") == 9);
+  CHECK(signal_called("10") == 10);
+  for (const char *none : {"", "0", "-1", "65", "9x", "term", "SIG"}) {
+    CHECK(signal_called(none) == 0);
+  }
 }

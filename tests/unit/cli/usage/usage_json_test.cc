@@ -71,14 +71,16 @@ TEST_CASE("a process's object has these keys, and figures in bytes") {
       {"limit", 8 * kGi},
       {"guarantee", 3 * kGi},
       {"waiting", 2 * kGi},
-      {"peak", kGi},
-      {"peak_used", kGi / 2},
-      {"allocations", 12},
+      {"waits_for", "device"},
+      {"holders", json::array()},
+      {"reserved_peak_bytes", kGi},
+      {"peak_bytes", kGi / 2},
+      {"allocs", 12},
       {"granules", 512},
       {"stitched_blocks", 2},
       {"stitched_total", 40},
-      {"failures", 15},
-      {"failures_by_reason", {{"limit", 1}, {"group", 2}, {"device", 3}, {"pool_holds", 4}, {"fault", 5}}},
+      {"refusals", 15},
+      {"refusals_by_reason", {{"limit", 1}, {"group", 2}, {"device", 3}, {"pool_holds", 4}, {"fault", 5}}},
       {"age_ns", 90 * kSecond},
       {"start_unix_ns", kNow - 90 * kSecond},
       {"published_age_ns", kSecond},
@@ -140,11 +142,24 @@ TEST_CASE("a device's object has these keys") {
   Usage one = usage({group(GroupKind::kNone, "", {sized}, {member(1, 10, {use(kFirstGpu, kGi)})})});
   CHECK(of(one)["devices"] == json{{{"uuid", kFirstGpu},
                                     {"gpu_index", nullptr},
-                                    {"size", 80 * kGi},
+                                    {"name", nullptr},
+                                    {"total", 80 * kGi},
                                     {"reserved", kGi},
                                     {"used", kGi / 2},
+                                    {"others", nullptr},
+                                    {"free", nullptr},
+                                    {"utilisation_percent", nullptr},
+                                    {"temperature_celsius", nullptr},
                                     {"processes", 1}}});
-  CHECK(of(one_process(member(1, 10, {use(kFirstGpu, kGi)})))["devices"].at(0)["size"].is_null());
+  add_figures(one, {figures_of(kFirstGpu)});
+  const json device = of(one)["devices"].at(0);
+  CHECK(device["name"] == "NVIDIA H200");
+  CHECK(device["gpu_index"] == 0);
+  CHECK(device["others"] == 4 * kGi);
+  CHECK(device["free"] == 75 * kGi);
+  CHECK(device["utilisation_percent"] == 37);
+  CHECK(device["temperature_celsius"] == 54);
+  CHECK(of(one_process(member(1, 10, {use(kFirstGpu, kGi)})))["devices"].at(0)["total"].is_null());
 }
 
 TEST_CASE("a group's object says what is claimed, guaranteed and waited for") {

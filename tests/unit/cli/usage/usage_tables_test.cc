@@ -66,7 +66,7 @@ TEST_CASE("both tables at unlimited width") {
   train.devices[0].failures = {2, 1, 0, 0, 0};
   const Usage seen = usage({group(GroupKind::kNamed, "nightly", {{kFirstGpu, 12 * kGi, 3 * kGi / 2}}, {train}),
                             group(GroupKind::kNone, "", {}, {member(2, 7, {use(kSecondGpu, kMi)})})});
-  CHECK(both_tables(seen, kUnlimitedWidth) ==
+  CHECK(all_tables(seen, kUnlimitedWidth) ==
         Lines{"  PID USER GROUP   GPU      RESERVED   USED   LIMIT PEAKRES PEAKUSED FAILS AGE COMMAND",
               "14969 -    nightly 1f2e3d4c  1.50GiB 768MiB 8.00GiB 1.50GiB   768MiB     3  1m train",
               "    7 -    -       99887766     1MiB 512KiB       -    1MiB   512KiB     0  1m train", "",
@@ -94,7 +94,7 @@ TEST_CASE("stitched blocks have no column where there are none") {
 TEST_CASE("guarantees, and what is waited for, have columns where there are some") {
   const Usage seen = usage(with_guarantees({kGi}));
   CHECK(
-      both_tables(seen, kUnlimitedWidth) ==
+      all_tables(seen, kUnlimitedWidth) ==
       Lines{
           "PID USER GROUP           GPU      RESERVED   USED LIMIT PEAKRES PEAKUSED GUARANTEE   WAITS FAILS AGE "
           "COMMAND",
@@ -102,7 +102,8 @@ TEST_CASE("guarantees, and what is waited for, have columns where there are some
           "  9 -    a               1f2e3d4c   512MiB 256MiB     -  512MiB   256MiB   1.00GiB 2.00GiB     0  1m own",
           "", "GROUP         GPU        LIMIT RESERVED GUARANTEED CLAIMED    FREE PROCESSES WAITING",
           "a             1f2e3d4c 8.00GiB  1.50GiB    4.00GiB 4.00GiB 4.00GiB         2       1",
-          "tree:00000000 1f2e3d4c       -  1.00GiB          - 1.00GiB       -         1       0"});
+          "tree:00000000 1f2e3d4c       -  1.00GiB          - 1.00GiB       -         1       0", "",
+          "own (pid 9) waits for 2.00GiB on GPU 1f2e3d4c: train (pid 6) is guaranteed 3.00GiB"});
 }
 
 TEST_CASE("where not all columns fit, those of the pool go first, then ages, peaks, failures, guarantees, names") {
@@ -166,7 +167,7 @@ TEST_CASE("at 80 columns names are truncated, never figures") {
   long_name.devices[0].limit = 191 * kGi;
   long_name.devices[0].failures = {4000000, 0, 0, 0, 0};
   const Usage seen = usage({group(GroupKind::kNamed, std::string(64, 'g'), {{kFirstGpu, kGi, kGi}}, {long_name})});
-  CHECK(widest(both_tables(seen, 80)) <= 80);
+  CHECK(widest(all_tables(seen, 80)) <= 80);
   const std::string row = processes(seen, 80).at(1);
   CHECK(row.find("4194303 ") == 0);
   CHECK(row.find("x+") == row.size() - 2);
@@ -179,7 +180,7 @@ TEST_CASE("a table fits any width") {
   const Usage seen =
       usage({group(GroupKind::kNamed, "a", {{kFirstGpu, kGi, kGi}}, {member(1, 10, {use(kFirstGpu, kGi)})})});
   for (std::size_t width = 0; width < 100; ++width) {
-    CHECK(widest(both_tables(seen, width)) <= width);
+    CHECK(widest(all_tables(seen, width)) <= width);
   }
 }
 
@@ -229,4 +230,15 @@ TEST_CASE("a container's name is found in a line of its cgroup") {
   for (const std::string &line : {std::string("0::/user.slice"), "0::/" + id + "0", "0::/" + id.substr(1)}) {
     CHECK(container_in_cgroup(line).empty());
   }
+}
+
+TEST_CASE("where NVML answers, what others hold has a row, and each device its figures") {
+  Usage seen = one_process(member(1, 10, {use(kFirstGpu, kGi)}));
+  add_figures(seen, {figures_of(kFirstGpu)});
+  const Lines lines = all_tables(seen, kUnlimitedWidth);
+  REQUIRE(lines.size() == 6);
+  CHECK(lines[2] == "  - -    0    4.00GiB      -     -       -        -     -   - others");
+  CHECK(lines[3].empty());
+  CHECK(lines[4] == "GPU NAME           SIZE RESERVED  OTHERS    FREE UTIL TEMP");
+  CHECK(lines[5] == "0   NVIDIA H200 80.0GiB  1.00GiB 4.00GiB 75.0GiB  37%  54C");
 }

@@ -37,6 +37,26 @@ TEST_CASE("a block that was never freed is a leak, and a log without an end is n
   CHECK(has_line(reasons(conditions, log_of({alloc_record(1, 100), free_record(1)})), "the log has no end record"));
 }
 
+TEST_CASE("a caller that holds more and more is growth, weights that are loaded once are none") {
+  Conditions conditions;
+  conditions.no_growth = true;
+  std::vector<std::string> records;
+  for (int i = 0; i < 40; ++i) {
+    records.push_back(alloc_record(i, 100));
+    records.push_back(alloc_record(1000, 50));
+    records.push_back(free_record(1000));
+  }
+  std::vector<std::string> loaded(records.begin(), records.begin() + 36);
+  for (int i = 0; i < 100; ++i) {
+    loaded.push_back(alloc_record(1000, 700));
+    loaded.push_back(free_record(1000));
+  }
+  CHECK(has_line(reasons(conditions, log_of(records)), "device 0: cuMemAlloc_v2 grows: from "));
+  CHECK(reasons(conditions, log_of(loaded)).empty());
+  records.emplace_back(R"({"t":"dropped","count":3)");
+  CHECK(has_line(reasons(conditions, log_of(records)), "whether memory grew is not known"));
+}
+
 TEST_CASE("refusals, failures in the driver and lost records are failures") {
   Conditions conditions;
   conditions.no_failures = true;
@@ -67,16 +87,18 @@ TEST_CASE("fragmentation is of free memory that all together would have served")
   CHECK(reasons(conditions, log_of({oom_record("limit", 5'000'000, 4'000'000, 1'000'000), kEndRecord})).empty());
 }
 
-TEST_CASE("a JUnit report has a case for each condition") {
+TEST_CASE("a JUnit report has a suite for each log, and a case for each condition") {
   const std::string report =
-      junit_report("a<b.jsonl", {{"--no-leaks", {}}, {"--max-peak", {"too \"much\" & more"}}}, 1);
+      junit_report({{"a<b.jsonl", {{"--no-leaks", {}}, {"--max-peak", {"too \"much\" & more"}}}, 1},
+                    {"c", {{"--no-leaks", {}}}, 2}});
+  CHECK(report.find(R"(<testsuite name="c" tests="1" failures="0")") != std::string::npos);
   CHECK(report.find(R"(<testsuite name="a&lt;b.jsonl" tests="2" failures="1")") != std::string::npos);
   CHECK(report.find(R"(name="--no-leaks"/>)") != std::string::npos);
   CHECK(report.find(R"(<failure message="too &quot;much&quot; &amp; more">)") != std::string::npos);
 }
 
 TEST_CASE("of a log that was cut off neither the peak nor what was freed is known") {
-  History history(By::function);
+  History history(By::caller);
   history.note_cut_off();
   history.finish();
   Conditions conditions;

@@ -36,10 +36,28 @@ TEST_CASE("what is no growth is refused") {
   }
 }
 
+TEST_CASE("of several processes the sums are compared") {
+  std::vector<History> before;
+  before.push_back(history_of(log_of({alloc_record(1, 100)})));
+  std::vector<History> after;
+  for (int bytes : {100, 400}) {
+    after.push_back(history_of(log_of({alloc_record(1, bytes), oom_record("limit", 1, 1, 1), kEndRecord})));
+  }
+  const LogDifference difference = difference_of(before, after);
+  REQUIRE(difference.devices.size() == 1);
+  CHECK(difference.devices[0].peak == BothFigures{100, 500});
+  CHECK(difference.devices[0].refusals == BothFigures{0, 2});
+  CHECK(difference.devices[0].callers[0].live == BothFigures{100, 500});
+  CHECK_FALSE(difference.before_ended);
+  CHECK(difference.after_ended);
+}
+
 TEST_CASE("callers are sorted by what changed most, be it less or more") {
-  const History before =
-      history_of(log_of({alloc_record(1, 100), alloc_record(2, 400, R"("src":"driver","kind":"managed")")}), By::size);
-  const History after = history_of(log_of({alloc_record(1, 120), alloc_record(3, 9000)}), By::size);
+  std::vector<History> before;
+  before.push_back(
+      history_of(log_of({alloc_record(1, 100), alloc_record(2, 400, R"("src":"driver","kind":"managed")")}), By::size));
+  std::vector<History> after;
+  after.push_back(history_of(log_of({alloc_record(1, 120), alloc_record(3, 9000)}), By::size));
   const LogDifference difference = difference_of(before, after);
   REQUIRE(difference.devices.size() == 1);
   const auto &callers = difference.devices[0].callers;

@@ -37,9 +37,8 @@ TEST_CASE("slabs, and what the driver's pools hold, are reserved; blocks in slab
 
 TEST_CASE("blocks are put together as asked") {
   const std::string log = log_of({alloc_record(1, 100), alloc_record(2, 3000)});
-  CHECK(history_of(log, By::kind).devices().at(0).live.at("device").count == 2);
+  CHECK(history_of(log, By::call).devices().at(0).live.at("cuMemAlloc_v2").count == 2);
   CHECK(history_of(log, By::thread).devices().at(0).live.at("thread 7").count == 2);
-  CHECK(history_of(log, By::stream).devices().at(0).live.at("no stream").count == 2);
   CHECK(history_of(log, By::size).devices().at(0).live.at("64B to 128B").count == 1);
   CHECK(history_of(log, By::size).devices().at(0).live.at("2KiB to 4KiB").bytes == 3000);
 }

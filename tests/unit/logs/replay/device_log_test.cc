@@ -9,7 +9,7 @@ using namespace ration::test;
 
 TEST_CASE("a block whose free was lost ends where another begins, in a replay as in a report") {
   DeviceLog replayed(DeviceLog::Counts::reserved);
-  History reported(History::By::kind);
+  History reported(History::By::call);
   std::istringstream text(log_of({alloc_record(1, 1000), alloc_record(1, 3000), alloc_record(2, 500)}));
   LogReader reader(text);
   for (Record record; reader.next(record);) {

@@ -31,10 +31,15 @@ TEST_CASE("a report as JSON has the sums of all logs, and the largest leak first
 TEST_CASE("a report in words says what would have helped") {
   const Report report{"run.jsonl",
                       history_of(log_of({alloc_record(1, 100), oom_record("limit", 28, 100, 4), kEndRecord}))};
-  const std::vector<std::string> lines = report_text(report, 10, 80);
+  const std::vector<std::string> lines = report_text(report, 10, 120);
   CHECK(has_line(lines, "run.jsonl: /bin/train (pid 42)"));
   CHECK(has_line(lines, "device 0 GPU: peak used 100 bytes of the limit of 7.63MiB (8000000 bytes)"));
-  CHECK(has_line(lines, "refused: 1 call of cuMemAlloc_v2, reason limit, first at record 2"));
+  CHECK(lines[3] == "REFUSED on device 0: 1 call of cuMemAlloc_v2, over the limit, at 0.000 s, record 2");
+  CHECK(lines[4] == "  it asked for 28 bytes: 24 bytes short");
+  CHECK(has_line(lines, "  the program held 100 bytes then:"));
+  CHECK(has_line(lines, "    100B in 1 block by cuMemAlloc_v2"));
+  CHECK(has_line(lines, "AT PEAK BLOCKS CALLER"));
+  CHECK(has_line(lines, "NOT FREED BLOCKS  OLDEST CALLER"));
   CHECK(has_line(lines, "it needs a limit above 7.63MiB (8000000 bytes), the one in force"));
   CHECK(has_line(leaks_text(report, 80), "1 block not freed, 100 bytes"));
   CHECK(has_line(leaks_text({"x", history_of(log_of({kEndRecord}))}, 80), "x: every block was freed"));
@@ -49,7 +54,68 @@ TEST_CASE("memory that only the driver's pools held is told, where no block was 
 TEST_CASE("of a log without its end it is said that nothing was requested so far") {
   CHECK(report_text({"x", history_of(log_of({kEndRecord}))}, 10, 80).back() == "no device memory was requested");
   CHECK(report_text({"x", history_of(log_of({}))}, 10, 80).back() ==
-        "no device memory was requested, as far as the log goes");
+        "no device memory was requested, as far as the log goes: the peak is unknown");
+}
+
+TEST_CASE("without stacks a report says that its callers are driver functions, and only where it has callers") {
+  const auto lines_of = [](const std::vector<std::string> &records, By by) {
+    return report_text({"x", history_of(log_of(records), by)}, 10, 120);
+  };
+  const std::string plain = alloc_record(1, 100);
+  CHECK(lines_of({plain, kEndRecord}, By::caller)[1] ==
+        "recorded without --stacks native (or python): driver functions stand for callers");
+  for (const auto &lines : {lines_of({plain, kEndRecord}, By::size), lines_of({kEndRecord}, By::caller),
+                            lines_of({alloc_record(1, 100, R"("src":"driver","stack":1)"), kEndRecord}, By::caller)}) {
+    CHECK_FALSE(has_line(lines, "without --stacks"));
+  }
+}
+
+TEST_CASE("functions of a file that is not there any more have no names, and a report says so") {
+  const std::string log =
+      log_of({R"({"t":"mod","id":1,"path":"/nonexistent/train","build_id":"ab","base":0)",
+              R"({"t":"frame","id":1,"mod":1,"off":16)", R"({"t":"stack","id":1,"frame":1,"parent":0)",
+              alloc_record(1, 100, R"("src":"driver","stack":1)"), kEndRecord});
+  std::vector<Report> reports;
+  reports.push_back({"x", history_of(log)});
+  CHECK(report_text(reports[0], 10, 120)[1] == "no names of functions in /nonexistent/train: it is not here");
+  CHECK(report_text(reports[0], 10, 120)[2] == "with ration run --embed-names a log has the names itself");
+  CHECK(nlohmann::json::parse(report_json(reports))["logs"][0]["unnamed"][0]["why"] == "it is not here");
+}
+
+TEST_CASE("functions of a file that was built anew since have no names, and a report says so") {
+  const std::string log =
+      log_of({R"({"t":"mod","id":1,"path":"/proc/self/exe","build_id":"ab","base":0)",
+              R"({"t":"frame","id":1,"mod":1,"off":16)", R"({"t":"stack","id":1,"frame":1,"parent":0)",
+              alloc_record(1, 100, R"("src":"driver","stack":1)"), kEndRecord});
+  CHECK(report_text({"x", history_of(log)}, 10, 120)[1] ==
+        "no names of functions in /proc/self/exe: it has changed since");
+}
+
+TEST_CASE("a peak that a log cannot know is unknown, or at least what the log has") {
+  const auto report_of = [](const std::vector<std::string> &records) {
+    std::vector<Report> reports;
+    reports.push_back({"x", history_of(log_of(records))});
+    return reports;
+  };
+  const std::string lost = R"({"t":"dropped","count":3)";
+  const auto some = report_of({alloc_record(1, 100), lost});
+  CHECK(has_line(report_text(some[0], 10, 120),
+                 "the log lacks 3 records (its disk was full, or a file size limit reached)"));
+  CHECK(has_line(report_text(some[0], 10, 120), ": peak used at least 100 bytes of"));
+  CHECK(nlohmann::json::parse(report_json(some))["logs"][0]["peak_is_exact"] == false);
+  const auto refused = report_of({oom_record("limit", 5, 1, 1), lost});
+  CHECK(has_line(report_text(refused[0], 10, 120), ": peak used unknown of"));
+  CHECK(nlohmann::json::parse(report_json(refused))["peak_bytes"].is_null());
+  CHECK(nlohmann::json::parse(report_json(report_of({kEndRecord})))["peak_bytes"] == 0);
+  // What the end says was freed did not leak, though the log lacks the free.
+  const std::string freed =
+      R"({"t":"end","live":[{"dev":0,"count":0,"bytes":0}],"peak":[100],"reserved_peak":[100],"dropped":1)";
+  const auto whole = nlohmann::json::parse(report_json(report_of({alloc_record(1, 100), freed})));
+  CHECK(whole["leaks"].empty());
+  CHECK(whole["peak_bytes"] == 100);
+  // A full disk may have kept everything after this from the log.
+  CHECK(has_line(report_text(report_of({alloc_record(1, 100)})[0], 10, 120), ": peak used at least 100 bytes of"));
+  CHECK(has_line(report_text(report_of({alloc_record(1, 100), kEndRecord})[0], 10, 120), ": peak used 100 bytes of"));
 }
 
 TEST_CASE("a limit that was changed later is not told as the one that held") {
@@ -87,7 +153,7 @@ TEST_CASE("a report says who held the group that refused, and what was guarantee
   std::vector<Report> reports;
   reports.push_back({"x", history_of(log_of({refusal, kEndRecord}))});
   const std::vector<std::string> lines = report_text(reports[0], 10, 80);
-  CHECK(has_line(lines, "  of group g 502 bytes were held or guaranteed, its limit was 520 bytes"));
+  CHECK(has_line(lines, "  group g: 502 bytes held or guaranteed, of a limit of 520 bytes"));
   CHECK(has_line(lines, "  /bin/idle (pid 7) was guaranteed 300 bytes"));
   CHECK(std::count(lines.begin(), lines.end(), "  /bin/busy (pid 8) held 200 bytes") == 1);
   CHECK(has_line(lines, "  and 1 other"));
@@ -99,6 +165,20 @@ TEST_CASE("a report says who held the group that refused, and what was guarantee
   CHECK(json.at("holders")[0] ==
         nlohmann::json{{"pid", 7}, {"program", "/bin/idle"}, {"reserved", 0}, {"guarantee", 300}});
   CHECK(json.at("holders")[1].at("guarantee") == 0);
+}
+
+TEST_CASE("of a full device a report also says what none of its holders held") {
+  const std::string holders = R"(,"holders":[{"pid":7,"exe":"/bin/busy","reserved":999000000,"used":200}])";
+  std::vector<Report> reports;
+  reports.push_back({"x", history_of(log_of({oom_record("device", 28, 100, 4) + holders, kEndRecord}))});
+  CHECK(has_line(report_text(reports[0], 10, 80),
+                 "  977KiB (999999 bytes) were the driver's own, or held outside Ration"));
+  const auto json = nlohmann::json::parse(report_json(reports))["logs"][0]["devices"][0]["refusals"][0];
+  CHECK(json.at("holders")[1] ==
+        nlohmann::json{{"pid", nullptr}, {"program", "outside Ration"}, {"reserved", 999999}, {"guarantee", 0}});
+  const std::string of_group =
+      report_text({"x", history_of(log_of({oom_record("group", 28, 100, 4) + holders}))}, 10, 80).back();
+  CHECK(of_group.find("outside Ration") == std::string::npos);
 }
 
 TEST_CASE("no line of a report is longer than the terminal, tables and sentences alike") {

@@ -15,7 +15,7 @@ constexpr Shape kShapes[] = {{24, 24, 1}, {24, 0, 1}, {32, 32, 4}, {40, 20, 8}, 
 
 }  // namespace
 
-TEST_CASE("whatever a program does, each granule is in one place and all memory can be had again") {
+TEST_CASE("whatever a program does, each granule is in one place and all memory can be had again", "[alone]") {
   std::uint64_t stitched = 0;
   std::uint64_t revived = 0;
   std::uint64_t refused = 0;
@@ -84,11 +84,12 @@ void check_refusals(std::uint64_t count, std::uint64_t stride) {
 
 }  // namespace
 
-TEST_CASE("where the device refuses any one call, the books are right and all memory can be had again") {
+TEST_CASE("where the device refuses any one call, the books are right and all memory can be had again", "[alone]") {
   check_refusals(1, 1);
 }
 
-TEST_CASE("where the device refuses several calls on end, the books are right and all memory can be had again") {
+TEST_CASE("where the device refuses several calls on end, the books are right and all memory can be had again",
+          "[alone]") {
   check_refusals(2, 3);
   check_refusals(3, 7);
   check_refusals(20, 11);

@@ -1,4 +1,4 @@
-#include "cli/run/command_line.h"
+#include "cli/launch/command_line.h"
 
 #include "catch.h"
 
@@ -31,7 +31,8 @@ TEST_CASE("words after the command belong to the command") {
        {"x"}},
       {{"--group-tree", "ls"}, {"--group-tree"}, {"ls"}},
       {{"--group-tree", "--limit", "8g", "ls"}, {"--group-tree", "--limit=8g"}, {"ls"}},
-      {{"--group-tree", "8g"}, {"--group-tree"}, {"8g"}},
+      {{"--group-tree", "8g"}, {"--group-tree=8g"}, {}},
+      {{"--group-tree", "8gb.sh"}, {"--group-tree"}, {"8gb.sh"}},
       {{"--group-tree", "--", "ls"}, {"--group-tree"}, {"ls"}},
       {{"--group-tree=0=8g,1=4g", "ls"}, {"--group-tree=0=8g,1=4g"}, {"ls"}},
       {{"--group", "lab", "--group-limit=8g", "ls"}, {"--group=lab", "--group-limit=8g"}, {"ls"}},
@@ -56,7 +57,7 @@ TEST_CASE("the message for an unknown option names the nearest one") {
       {{"--lmit=8g", "ls"}, "--lmit is not an option; the nearest is --limit"},
       {{"-l", "8g", "ls"}, "-l is not an option (`ration help run` lists"},
       {{"-", "ls"}, "- is not an option (`ration help run` lists"},
-      {{"--memory-limit", "8g", "ls"}, "--memory-limit is not an option; the nearest is --limit"},
+      {{"--memory-limit", "8g", "ls"}, "--memory-limit is not an option; ours is --limit"},
       {{"--LIMIT", "8g", "ls"}, "--LIMIT is not an option; the nearest is --limit"},
       {{"--threads", "8", "ls"}, "--threads is not an option (`ration help run` lists"},
       {{"--preallocate=false", "ls"}, "set the variable RATION_PREALLOCATE"},

@@ -1,4 +1,4 @@
-#include "cli/run/program.h"
+#include "cli/launch/program.h"
 
 #include <linux/capability.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "cli/run/preload_order.h"
+#include "cli/launch/preload_order.h"
 
 #include "catch.h"
 

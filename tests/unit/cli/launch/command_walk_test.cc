@@ -1,23 +1,33 @@
-#include "cli/doctor/command_walk.h"
+#include "cli/launch/command_walk.h"
+
+#include <unistd.h>
 
 #include "catch.h"
 
 using namespace ration::cli;
-using doctor::CommandWalk;
 
 namespace {
 
 using Line = std::vector<std::string>;
 
+const Library kLibrary{"/x/libration.so", "/x/libration-core.so", "/x/sim"};
+
 CommandWalk walk(const Line &words) {
   const char *const own[] = {"LD_PRELOAD=/x/libration.so", "RATION_LIMIT=4GiB", "PATH=/usr/bin:/bin", nullptr};
-  return doctor::walk_command(words, EnvironmentBlock(own),
-                              Library{"/x/libration.so", "/x/libration-core.so", "/x/sim"});
+  return walk_command(words, EnvironmentBlock(own), kLibrary);
 }
 
 std::string lost_by(const Line &words) {
   const CommandWalk found = walk(words);
   return found.loss ? found.loss->name : "";
+}
+
+Line changes_of(const Line &words) {
+  Line sentences;
+  for (const CommandWalk::Change &each : walk(words).changes) {
+    sentences.push_back(said(each));
+  }
+  return sentences;
 }
 
 Line program_of(const Line &words) {
@@ -32,7 +42,73 @@ TEST_CASE("a command that clears the environment is known by its name, in any fo
   CHECK(lost_by({"srun", "ls"}) == "srun");
   CHECK(lost_by({"sudoku"}).empty());
   CHECK(walk({"doas", "ls"}).loss->remedy ==
-        "put ration run behind it: doas ... " + doctor::own_command() + " run OPTIONS -- COMMAND");
+        "put ration run after it: doas ... " + own_command() + " run OPTIONS -- COMMAND");
+}
+
+TEST_CASE("an inner run makes good what was lost before it, whatever options it has") {
+  for (const Line &line :
+       {Line{"env", "-u", "LD_PRELOAD", "ration", "run", "-q", "--", "ls"},
+        Line{"env", "-u", "RATION_LIMIT", "ration", "run", "--wait", "5s", "--summary", "json", "ls"},
+        Line{"sudo", "ration", "run", "--limit", "1GiB", "-v", "ls"}}) {
+    CHECK(lost_by(line).empty());
+    CHECK(walk(line).changes.empty());
+    CHECK(program_of(line) == Line{"ls"});
+  }
+}
+
+TEST_CASE("a setting that is unset and set again is none that is taken, and one that is replaced is told") {
+  CHECK(walk({"env", "-u", "RATION_LIMIT", "RATION_LIMIT=4GiB", "ls"}).changes.empty());
+  CHECK(walk({"env", "-u", "RATION_LIMIT", "env", "RATION_LIMIT=4GiB", "RATION_LOG=x", "ls"}).changes.empty());
+  CHECK(changes_of({"env", "-u", "RATION_LIMIT", "ls"}) == Line{"env unsets RATION_LIMIT"});
+  CHECK(changes_of({"env", "RATION_LIMIT=8GiB", "ls"}) == Line{"env sets RATION_LIMIT=8GiB, in place of 4GiB"});
+  CHECK(changes_of({"env", "RATION_LIMIT=1GiB", "env", "RATION_LIMIT=2GiB", "ls"}) ==
+        Line{"env sets RATION_LIMIT=2GiB, in place of 4GiB"});
+}
+
+TEST_CASE("a program of one's own that has the name of a launcher may be no such launcher") {
+  for (const Line &line :
+       {Line{"./env", "-i", "ls"}, Line{"./sudo", "ls"}, Line{"nice", "./env", "-u", "LD_PRELOAD", "ls"},
+        Line{"./nice", "env", "-u", "LD_PRELOAD", "ls"}, Line{"srun", "ls"}}) {
+    REQUIRE(walk(line).loss);
+    CHECK_FALSE(walk(line).loss->is_certain);
+  }
+  for (const Line &line : {Line{"env", "-i", "ls"}, Line{"/usr/bin/env", "-i", "ls"}, Line{"nice", "sudo", "ls"}}) {
+    REQUIRE(walk(line).loss);
+    CHECK(walk(line).loss->is_certain);
+  }
+}
+
+TEST_CASE("options are read abbreviated, and after those that do something else") {
+  for (const Line &line : {Line{"env", "--uns=LD_PRELOAD", "ls"}, Line{"env", "--unset", "LD_PRELOAD", "ls"},
+                           Line{"env", "--ignore-e", "ls"}, Line{"env", "-C", "/", "-u", "LD_PRELOAD", "ls"},
+                           Line{"env", "--chd=/", "-i", "./x"}, Line{"env", "-S", "-C / -u LD_PRELOAD ls"}}) {
+    CHECK(lost_by(line) == "env");
+  }
+  CHECK(program_of({"nice", "--adj", "5", "ls"}) == Line{"ls"});
+  CHECK(program_of({"env", "-C", "/", "ls"}) == Line{"ls"});
+  CHECK(walk({"env", "-C", "/", "./ls"}).unchecked == "env");
+  CHECK(lost_by({"setpriv", "--reset", "ls"}) == "setpriv");
+}
+
+TEST_CASE("a line that switches Ration off loses the limit") {
+  for (const Line &line : {Line{"env", "RATION_DISABLE=1", "ls"}, Line{"sh", "-c", "RATION_DISABLE=1 ls"}}) {
+    const auto loss = loss_of_limit(walk(line), kLibrary);
+    REQUIRE(loss);
+    CHECK(loss->reason == "starts a program with RATION_DISABLE=1");
+  }
+  CHECK_FALSE(loss_of_limit(walk({"env", "RATION_DISABLE=0", "ls"}), kLibrary));
+}
+
+TEST_CASE("what is told to pass LD_PRELOAD on may do so") {
+  REQUIRE(walk({"docker", "run", "-v", "/x:/x", "-e", "LD_PRELOAD", "image"}).loss);
+  CHECK_FALSE(walk({"docker", "run", "-v", "/x:/x", "-e", "LD_PRELOAD", "image"}).loss->is_certain);
+  CHECK_FALSE(walk({"podman", "run", "--env=LD_PRELOAD=/x/libration.so", "image"}).loss->is_certain);
+  CHECK(walk({"docker", "run", "-e", "HOME", "image"}).loss->is_certain);
+  if (geteuid() == 0) {
+    CHECK(lost_by({"su", "-", "user", "-c", "ls"}) == "su");
+    CHECK(lost_by({"su", "-", "-w", "HOME,LD_PRELOAD", "user", "-c", "ls"}).empty());
+    CHECK(lost_by({"su", "-l", "user", "--whitelist=LD_PRELOAD", "--comm", "ls"}).empty());
+  }
 }
 
 TEST_CASE("some clear it only with an option, which must be theirs") {
@@ -187,7 +263,8 @@ TEST_CASE("a shell's line that is one command is looked through, any other is no
 
 TEST_CASE("settings that the line takes away or gives hold for the program") {
   const CommandWalk less = walk({"env", "-u", "RATION_LIMIT", "RATION_DISABLE=1", "./x"});
-  CHECK(less.takes == Line{"env unsets RATION_LIMIT"});
+  REQUIRE(less.changes.size() == 1);
+  CHECK(less.changes.front().name + " " + less.changes.front().variable == "env RATION_LIMIT");
   CHECK(less.environment.value("RATION_LIMIT").empty());
   CHECK(less.environment.value("RATION_DISABLE") == "1");
   CHECK(walk({"ration", "run", "--sim", "8GiB", "./x"}).probed.value("SIMCUDA_DEVICES") == "8GiB");
