@@ -228,7 +228,7 @@ main({
     "nothing preallocated": preallocated("0", STEP),
     "a size preallocated": preallocated("256MiB", 256 * MIB),
     "what mode pool would have": preallocated("-1", LIMIT),
-    "more than the limit": preallocated("1GiB", STEP, "cannot be preallocated"),
+    "more than the limit": preallocated("1GiB", STEP, "cannot preallocate 1.00GiB on device 0"),
     "no number": preallocated("much", STEP, "RATION_ASYNC_PREALLOCATE"),
     "another negative": preallocated("-2", STEP, "RATION_ASYNC_PREALLOCATE"),
     "nothing, as mode pool would have": preallocated("-1", STEP, RATION_PREALLOCATE="false"),

@@ -61,7 +61,7 @@ def from_the_command(_):
     done = ration_run("--fail", "nth=2")
     expect("status", done.returncode, 0)
     expect("codes", [code(line) for line in done.stdout.splitlines()[2:]], ["0", "2"])
-    expect_that(f"the summary: {done.stderr}", "1 refused (fault 1)" in done.stderr)
+    expect_that(f"the summary: {done.stderr}", "1 refused: 1 on purpose (--fail)" in done.stderr)
 
 
 def wrong(folder):

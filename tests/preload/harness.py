@@ -51,7 +51,7 @@ def driver_folder(name):
 
 
 def clean_environment():
-    dropped = ("RATION_", "SIMCUDA_", "PRELOAD_", "LD_", "CUDA_", "XLA_", "TF_", "GPU_", "CUPY_", "JULIA_", "PYTORCH_", "TENSOR_FUSION_", "NVSHARE_")
+    dropped = ("RATION_", "SIMCUDA_", "PRELOAD_", "LD_", "CUDA_", "XLA_", "TF_", "GPU_", "CUPY_", "JULIA_", "PYTORCH_", "TENSOR_FUSION_", "NVSHARE_", "PYTHONPATH")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
     # Simulated calls that take their time make the suite slower, and the sizes here are of contexts that cost 256 MiB.
     return kept | {"SIMCUDA_COSTS": "0"}

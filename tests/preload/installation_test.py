@@ -134,12 +134,14 @@ def installed(folder):
     expect("installed", (done.returncode, done.stderr), (0, ""))
     command = [prefix / "bin/ration", "--version"]
     expect_that("the command runs", subprocess.run(command, env=command_environment(), capture_output=True, check=True).stdout)
+    example = subprocess.run([prefix / "bin/ration-example", "--help"], capture_output=True, text=True, check=True)
+    expect_that(f"the example: {example.stdout}", example.stdout.startswith("Usage: ration-example [NAME]\n"))
     pages = [f"man/man1/{page.name}" for page in (BUILD / "share/man/man1").iterdir()]
     expect_that("pages", len(pages) > 10 and "man/man1/ration-run.1" in pages)
     for name in [*pages, "bash-completion/completions/ration", "fish/vendor_completions.d/ration.fish"]:
         expect(name, (prefix / "share" / name).read_bytes(), (BUILD / "share" / name).read_bytes())
     expect("_ration", (prefix / cache["RATION_ZSH_COMPLETIONS"] / "_ration").read_bytes(), (BUILD / "share/zsh/site-functions/_ration").read_bytes())
-    for name in ("config/schema.json", "shim/events/log.schema.json"):
+    for name in ("config/schema.json", "shim/events/log.schema.json", "shim/cli/verbs.schema.json"):
         file = root / name
         expect(name, (prefix / "share/ration" / file.name).read_bytes(), file.read_bytes())
     if (BUILD / "lib/ration/slurm/spank_ration.so").exists():  # Slurm's headers are here

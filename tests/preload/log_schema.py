@@ -21,11 +21,24 @@ def closed(schema):
     return [closed(each) for each in schema] if isinstance(schema, list) else schema
 
 
+def compiled(schema, kind):
+    """Of one kind of object, so that the error names the key and not only that no kind fits."""
+    definitions = closed(copy.deepcopy(schema["definitions"]))
+    return fastjsonschema.compile({"$schema": schema["$schema"], "definitions": definitions, "$ref": f"#/definitions/{kind}"})
+
+
 @functools.cache
 def validator(kind):
-    """Of one kind of record, so that the error names the key and not only that no kind fits."""
-    definitions = closed(copy.deepcopy(SCHEMA["definitions"]))
-    return fastjsonschema.compile({"$schema": SCHEMA["$schema"], "definitions": definitions, "$ref": f"#/definitions/{kind}"})
+    return compiled(SCHEMA, kind)
+
+
+def first_problem(validate, value):
+    """What is wrong with it; None: nothing."""
+    try:
+        validate(value)
+    except fastjsonschema.JsonSchemaException as wrong:
+        return f"{wrong.message}: {json.dumps(value)[:300]}"
+    return None
 
 
 def problem(record):
@@ -33,8 +46,4 @@ def problem(record):
     kind = record.get("t")
     if {"$ref": f"#/definitions/{kind}"} not in SCHEMA["oneOf"]:
         return f"no kind of record: {record}"
-    try:
-        validator(kind)(record)
-    except fastjsonschema.JsonSchemaException as wrong:
-        return f"{wrong.message}: {json.dumps(record)[:300]}"
-    return None
+    return first_problem(validator(kind), record)

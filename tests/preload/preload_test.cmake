@@ -1,7 +1,9 @@
 # ration_preload_test(NAME name COMMAND command...)
-# One test of the built libration.so. The command's environment holds what it needs to run programs
-# under it (harness.py): PRELOAD_LIBRARIES (LD_PRELOAD's value: a sanitizer's runtime must come
-# first), PRELOAD_BUILD, PRELOAD_PROGRAMS, PRELOAD_SANITIZE.
+# One test of the built libration.so, preload.NAME; or, in tests/command, of the command, command.NAME. Its environment
+# holds what harness.py, which it can import, needs to run programs under the library: PRELOAD_LIBRARIES (LD_PRELOAD's
+# value: a sanitizer's runtime must come first), PRELOAD_BUILD, PRELOAD_PROGRAMS, PRELOAD_SANITIZE.
+set(RATION_TESTED preload)
+set(PRELOAD_PROGRAMS ${CMAKE_BINARY_DIR}/tests/preload/programs)
 set(preload_libraries ${CMAKE_BINARY_DIR}/lib/libration.so)
 if(RATION_SANITIZER_RUNTIME)
   file(REAL_PATH ${RATION_SANITIZER_RUNTIME} runtime)
@@ -10,16 +12,17 @@ endif()
 
 function(ration_preload_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "COMMAND")
-  add_test(NAME preload.${arg_NAME} COMMAND ${arg_COMMAND})
+  add_test(NAME ${RATION_TESTED}.${arg_NAME} COMMAND ${arg_COMMAND})
   set(environment "PRELOAD_LIBRARIES=${preload_libraries}" "PRELOAD_BUILD=${CMAKE_BINARY_DIR}"
-    "PRELOAD_PROGRAMS=${PRELOAD_PROGRAMS}" "PRELOAD_SANITIZE=${RATION_SANITIZE}")
+    "PRELOAD_PROGRAMS=${PRELOAD_PROGRAMS}" "PRELOAD_SANITIZE=${RATION_SANITIZE}"
+    "PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/preload")
   if(RATION_SANITIZE MATCHES "thread")
     # The first saves a second for each of hundreds of processes.
     list(APPEND environment
       "TSAN_OPTIONS=atexit_sleep_ms=0:print_suppressions=0:suppressions=${CMAKE_SOURCE_DIR}/tests/preload/thread_sanitizer.supp")
   endif()
   # The timeout only ends a hanging test: the slowest takes seconds.
-  set_tests_properties(preload.${arg_NAME} PROPERTIES LABELS "quick;sim" TIMEOUT 240 ENVIRONMENT "${environment}")
+  set_tests_properties(${RATION_TESTED}.${arg_NAME} PROPERTIES LABELS "quick;sim" TIMEOUT 240 ENVIRONMENT "${environment}")
 endfunction()
 
 # ration_preload_script(FAMILY NAME SCRIPT ARGUMENT...): SCRIPT_test.py of the calling folder as

@@ -5,11 +5,8 @@ import json
 import pathlib
 import re
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-
-from harness import BUILD, GIB, MIB, PROGRAMS, clean_environment, driver_folder, expect, expect_that, main, run  # noqa: E402
+from harness import BUILD, GIB, MIB, PROGRAMS, clean_environment, driver_folder, expect, expect_that, main, run
 
 STEPS = PROGRAMS / "steps"
 DEVICE = 4 * GIB

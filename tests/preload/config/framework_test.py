@@ -4,14 +4,11 @@ the first CUDA call and after it."""
 import pathlib
 import re
 import shutil
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-
-from harness import BUILD, GIB, LIBRARIES, expect, expect_that, main, of_type, run  # noqa: E402
+from harness import BUILD, GIB, expect, expect_that, main, of_type, run
 
 ROOT = pathlib.Path(__file__).parents[3]
-STAND_IN = BUILD / "tests/preload/run/xla_cuda_plugin.so"
+STAND_IN = BUILD / "tests/command/run/xla_cuda_plugin.so"
 FRAMEWORKS = re.findall(r'^    "([a-z_]+\.so)"', (ROOT / "shim/runtime/loaded_framework.cc").read_text(), re.M)
 THEIRS = set(re.findall(r'^    {"((?:XLA|TF)_[A-Z_]+)",', (ROOT / "config/third_party/variables.cc").read_text(), re.M))
 # For each a value that has an effect without a framework.

@@ -7,7 +7,6 @@ import pathlib
 import struct
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "group"))
 
 from harness import GIB, LIBRARIES, clean_environment, driver_folder, expect, expect_that, main  # noqa: E402

@@ -5,12 +5,9 @@ import json
 import pathlib
 import re
 import subprocess
-import sys
 from fractions import Fraction
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-
-from harness import BUILD, GIB, HANG, LIBRARY, PROGRAMS, SANITIZED, Failure, clean_environment, driver_folder, expect, expect_that, main  # noqa: E402
+from harness import BUILD, GIB, HANG, LIBRARY, PROGRAMS, SANITIZED, Failure, clean_environment, driver_folder, expect, expect_that, main
 
 HERE = pathlib.Path(__file__).parent
 DEVICE = 16 * GIB

@@ -5,11 +5,8 @@ import json
 import pathlib
 import re
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-
-from harness import BUILD, MIB, clean_environment, expect, expect_that, main, of_type, run  # noqa: E402
+from harness import BUILD, MIB, clean_environment, expect, expect_that, main, of_type, run
 
 HERE = pathlib.Path(__file__).parent
 CONFIG = HERE.parents[2] / "config"

@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 """Failures seen in other software of this kind (tests/failures.txt): cases_test.py PART runs each case of that part of
 the program `failure_cases` in a separate process, in mode direct and in mode pool."""
-import pathlib
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import expect, expect_that, main, run  # noqa: E402
+from harness import expect, expect_that, main, run
 
 PART = sys.argv[1]
 MACHINE = {"SIMCUDA_DEVICES": "2x4GiB", "SIMCUDA_CONTEXT_BYTES": "1MiB", "RATION_LIMIT": "0=1GiB,1=512MiB"}

@@ -4,10 +4,8 @@ import os
 import pathlib
 import re
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import (HANG, LIBRARIES, MIB, PROGRAMS, SANITIZED, clean_environment, driver_folder, expect,  # noqa: E402
+from harness import (HANG, LIBRARIES, MIB, PROGRAMS, SANITIZED, clean_environment, driver_folder, expect,
                      expect_that, main, of_type, run)
 
 MACHINE = {"SIMCUDA_DEVICES": "4GiB"}

@@ -1,10 +1,7 @@
 #!/usr/bin/env python3
 """The samples through the runtime API (runtime.cc), with the small runtime linked statically and as a library."""
-import pathlib
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import expect, main, run  # noqa: E402
+from harness import expect, main, run
 
 
 def runtime(program, mode):

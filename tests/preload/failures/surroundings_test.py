@@ -6,8 +6,8 @@ import pathlib
 import sys
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parents[1] / "group")]
-from harness import GIB, LIBRARIES, MIB, PROGRAMS, SANITIZED, expect, expect_that, main, run  # noqa: E402
-from members import MODES, REFUSED, Machine, ended_clean  # noqa: E402
+from harness import GIB, LIBRARIES, MIB, PROGRAMS, SANITIZED, expect, main, run  # noqa: E402
+from members import MODES, REFUSED, Machine  # noqa: E402
 
 WAYS = {"direct": {"RATION_MODE": "direct"}, "slabs": {"RATION_BACKING": "slab"}, "granules": {"RATION_BACKING": "vmm"},
         "async": {"RATION_MODE": "async"}}

@@ -10,7 +10,6 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(ROOT / "tests/preload"))
 sys.path.insert(0, str(ROOT / "scripts"))
 
 import tables  # noqa: E402
@@ -99,7 +98,7 @@ def texts_agree(_):
     """The table of config/README.md, the schema, the manual and the help of `ration run` have the texts of the list."""
     readme, schema = (ROOT / "config/README.md").read_text(), json.loads((ROOT / "config/schema.json").read_text())["properties"]
     manual = plain((BUILD / "share/man/man1/ration.1").read_text())
-    shown = " ".join(subprocess.run([BUILD / "bin/ration", "run", "--help"], capture_output=True, text=True, check=True).stdout.split())
+    shown = " ".join(subprocess.run([BUILD / "bin/ration", "run", "--help-all"], capture_output=True, text=True, check=True).stdout.split())
     for option in OPTIONS.values():
         row = [line for line in readme.splitlines() if line.startswith(f"| `{option['variable']}`")]
         expect(f"rows of {option['key']}", len(row), 1)

@@ -5,9 +5,7 @@ import re
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-
-from harness import GIB, MIB, Failure, expect, expect_that, run  # noqa: E402
+from harness import GIB, MIB, Failure, expect, expect_that, run
 
 UNITS = {"": 1, "MiB": MIB, "GiB": GIB}
 PAGE = 2 * MIB  # of granules
@@ -65,7 +63,7 @@ def check(environment, expected):
 def has_granules(environment, limit):
     """Whether every block of the pool is made of granules."""
     slabs = environment.get("RATION_BACKING", "auto") == "slab" or environment.get("RATION_IPC") == "direct"
-    slabs = slabs or limit % PAGE > limit // 1024  # decision 159
+    slabs = slabs or limit % PAGE > limit // 1024  # design/granules.md, granules by default
     return not slabs and environment.get("RATION_DISABLE") != "1"
 
 

@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
 """After the first call nothing reads the environment again, in any mode, with and without a log and a group. Nothing
 opens a file except the ledgers of groups and of shared memory (read_once.cc)."""
-import pathlib
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from harness import expect, expect_that, main, run  # noqa: E402
+from harness import expect, expect_that, main, run
 
 BAD_SYSTEM_CALL = -31
 MACHINE = {"SIMCUDA_DEVICES": "4GiB", "RATION_LIMIT": "1GiB", "RATION_PREALLOCATE": "false"}

@@ -5,10 +5,8 @@ import pathlib
 import random
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-
-from harness import MIB, expect, expect_that, main, of_type, run  # noqa: E402
-from log_books import added_up  # noqa: E402
+from harness import MIB, expect, expect_that, main, of_type, run
+from log_books import added_up
 
 STEPS = int(sys.argv[1])
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 24)

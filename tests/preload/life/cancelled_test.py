@@ -1,11 +1,8 @@
 #!/usr/bin/env python3
 """A thread that is cancelled inside a call of the driver ends, and nothing else does (cancelled.cc)."""
-import pathlib
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
 
-from harness import expect, main, run  # noqa: E402
+from harness import expect, main, run
 
 ROUNDS = 200
 

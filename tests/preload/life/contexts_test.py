@@ -2,12 +2,9 @@
 """Contexts that are made and destroyed with blocks in them, and frees from any place at any time: the codes are the same as
 without Ration, and the log's sums are right. The ops are those of steps.cc."""
 import pathlib
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-
-from harness import GIB, expect, expect_that, main, run  # noqa: E402
-from log_books import added_up  # noqa: E402
+from harness import GIB, expect, expect_that, main, run
+from log_books import added_up
 
 MACHINE = {"SIMCUDA_DEVICES": "2x8GiB"}
 LIMIT = {0: GIB, 1: GIB}

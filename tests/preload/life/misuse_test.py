@@ -2,12 +2,9 @@
 """Invalid frees, queries and IPC calls (misuse.cc): answered as without Ration, except where a pool hides its slabs."""
 import pathlib
 import re
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-
-from harness import GIB, expect, expect_that, main, of_type, run  # noqa: E402
-from log_books import added_up  # noqa: E402
+from harness import GIB, expect, expect_that, main, of_type, run
+from log_books import added_up
 
 MACHINE = {"SIMCUDA_DEVICES": "4GiB"}
 

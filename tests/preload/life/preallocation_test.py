@@ -5,12 +5,9 @@ denial. `s`, `P`, `-` accept any size; `P~900m` allows up to 2 MiB less."""
 import pathlib
 import re
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-
-from harness import GIB, MIB, PROGRAMS, clean_environment, driver_folder, expect, expect_that, main, of_type, run  # noqa: E402, E501
-from log_books import added_up  # noqa: E402
+from harness import GIB, MIB, PROGRAMS, clean_environment, driver_folder, expect, expect_that, main, of_type, run
+from log_books import added_up
 
 CONTEXT = 256 * MIB  # the device memory that each context costs
 MACHINE = {"SIMCUDA_DEVICES": "4GiB", "SIMCUDA_CONTEXT_BYTES": str(CONTEXT)}

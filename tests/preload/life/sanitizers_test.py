@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""sanitizers_test.py LIBASAN LIBJEMALLOC: programs built for a sanitizer (neighbour.cc), alone and with other preloads
-before or after Ration, in mode pool and direct. Each also runs without Ration, with the same other preloads."""
+"""sanitizers_test.py LIBASAN LIBJEMALLOC [all]: programs built for a sanitizer (neighbour.cc), alone and with other preloads
+before or after Ration: looked up in mode pool and linked in mode direct, or all of both. Each also runs without Ration, with
+the same other preloads."""
 import functools
 import itertools
 import pathlib
@@ -8,18 +9,15 @@ import re
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-
-from harness import (BUILD, LIBRARY, PROGRAMS, clean_environment, driver_folder, expect, expect_that,  # noqa: E402
+from harness import (BUILD, LIBRARY, PROGRAMS, clean_environment, driver_folder, expect, expect_that,
                      main, of_type, run)
-from log_books import added_up  # noqa: E402
+from log_books import added_up
 
-if len(sys.argv) != 3 or not pathlib.Path(sys.argv[2]).exists():
+if len(sys.argv) < 3 or not pathlib.Path(sys.argv[2]).exists():
     sys.exit("libjemalloc.so.2 is not installed: scripts/setup.sh, then configure again")
-ASAN, JEMALLOC = sys.argv[1:]
+ASAN, JEMALLOC, *ALL = sys.argv[1:]
 
 KINDS = ("plain", "asan_shared", "asan_static", "tsan_shared", "tsan_static", "ubsan")
-LINKS = ("neighbour", "neighbour_linked")
 OTHER_PRELOADS = {
     "alone": [LIBRARY],
     "jemalloc before": [JEMALLOC, LIBRARY],
@@ -29,7 +27,8 @@ OTHER_PRELOADS = {
     "a wrapper before": [PROGRAMS / "libinterposer_wraps.so", LIBRARY],
     "a wrapper after": [LIBRARY, PROGRAMS / "libinterposer_wraps.so"],
 }
-MODES = ("pool", "direct")
+LINKS, MODES = ("neighbour", "neighbour_linked"), ("pool", "direct")
+WAYS = list(itertools.product(LINKS, MODES) if ALL else zip(LINKS, MODES))
 # g++ 12's shared ThreadSanitizer does not reach main() beside jemalloc, with or without Ration.
 CANNOT = {("tsan_shared", "jemalloc before"), ("tsan_shared", "jemalloc after")}
 # 10 blocks of 100 MiB, from one slab: otherwise the number of small slabs would depend on the timing of the threads.
@@ -84,8 +83,8 @@ def by_command(link, kind, mode):
 
 
 CASES = {f"{kind}, {link}, {who}, {mode}": with_preloads(link, kind, who, mode)
-         for kind, link, who, mode in itertools.product(KINDS, LINKS, OTHER_PRELOADS, MODES)
+         for kind, (link, mode), who in itertools.product(KINDS, WAYS, OTHER_PRELOADS)
          if (kind, who) not in CANNOT}
 CASES |= {f"{kind}, {link}, by ration run, {mode}": by_command(link, kind, mode)
-          for kind, link, mode in itertools.product(KINDS, LINKS, MODES)}
+          for kind, (link, mode) in itertools.product(KINDS, WAYS)}
 main(CASES)

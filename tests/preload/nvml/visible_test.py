@@ -4,7 +4,7 @@ before and after CUDA is initialised."""
 import itertools
 import pathlib
 
-from watching import DEVICE, GIB, MACHINE, MIB, REAL, answers, expect, totals
+from watching import GIB, REAL, answers, expect, totals
 from harness import main
 
 LIMITS = [1 * GIB, 2 * GIB, 3 * GIB]

@@ -1,10 +1,7 @@
 """Shared by the NVML tests: runs a monitor and returns its answers in order."""
 import json
-import pathlib
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import GIB, MIB, expect, expect_that, run  # noqa: E402
+from harness import GIB, MIB, expect, expect_that, run
 
 RESERVED = 512 * MIB  # memory that NVML counts in addition to CUDA's total
 DEVICE = 8 * GIB

@@ -2,14 +2,12 @@
 """No late work reaches another owner's bytes (adversary.cc): VARIANT ROUNDS [SEED]."""
 import collections
 import os
-import pathlib
 import random
 import signal
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-import harness  # noqa: E402
-from harness import BUILD, LIBRARIES, LIBRARY, MIB, Failure, expect, expect_that, main, of_type, run  # noqa: E402
+import harness
+from harness import BUILD, LIBRARIES, LIBRARY, MIB, Failure, expect, expect_that, main, of_type, run
 
 VARIANT, ROUNDS = sys.argv[1], sys.argv[2]
 SEED = sys.argv[3] if len(sys.argv) > 3 else str(random.randrange(1 << 32))

@@ -1,10 +1,7 @@
 #!/usr/bin/env python3
 """What was freed gets its fence before work is submitted, however that is done (before_work.cc)."""
-import pathlib
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from harness import expect, main, run  # noqa: E402
+from harness import expect, main, run
 
 WAYS = ("cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuLaunchHostFunc", "cuLaunchHostFunc_v2",
         "cuStreamAddCallback",

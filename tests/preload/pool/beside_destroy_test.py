@@ -1,10 +1,7 @@
 #!/usr/bin/env python3
 """An allocation that waits while another thread destroys a busy context sleeps (beside_destroy.cc)."""
-import pathlib
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from harness import MIB, expect, main, run  # noqa: E402
+from harness import MIB, expect, main, run
 
 SETTINGS = {"pool": {"RATION_PREALLOCATE": "false"}, "preallocated": {"RATION_PREALLOCATE_AFTER": "0"}, "async": {}}
 

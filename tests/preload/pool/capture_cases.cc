@@ -1,4 +1,5 @@
 // capture_cases: what a capture does to freed blocks, and what freed blocks do to a capture. A ration of 16 MiB.
+// capture_cases beside: the same of a block beside the pool; a ration of 16 MiB and 300 bytes.
 #include <algorithm>
 #include <thread>
 #include <vector>
@@ -141,14 +142,34 @@ void a_context_that_went(preload::Checks &checks) {
   checks.expect("a capture in a context that went blocks nothing", all_is_served() && all_is_served());
 }
 
+// The last 300 bytes are less than the pool's unit, so that only the driver can serve them.
+void a_block_beside_the_pool(preload::Checks &checks) {
+  constexpr std::size_t kRest = 300;
+  CUresult last = CUDA_SUCCESS;
+  const auto blocks = take_all(&last);
+  CUdeviceptr beside = 0;
+  verdict.succeeded("cuMemAlloc", cuMemAlloc_v2(&beside, kRest));
+  const CUstream stream = new_stream();
+  capture(stream);
+  verdict.succeeded("cuMemFree in a capture", cuMemFree_v2(beside));
+  verdict.succeeded("cuMemAlloc in a capture", cuMemAlloc_v2(&beside, kRest));
+  checks.expect("the capture survives both", ends_well(stream));
+  verdict.succeeded("cuMemFree", cuMemFree_v2(beside));
+  give_back(blocks);
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char **) {
   preload::Checks checks;
   if (!verdict.succeeded("cuInit", cuInit(0)) ||
       !verdict.succeeded("cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&context, 0)) ||
       !verdict.succeeded("cuCtxSetCurrent", cuCtxSetCurrent(context))) {
     return verdict.status();
+  }
+  if (argc == 2) {
+    a_block_beside_the_pool(checks);
+    return verdict.failed() ? verdict.status() : checks.done();
   }
   for (const auto test : {free_into_a_capture, nothing_cleans_meanwhile, a_destroyed_stream,
                           an_ended_one_of_a_living_thread, an_end_in_the_wrong_thread, a_context_that_went}) {

@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 """No capture is ever invalidated by what Ration does meanwhile (capture_race.cc, capture_cases.cc): ROUNDS [SEED]."""
-import pathlib
 import random
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-import harness  # noqa: E402
-from harness import MIB, expect, expect_that, main, of_type, run  # noqa: E402
+import harness
+from harness import MIB, expect, expect_that, main, of_type, run
 
 ROUNDS = sys.argv[1]
 SEED = sys.argv[2] if len(sys.argv) > 2 else str(random.randrange(1 << 32))
@@ -49,6 +47,9 @@ def cases_in_pool(driver):
         refused = of_type(done.logs["run.jsonl"], "oom")
         expect_that("a refusal says that a capture was in the way", any(record["capturing"] for record in refused))
         expect_that("another one does not", not all(record["capturing"] for record in refused))
+        done = run("capture_cases", "beside", folder=folder, sim=sim, RATION_LIMIT=16 * MIB + 300, RATION_PREALLOCATE="false", **missing, **POOL)
+        expect_that(f"beside the pool: {done.status} {done.out} {done.err[-500:]}", done.status == 0)
+        expect("blocks beside the pool", sum(record["src"] == "driver" for record in of_type(done.logs["run.jsonl"], "alloc")), 2)
     return test
 
 

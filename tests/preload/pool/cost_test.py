@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 """The pool's driver calls and system calls (lifo.cc, hit.cc): CASE [PAIRS]."""
-import pathlib
 import signal
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-import harness  # noqa: E402
-from harness import BUILD, SANITIZED, expect, expect_that, main, run  # noqa: E402
+import harness
+from harness import BUILD, SANITIZED, expect, expect_that, main, run
 
 EXPORTS = str(BUILD / "tests/simcuda/generated/exports.map")
 RATION = {"RATION_MODE": "pool", "RATION_LIMIT": "8GiB", "SIMCUDA_DEVICES": "16GiB"}

@@ -4,10 +4,8 @@ import collections
 import json
 import pathlib
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from harness import BUILD, GIB, MIB, SANITIZED, clean_environment, expect, expect_that, main, of_type, run  # noqa: E402
+from harness import BUILD, GIB, MIB, SANITIZED, clean_environment, expect, expect_that, main, of_type, run
 
 SETTINGS = {"preallocated": {}, "preallocated at first": {"RATION_PREALLOCATE_AFTER": "0"},
             "grown on demand": {"RATION_PREALLOCATE": "false"}}

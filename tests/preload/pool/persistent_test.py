@@ -1,11 +1,8 @@
 #!/usr/bin/env python3
 """A kernel that ends only after later allocations have succeeded (persistent.cc) hangs none of them."""
-import pathlib
 import signal
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from harness import MIB, expect, expect_that, main, run  # noqa: E402
+from harness import MIB, expect, expect_that, main, run
 
 DRIVERS = {"with cuCtxRecordEvent": ("sim", {}), "without": ("older", {"SIMCUDA_MISSING": "cuCtxRecordEvent"})}
 MEMORY = {"clean memory": {"RATION_PREALLOCATE_AFTER": "0", "RATION_HEADROOM": "0"},

@@ -1,11 +1,8 @@
 #!/usr/bin/env python3
 """Work that runs on device 1 keeps a freed block of device 0 exactly if it may use that block (reach.cc): not once the
 call that used it has ended."""
-import pathlib
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from harness import GIB, expect, main, run  # noqa: E402
+from harness import GIB, expect, main, run
 
 MEMSETS = tuple(f"cuMemset{width}" for width in ("D8", "D16", "D32", "D2D8", "D2D16", "D2D32"))
 QUEUED = ("cuMemcpyAsync", "cuMemcpyPeerAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2",

@@ -3,10 +3,8 @@
 synchronous call of the hook table that touches it has ended when it returns, while streams lag. No other call waits more."""
 import pathlib
 import re
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from harness import MIB, expect, expect_that, main, run  # noqa: E402
+from harness import MIB, expect, expect_that, main, run
 
 HOOK_TABLE = pathlib.Path(__file__).resolve().parents[3] / "shim/hook_table.inc"
 NOT_SIMULATED = {"cuMemcpy3DPeer", "cuMemcpy3DPeer_ptds"}

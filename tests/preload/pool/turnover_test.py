@@ -1,11 +1,8 @@
 #!/usr/bin/env python3
 """A growing pool stays small where few blocks live (turnover.cc), also where the driver says what is clean only to a call
 that waits: what it took, other processes would lack."""
-import pathlib
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from harness import GIB, MIB, expect, expect_that, main, run  # noqa: E402
+from harness import GIB, MIB, expect, expect_that, main, run
 
 DRIVERS = {"with cuCtxRecordEvent": ("sim", {}), "without": ("older", {"SIMCUDA_MISSING": "cuCtxRecordEvent"})}
 LIVE, BLOCK, CAP = 12 * MIB, MIB, 64 * MIB  # the cap: Quarantine::cap_bytes

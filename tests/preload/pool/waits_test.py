@@ -2,10 +2,8 @@
 """What Ration waits for before it reuses a freed block: every context, whoever made it and also if no memory was allocated
 in it, but not for what the program has synchronised itself."""
 import pathlib
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from harness import expect, main, run  # noqa: E402
+from harness import expect, main, run
 
 # Before cuCtxRecordEvent only a synchronise of each context shows what is clean: the trace has them.
 OLDER = {"sim": "older", "SIMCUDA_MISSING": "cuCtxRecordEvent"}

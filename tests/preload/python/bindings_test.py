@@ -12,9 +12,7 @@ import sys
 
 from client import interpreter
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-
-from harness import BUILD, GIB, HANG, MIB, Failure, clean_environment, expect, expect_that, main, of_type, read_log  # noqa: E402
+from harness import BUILD, GIB, HANG, MIB, Failure, clean_environment, expect, expect_that, main, of_type, read_log
 
 SOURCE, NAME = pathlib.Path(sys.argv[1]), sys.argv[2]
 UNIT = int(sys.argv[3]) if len(sys.argv) > 3 else 0

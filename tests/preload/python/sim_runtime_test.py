@@ -6,8 +6,7 @@ import subprocess
 import sys
 
 from client import NO_INDEX
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
-from harness import BUILD, HANG, clean_environment, command_environment, expect, expect_that, main  # noqa: E402
+from harness import BUILD, HANG, clean_environment, command_environment, expect, expect_that, main
 
 SOURCE = pathlib.Path(sys.argv[1])
 SENTENCE = "NVIDIA's runtime (libcudart), which does not work with simulated GPUs"
@@ -81,7 +80,7 @@ def without_ration(_):
 
 def told_before(_):
     text = " ".join(ration("run", "--help").stdout.split())
-    expect_that("the option's text", "for programs of the driver API, not of NVIDIA's runtime (libcudart)" in text)
+    expect_that("the option's text", "programs that use NVIDIA's runtime (libcudart) need a real one" in text)
     expect_that("README.md", "libcudart" in (SOURCE / "README.md").read_text())
 
 
