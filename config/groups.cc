@@ -87,6 +87,7 @@ std::string where_to_name(const Origin &origin) {
 }
 
 // A limit whose group has no name belongs to the innermost tree, or without a tree to this process alone.
+// Design: design/groups.md#group-limits
 void assign_nameless(Settings &settings, const Group &nameless, std::vector<Problem> &problems) {
   const bool misnamed = is_wrong(problems, "group");
   const auto innermost = std::find_if(settings.groups.rbegin(), settings.groups.rend(),
@@ -202,7 +203,7 @@ void check_guarantee(Settings &settings, std::vector<Problem> &problems) {
   const bool is_named = std::any_of(settings.groups.begin(), settings.groups.end(), [](const Group &each) {
     return each.kind == Group::Kind::kNamed && !each.name.empty();
   });
-  if (settings.guarantee && origin != settings.origins.end() && !is_named) {
+  if (!settings.guarantee.empty() && origin != settings.origins.end() && !is_named) {
     origin->instead = "none";
     problems.push_back(problem_at("guarantee", origin->as_given(),
                                   "no group is given that could leave it to this process" + where_to_name(*origin),

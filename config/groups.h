@@ -15,6 +15,7 @@ bool concerns_groups(const Option &option);
 
 // Where a limit of all processes of the container is stated, and its text, as the name of their group: those that state
 // the same share one.
+// Design: design/groups.md#containers
 std::string container_name(std::string_view stated);
 
 // Adds the group, in the order of `groups`, or its limits to the one of this kind and name.

@@ -1,9 +1,15 @@
 #include "config/locks.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
+#include <utility>
 
 #include "config/options.h"
+#include "config/settings_sources.h"
+#include "config/values/quotes.h"
 
 namespace ration::config {
 
@@ -91,8 +97,16 @@ bool renumbers_devices(const char *const *environment) {
   return false;
 }
 
-std::vector<std::string> escapable_locks(const FileReading &reading) {
+bool is_enforced(const std::string &folder) {
+  return !folder.empty() && access((folder + "/enforced").c_str(), F_OK) == 0;
+}
+
+std::vector<std::string> escapable_locks(const FileReading &reading, const std::string &path) {
   std::vector<std::string> lines;
+  std::error_code gone;
+  std::filesystem::path folder = std::filesystem::absolute(path, gone).parent_path();
+  folder = folder.filename() == kDropInFolder ? folder.parent_path() : folder;
+  bool is_lifted = !is_enforced(folder.string());
   const auto states = [&](std::string_view key, std::string_view value = {}) {
     return std::any_of(reading.statements.begin(), reading.statements.end(), [&](const Statement &each) {
       return each.origin.key == key && (value.empty() || each.origin.value == value);
@@ -103,6 +117,10 @@ std::vector<std::string> escapable_locks(const FileReading &reading) {
       continue;
     }
     const auto warn = [&](std::string_view what) { lines.push_back(each.origin.written() + ": " + std::string(what)); };
+    if (std::exchange(is_lifted, false)) {  // once a file
+      warn("RATION_DISABLE=1 lifts the locks of this file; to forbid that create " +
+           printable((folder / "enforced").string()));
+    }
     if (each.in_rule) {
       warn(
           "this lock holds only programs that the rule matches; a copy with another name, or other arguments, escapes "

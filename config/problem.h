@@ -17,6 +17,7 @@ struct Problem {
 };
 
 // The end of a line about a limit that cannot be parsed.
+// Design: design/settings.md#doubtful-limits
 inline constexpr std::string_view kStrictestHolds =
     "; until it is corrected, the limit is 75% of each device or any smaller limit that is set";
 

@@ -1,6 +1,4 @@
 // Reads all sources and resolves the value of each setting. Layer: config.
-#include <unistd.h>
-
 #include <algorithm>
 #include <iterator>
 
@@ -27,15 +25,11 @@ bool is_ceiling(const Option &option) {
 bool set_source(Settings &settings, const std::string &written, bool everywhere) {
   bool spread = set_source_of_new(settings.limit, written, everywhere);
   spread = set_source_of_new(settings.stray_group_limit, written, everywhere) || spread;
+  spread = set_source_of_new(settings.guarantee, written, everywhere) || spread;
   for (Settings::Group &group : settings.groups) {
     spread = set_source_of_new(group.limit, written, everywhere) || spread;
   }
   return spread;
-}
-
-// As shim/preload/disabled.cc: the file of this name in the system's folder.
-bool is_enforced(const std::string &system_folder) {
-  return !system_folder.empty() && access((system_folder + "/enforced").c_str(), F_OK) == 0;
 }
 
 class SettingsReader {
@@ -159,7 +153,7 @@ class SettingsReader {
                                   ? "a system file locks this setting; " + holds->origin.written() + " holds"
                                   : "a locked setting needs " + holds->origin.key + "=" + shown(holds->origin.value) +
                                         ", which holds; it is " + holds->needed_by;
-      problems_.push_back(problem_at(option.key, strongest->origin.written(), why, "", false));
+      problems_.push_back(problem_at(option.key, strongest->origin.as_given(), why, "", false));
     }
   }
 

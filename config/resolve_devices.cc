@@ -211,8 +211,7 @@ void Settings::resolve_devices(const std::vector<DeviceIdentity> &devices, std::
   resolve(limit, "limit", devices, limit_in_doubt, problems);
   resolve(stray_group_limit, "group_limit", devices, limit_in_doubt, problems);
   for (Group &group : groups) {
-    constexpr std::string_view kKeys[] = {"group_tree", "container_limit", "group_limit"};  // by kind
-    resolve(group.limit, kKeys[static_cast<std::size_t>(group.kind)], devices, group.in_doubt, problems);
+    resolve(group.limit, group.key_of_limit(), devices, group.in_doubt, problems);
   }
   report_reserves(*this, devices, problems);
   if (!devices.empty()) {

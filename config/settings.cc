@@ -109,7 +109,7 @@ Settings::Preallocation Settings::preallocation_on(const DeviceIdentity &device,
 std::uint64_t Settings::guarantee_on(const DeviceIdentity &device) const {
   const bool is_named =
       std::any_of(groups.begin(), groups.end(), [](const Group &each) { return each.kind == Group::Kind::kNamed; });
-  return guarantee && is_named ? std::min(guarantee->bytes_of(device.total_bytes), limit_on(device).bytes) : 0;
+  return is_named ? std::min(smallest_limit(guarantee, device).value_or(0), limit_on(device).bytes) : 0;
 }
 
 // The effective user owns the files that the process creates.

@@ -47,7 +47,7 @@ struct Settings {
   std::vector<Size> more_reserves;  // beside `reserve`, from locked keys and weaker sources; the largest holds
   bool show_limit = true;
   bool charge_context = false;
-  std::optional<Size> guarantee;
+  LimitMap guarantee;
   Ipc ipc = Ipc::kAuto;
   std::string log;  // a template for expand_path; empty: no log
   std::optional<Size> log_size;
@@ -73,6 +73,11 @@ struct Settings {
     std::string name;       // of a tree: its number; of a container: container_name() in groups.h
     LimitMap limit;         // empty and not in doubt: the group only counts
     bool in_doubt = false;  // its limit could not be parsed
+
+    [[nodiscard]] std::string_view key_of_limit() const {
+      constexpr std::string_view kKeys[] = {"group_tree", "container_limit", "group_limit"};
+      return kKeys[static_cast<std::size_t>(kind)];
+    }
   };
   std::vector<Group> groups;   // trees from the outermost to the innermost, then containers, then the named one
   LimitMap stray_group_limit;  // a group limit without a usable group; holds for this process alone
@@ -115,11 +120,15 @@ struct Settings {
     bool fair = false;            // in a group: its part alone, because no size was asked for
   };
   // `asked`: `auto` is `true`, because something else asks for it.
+  // Design: design/placement.md#how-much-at-once
   [[nodiscard]] Preallocation preallocation_on(const DeviceIdentity &device, bool asked = false) const;
 
   // Call once, when the devices are known: reports items of a limit that match no device or several, and applies the
   // strictest reading to ambiguous ones. Without this call an item holds on every device that it fits.
   void resolve_devices(const std::vector<DeviceIdentity> &devices, std::vector<Problem> &problems);
+
+  // One for each limit that was asked for and that a locked one cuts down on a device.
+  [[nodiscard]] std::vector<Problem> cut_by_locks(const std::vector<DeviceIdentity> &devices) const;
 };
 
 // From `environment` (NULL-terminated "NAME=value" list) and the files that it names only; context.h has the other

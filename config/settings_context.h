@@ -39,6 +39,7 @@ struct FilePlace {
 std::vector<FilePlace> places_of_files(const SettingsContext &context);
 
 // Throws only bad_alloc.
+// Design: design/settings.md#one-reading
 Settings read_settings(const SettingsContext &context, std::vector<Problem> &problems);
 
 // The error in one statement by itself, as its option parses the value; empty: none.

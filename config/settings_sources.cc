@@ -29,10 +29,14 @@ std::vector<std::string> values_of(std::string_view variable, const char *const 
   return values;
 }
 
+}  // namespace
+
 std::string first_of(std::string_view variable, const char *const *environment) {
   const std::vector<std::string> values = values_of(variable, environment);
   return values.empty() ? std::string() : values.front();
 }
+
+namespace {
 
 // XDG Base Directory Specification: a relative path is ignored. Empty: the user has no such file.
 std::string user_file(const char *const *environment) {
@@ -48,7 +52,7 @@ std::string user_file(const char *const *environment) {
 }
 
 std::string drop_in_folder(const SettingsContext &from) {
-  return from.system_folder.empty() ? std::string() : from.system_folder + "/conf.d";
+  return from.system_folder.empty() ? std::string() : from.system_folder + "/" + std::string(kDropInFolder);
 }
 
 class FilesReader {

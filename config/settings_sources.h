@@ -10,6 +10,12 @@
 
 namespace ration::config {
 
+// Below the system folder.
+inline constexpr std::string_view kDropInFolder = "conf.d";
+
+// Of the first entry NAME=VALUE the value; empty: there is none.
+std::string first_of(std::string_view variable, const char *const *environment);
+
 // Of every RATION_* variable that is set.
 std::vector<Statement> statements_of_variables(const SettingsContext &context);
 

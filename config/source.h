@@ -7,6 +7,7 @@
 namespace ration::config {
 
 // From weakest to strongest. Locked keys of a system file are ceilings over all of them.
+// Design: design/settings.md#sources
 enum class Source {
   kDefault,
   kThirdParty,  // a variable of another program

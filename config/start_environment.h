@@ -1,6 +1,7 @@
 // The variables that the process was started with, for settings that are merely absent at the first call: programs
 // empty their environment in place before they use CUDA.
 // Layer: config. Threads: values.
+// Design: design/first-use.md#variables-of-the-start
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 //
 // Leaves are ordered, entries within a leaf are not, so that nothing is shifted. Insertion keeps the order. A hole that
 // grows downwards may later start below its leaf's separator; nothing depends on that.
+// Design: design/placement.md#a-tree-of-holes
 #pragma once
 
 #include <array>
@@ -59,6 +60,7 @@ class HoleIndex {
   [[nodiscard]] std::uint32_t find_tiled(std::uint64_t units, std::uint32_t among);
   // The cached hole, or 0: find() returned it several times from the high side for cached_units() or more, and would
   // return it again for any such request that it can hold. Ignores its size in the index.
+  // Design: design/placement.md#the-cached-hole
   [[nodiscard]] std::uint32_t cached_hole() const { return cached_hole_; }
   [[nodiscard]] std::uint64_t cached_units() const { return static_cast<std::uint64_t>(cached_extent_); }
   // An entry that starts at or a few nodes below the unit, or 0.

@@ -140,6 +140,7 @@ void Pool::drop_entry(std::uint32_t node) noexcept {
 
 // --- holes that could not be indexed for want of host memory ---
 
+// Design: design/placement.md#frees-without-host-memory
 void Pool::enter_index(std::uint32_t hole, std::uint64_t units) noexcept {
   if (nodes_.at(hole).leaf() != 0) {  // an index sample
     index_.resize(hole, units);

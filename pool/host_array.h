@@ -2,6 +2,7 @@
 // the system. Fresh pages are zero without being touched, and to enlarge them moves page-table entries instead of
 // bytes. Layer: pool, a leaf (standard library and the C library's mmap). Threads: any. Owns: nothing; the caller gives
 // back.
+// Design: design/placement.md#tables-without-a-pause
 #pragma once
 
 #include <cstddef>

@@ -21,6 +21,7 @@ namespace ration::pool {
 // std::mutex costs two read-modify-writes and, with two threads on two cores, wakes a sleeper at about every section.
 // It wraps libc's spin lock instead of an atomic: in a program under ThreadSanitizer our calls of malloc and memmove
 // are visible, and of our locks only libc's.
+// Design: design/fast-path.md#a-spin-lock
 class RATION_POOL_ANNOTATE(capability("mutex")) Mutex {
  public:
   Mutex() noexcept { pthread_spin_init(&lock_, PTHREAD_PROCESS_PRIVATE); }

@@ -11,6 +11,7 @@
 // - A large block of a short-lived size does too, because it would fragment the blocks that stay.
 // Measured against best fit, first fit, last fit and segregated fit on ten shapes of programs with many seeds
 // (tests/shapes).
+// Design: design/placement.md#placing-by-size
 #include "pool/pool.h"
 
 namespace ration::pool {

@@ -73,8 +73,8 @@ class Pool {
   Pool &operator=(const Pool &) = delete;
 
   // O(log blocks), amortised: a search may fail once at each hole that shrank. GUARANTEES: succeeds whenever a hole is
-  // at least as large as the request and the host has memory for a page of metadata; the address is a multiple of 512
-  // and never a slab's own. 0 bytes get a unit.
+  // at least as large as the request and the host has memory for a page of metadata; the address is a multiple of 512.
+  // 0 bytes get a unit.
   AllocateOutcome allocate(std::uint64_t bytes) noexcept;
   // The outcome of an allocation that finds no hole.
   AllocateOutcome no_room() noexcept { return refusal(AllocateOutcome::Kind::kNoRoom); }

@@ -34,6 +34,7 @@ struct JsonTree {
 // Deeper than any file of settings; a text that is nested deeper is refused.
 inline constexpr std::size_t kDeepestJson = 16;
 // More than every key in each of as many rules as there may be. A text of more values is refused.
+// Design: design/first-use.md#bounded-settings
 inline constexpr std::size_t kMostJsonValues = 16384;
 
 JsonTree parse_json(std::string_view text);

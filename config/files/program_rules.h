@@ -9,6 +9,7 @@
 
 namespace ration::config {
 
+// Design: design/settings.md#rules
 struct ProgramIdentity {
   std::string exe;   // the path of the executable; of a script its interpreter
   std::string argv;  // the arguments, separated by blanks

@@ -10,6 +10,7 @@ namespace ration::config {
 // Required owner. As with ssh, the user's own file must belong to the user or root and not be writable by others,
 // because its settings name files that are then written with the user's rights. A file named explicitly (ssh -F) is
 // trusted, and a user who can write below /etc can do worse.
+// Design: design/settings.md#trusted-files
 enum class Trust { kOwnersOnly, kAnybody };
 
 struct SmallFile {

@@ -39,6 +39,7 @@ bool is_third_party_variable(std::string_view name);
 
 // Call once, after every source of ours has been read: third-party variables rank below all of them.
 // `framework` names the library in this process that reads XLA_* and TF_* itself; empty: there is none.
+// Design: design/settings.md#other-variables
 void import_third_party(const char *const *environment, std::string_view framework, const MalformedLimits &malformed,
                         Settings &settings, std::vector<Problem> &problems);
 

@@ -18,6 +18,7 @@ struct DeviceIdentity {
   std::uint64_t total_bytes = 0;  // physical
 };
 
+// Design: design/settings.md#device-items
 struct LimitItem {
   int ordinal = -1;         // -1: none
   std::string uuid_prefix;  // lower case, without "GPU-"; empty: none

@@ -100,6 +100,15 @@ std::string read_limit(Settings &settings, const Option &, std::string_view valu
   return parse_limit(value, settings.limit);
 }
 
+std::string read_guarantee(Settings &settings, const Option &, std::string_view value) {
+  LimitMap read;
+  std::string wrong = parse_limit(value, read);
+  if (wrong.empty()) {
+    settings.guarantee = std::move(read);
+  }
+  return wrong;
+}
+
 std::string read_preallocate(Settings &settings, const Option &, std::string_view value) {
   if (value == "auto") {
     settings.preallocate = Preallocate::kAuto;
@@ -143,6 +152,12 @@ std::string read_state_directory(Settings &settings, const Option &, std::string
 std::string read_log(Settings &settings, const Option &, std::string_view value) {
   if (value == "-") {
     return "a log goes to a file, and stdout is the program's; write for example run.jsonl";
+  }
+  for (const std::string_view ending : {".gz", ".xz", ".bz2"}) {
+    const std::size_t name = value.size() - std::min(value.size(), ending.size());
+    if (name > 0 && value[name - 1] != '/' && value.substr(name) == ending) {
+      return "a log is compressed by zstd only; write for example run.jsonl.zst";
+    }
   }
   for (std::size_t i = value.find('%'); i != std::string_view::npos; i = value.find('%', i + 2)) {
     if (i + 1 == value.size() || std::string_view("phn%").find(value[i + 1]) == std::string_view::npos) {

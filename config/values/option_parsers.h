@@ -19,6 +19,7 @@ std::string read_plain_text(std::string_view value, std::string &out);
 std::string read_milliseconds(std::string_view value, std::chrono::milliseconds &out);
 
 std::string read_limit(Settings &settings, const Option &option, std::string_view value);
+std::string read_guarantee(Settings &settings, const Option &option, std::string_view value);
 std::string read_preallocate(Settings &settings, const Option &option, std::string_view value);
 std::string read_async_preallocate(Settings &settings, const Option &option, std::string_view value);
 std::string read_group(Settings &settings, const Option &option, std::string_view value);

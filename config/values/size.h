@@ -11,6 +11,7 @@ namespace ration::config {
 
 inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
+// Design: design/settings.md#sizes
 class Size {
  public:
   Size() = default;
@@ -49,6 +50,7 @@ std::string plain_number(std::string_view text);
 
 // For people: "512MiB", "1.76MiB", "6.40GiB"; at most seven characters. To the nearest in three digits, so that parts
 // add up to what they are of, but whole KiB and MiB as they are; only nothing is "0B".
+// Design: design/settings.md#shown-sizes
 std::string show_bytes(std::uint64_t bytes);
 // The same where the byte counts: "6.40GiB (6871947673 bytes)", "659 bytes".
 std::string show_exact_bytes(std::uint64_t bytes);

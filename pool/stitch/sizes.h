@@ -13,6 +13,7 @@ namespace ration::pool::stitch {
 // pages up to 16 GiB, then half as many, whose calls cost more: 64 MiB for 60 GiB, under 78 ms on an H200
 // (tests/gpu/results). What a granule holds beside a few live blocks serves no other granule's block, so they are as
 // small as that time allows.
+// Design: design/granules.md#granule-sizes
 constexpr std::uint64_t kMostHandles = 2048;
 constexpr std::uint64_t kMostLargeHandles = 1024;
 constexpr std::uint64_t kSmallPages = 4;

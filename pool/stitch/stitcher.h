@@ -3,6 +3,7 @@
 // granules from anywhere, and the free end of one more, are mapped side by side. Nothing is ever moved.
 // Layer: pool, a leaf (standard library only: no CUDA). Threads: none of its own; the caller locks, and makes, executes
 // and finishes one plan at a time. Owns: the books, not the memory.
+// Design: design/granules.md#blocks-from-granules
 #pragma once
 
 #include <cstddef>

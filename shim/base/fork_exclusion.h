@@ -13,6 +13,8 @@ bool call_in_forked_child(void (*callback)()) noexcept;
 
 // While one lives, new forks wait; its constructor waits for forks in progress. Neither side waits beyond `deadline_ns`
 // (of now_ns()) or 50 ms, because a fork may itself wait for a lock of the caller.
+// Design: design/ledger.md#forks
+// Design: design/first-use.md#forks-meanwhile
 class ForkExclusion {
  public:
   static constexpr std::uint64_t kLongestNs = 50'000'000;

@@ -12,6 +12,8 @@ namespace ration::cli {
 
 namespace {
 
+constexpr std::size_t kHelpWidth = 80;  // also on a wider terminal: longer lines are hard to read
+constexpr std::size_t kFirstExamples = 4;
 constexpr std::size_t kOptionColumn = 24;     // where the texts of options and arguments begin
 constexpr std::size_t kLongestInColumn = 38;  // of the first column of a list in a footer
 constexpr std::size_t kBelow = 6;             // the indent of a text below its term
@@ -33,7 +35,7 @@ std::string with_code_unbroken(std::string text) {
 
 std::string filled(const std::string &text, const std::string &first) {
   std::string out;
-  for (std::string &line : wrapped(with_code_unbroken(text), kHelpWidth, first)) {
+  for (std::string &line : wrapped(with_code_unbroken(text), columns_asked().value_or(kHelpWidth), first)) {
     std::replace(line.begin(), line.end(), kUnbroken, ' ');
     out += line + "\n";
   }
@@ -157,6 +159,43 @@ std::vector<const CLI::App *> verbs_of(const CLI::App &app) {
   return app.get_subcommands([](const CLI::App *) { return true; });
 }
 
+// One list for each group, in one pair of columns.
+std::string verb_lists(const std::vector<const CLI::App *> &verbs) {
+  std::size_t widest = 0;
+  for (const CLI::App *each : verbs) {
+    widest = std::max(widest, each->get_name().size());
+  }
+  std::string out;
+  std::string group;
+  for (const CLI::App *each : verbs) {
+    if (each->get_group() != group) {
+      group = each->get_group();
+      out += "\n" + group + ":\n";
+    }
+    out += entry_lines({each->get_name(), each->get_description()}, widest + 4);
+  }
+  return out;
+}
+
+// Of the footer the first examples, and the exit status.
+std::string first_of_footer(const std::string &footer) {
+  std::string first;
+  for (std::size_t begin = 0; begin < footer.size();) {
+    const std::size_t end = std::min(footer.find("\n\n", begin), footer.size());
+    std::string paragraph = footer.substr(begin, end - begin);
+    if (paragraph.starts_with("Examples:")) {
+      std::size_t lines = 0;
+      const auto is_last = [&](char each) { return each == '\n' && ++lines > kFirstExamples; };
+      paragraph.erase(std::find_if(paragraph.begin(), paragraph.end(), is_last), paragraph.end());
+      first += paragraph;
+    } else if (paragraph.starts_with("Exit status:")) {
+      first += "\n\n" + paragraph;
+    }
+    begin = end + 2;
+  }
+  return first;
+}
+
 }  // namespace
 
 std::string filled_footer(const std::string &footer) {
@@ -169,7 +208,7 @@ std::string filled_footer(const std::string &footer) {
   return out;
 }
 
-std::string HelpFormatter::make_help(const CLI::App *app, std::string, CLI::AppFormatMode) const {
+std::string HelpFormatter::make_help(const CLI::App *app, std::string, CLI::AppFormatMode mode) const {
   const std::vector<const CLI::App *> verbs = verbs_of(*app);
   std::string usage = "Usage: ration";
   usage += app->get_parent() == nullptr ? "" : " " + app->get_name();
@@ -181,20 +220,39 @@ std::string HelpFormatter::make_help(const CLI::App *app, std::string, CLI::AppF
   for (const CLI::Option *each : positionals) {
     out += entry_lines({argument_term(*each), each->get_description()}, kOptionColumn);
   }
-  out += "\nOptions:\n";
-  for (const CLI::Option *each : shown_options(*app, false)) {
-    out += entry_lines({option_term(*each), option_text(*each)}, kOptionColumn);
+  const bool all = first_.empty() || mode == CLI::AppFormatMode::All;
+  out += verbs.empty() ? "" : verb_lists(verbs);
+  out += options_of(*app, all);
+  if (!all) {
+    out += "\n" + filled("`ration " + app->get_name() + " --help-all` has all options.", "");
   }
-  if (!verbs.empty()) {
-    out += "\nVerbs:\n";
-    std::vector<Entry> entries;
-    for (const CLI::App *each : verbs) {
-      entries.push_back({each->get_name(), each->get_description()});
+  // A verb that has options of its own explains itself by what follows them.
+  const bool is_short = !all && app->get_name() == "run";
+  return out + filled_footer(is_short ? first_of_footer(app->get_footer()) : app->get_footer());
+}
+
+std::string HelpFormatter::options_of(const CLI::App &app, bool all) const {
+  std::string out;
+  std::vector<std::string> headings;
+  const std::vector<const CLI::Option *> options = shown_options(app, false);
+  for (const CLI::Option *option : options) {
+    if (std::find(headings.begin(), headings.end(), option->get_group()) == headings.end()) {
+      headings.push_back(option->get_group());
     }
-    entries.push_back({"help", "print the help of a verb"});
-    out += list_lines(entries);
   }
-  return out + filled_footer(app->get_footer());
+  std::rotate(headings.begin(), headings.begin() + (headings.size() > 1 ? 1 : 0), headings.end());  // --help comes last
+  for (const std::string &heading : headings) {
+    std::string lines;
+    for (const CLI::Option *option : options) {
+      const bool is_shown =
+          all || std::find(first_.begin(), first_.end(), dashed_names(*option).back()) != first_.end();
+      if (option->get_group() == heading && is_shown) {
+        lines += entry_lines({option_term(*option), option_text(*option)}, kOptionColumn);
+      }
+    }
+    out += lines.empty() ? "" : "\n" + heading + ":\n" + lines;
+  }
+  return out;
 }
 
 }  // namespace ration::cli

@@ -3,6 +3,7 @@
 //
 // The format: CNCF's Container Device Interface, SPEC.md. Version 0.5.0 is the first whose device names may begin with
 // a digit; nothing newer is used, so that the engines of older distributions take it.
+// Design: design/settings.md#engines
 #include <sys/stat.h>
 
 #include <algorithm>

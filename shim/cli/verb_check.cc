@@ -1,9 +1,9 @@
 // `ration check`: holds a log to conditions, for scripts and continuous integration. Layer: cli.
-#include <cerrno>
+#include <algorithm>
 #include <charconv>
-#include <cstring>
-#include <fstream>
 #include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 #include <variant>
 
@@ -12,9 +12,12 @@
 #include "cli/base/text_table.h"
 #include "cli/base/verbs.h"
 #include "config/values/quotes.h"
+#include "config/values/size.h"
 #include "logs/check/conditions.h"
 #include "logs/history/read_history.h"
-#include "logs/output/whole_file.h"
+#include "logs/output/json_or_null.h"
+#include "logs/output/output_file.h"
+#include "logs/reader/named_logs.h"
 #include "logs/report/caveats.h"
 
 namespace ration::cli {
@@ -43,28 +46,75 @@ std::variant<double, std::string> parse_percent(const std::string &text) {
 }
 
 bool write_junit(const std::string &path, const std::string &text) {
-  if (path == kStdout) {
-    std::cout << text;
+  logs::OutputFile out(path == kStdout ? std::nullopt : std::optional(path));
+  if (out.problem().empty() && out.stream() << text && out.commit()) {
     return true;
   }
-  if (logs::is_log(path)) {
-    log_line("check: cannot write " + config::in_quotes(path) + ": it is a log, and stays as it is");
-    return false;
-  }
-  errno = 0;
-  std::ofstream file(path, std::ios::trunc);
-  if (file << text && file.flush()) {
-    return true;
-  }
-  log_error("check: cannot write " + config::in_quotes(path) + ": " +
-            (errno != 0 ? std::strerror(errno) : "it takes no output"));
+  log_error("check: cannot write " + config::in_quotes(path) + ": " + out.problem());
   return false;
+}
+
+bool has_held(const logs::CheckedLog &checked) {
+  return std::all_of(checked.verdicts.begin(), checked.verdicts.end(),
+                     [](const logs::Verdict &each) { return each.reasons.empty(); });
+}
+
+// A line each.
+void print_reasons(const logs::CheckedLog &checked, bool is_one_of_several, std::ostream &out) {
+  for (const logs::Verdict &each : checked.verdicts) {
+    for (const std::string &reason : each.reasons) {
+      const std::string log = is_one_of_several ? config::printable(checked.log) + ": " : "";
+      for (const std::string &line : fitting({log + each.condition + ": " + reason}, output_width())) {
+        out << line << '\n';
+      }
+    }
+  }
+}
+
+struct LogSums {
+  std::uint64_t peaks = 0, left_count = 0, left_bytes = 0, refusals = 0;
+  bool knows_peaks = true;
+
+  void add(const logs::History &history) {
+    for (const logs::History::Device &each : history.devices()) {
+      peaks += each.peak.bytes;
+      left_count += each.live_count();
+      left_bytes += each.live_bytes;
+    }
+    refusals += history.refusals();
+    knows_peaks = knows_peaks && history.knows_peak();
+  }
+  std::string text(std::size_t logs) const {
+    return "sum of " + std::to_string(logs) + " logs: peaks " +
+           logs::peak_words(knows_peaks, config::show_exact_bytes(peaks), peaks) + "; not freed " +
+           counted(left_count, "block", "blocks") + ", " + config::show_exact_bytes(left_bytes) + "; " +
+           counted(refusals, "refusal", "refusals");
+  }
+};
+
+nlohmann::ordered_json json_of(const std::vector<logs::CheckedLog> &checked, const LogSums &sums, bool holds) {
+  nlohmann::ordered_json document = {{"schema", "ration.check/1"},
+                                     {"holds", holds},
+                                     {"peak_bytes", logs::or_null(sums.knows_peaks, sums.peaks)},
+                                     {"live_blocks", sums.left_count},
+                                     {"live_bytes", sums.left_bytes},
+                                     {"refusals", sums.refusals},
+                                     {"logs", nlohmann::ordered_json::array()}};
+  for (const logs::CheckedLog &each : checked) {
+    nlohmann::ordered_json conditions = nlohmann::ordered_json::array();
+    for (const logs::Verdict &verdict : each.verdicts) {
+      conditions.push_back(
+          {{"condition", verdict.condition}, {"holds", verdict.reasons.empty()}, {"reasons", verdict.reasons}});
+    }
+    document["logs"].push_back({{"log", each.log}, {"holds", has_held(each)}, {"conditions", std::move(conditions)}});
+  }
+  return document;
 }
 
 }  // namespace
 
 int run_verb(const CheckRequest &request) {
-  logs::Conditions conditions{{}, request.no_leaks, request.no_failures, {}};
+  logs::Conditions conditions{{}, request.no_leaks, request.no_growth, request.no_failures, {}};
   if (request.max_peak) {
     auto size = config::parse_size(*request.max_peak);
     if (const auto *wrong = std::get_if<std::string>(&size)) {
@@ -79,31 +129,43 @@ int run_verb(const CheckRequest &request) {
     }
     conditions.max_fragmentation_percent = std::get<double>(most);
   }
-  if (!conditions.max_peak && !conditions.no_leaks && !conditions.no_failures &&
+  if (!conditions.max_peak && !conditions.no_leaks && !conditions.no_growth && !conditions.no_failures &&
       !conditions.max_fragmentation_percent) {
-    return usage_error("check: no condition: --max-peak, --no-leaks, --no-failures or --max-fragmentation",
+    return usage_error("check: no condition: --max-peak, --no-leaks, --no-growth, --no-failures or --max-fragmentation",
                        kUsageError);
   }
-  logs::History history(logs::History::By::function);
-  if (!logs::read_history("check", request.log, history)) {
-    return kUnreadable;
-  }
-  const std::vector<logs::Verdict> verdicts = logs::judge(conditions, history);
+  const std::vector<std::string> paths = logs::each_log_once("check", request.logs);
+  std::vector<logs::CheckedLog> checked;
+  LogSums sums;
   bool holds = true;
-  for (const logs::Verdict &each : verdicts) {
-    for (const std::string &reason : each.reasons) {
-      std::ostream &out = request.junit == kStdout ? std::cerr : std::cout;
-      for (const std::string &line : fitting({each.condition + ": " + reason}, output_width())) {
-        out << line << '\n';
-      }
-      holds = false;
+  for (const std::string &path : paths) {
+    logs::History history(logs::History::By::caller);
+    const logs::ReadTo read = logs::read_history("check", path, history);
+    const bool is_empty = read == logs::ReadTo::empty && paths.size() > 1;
+    if (!logs::has_records(read) && !is_empty) {
+      return kUnreadable;
+    }
+    sums.add(history);
+    checked.push_back(
+        {path, logs::judge(conditions, history), static_cast<double>(history.last_ts_ns()) / kNsInSecond});
+    for (logs::Verdict &each : checked.back().verdicts) {
+      each.reasons = is_empty ? std::vector<std::string>{"the log is empty"} : std::move(each.reasons);
+    }
+    if (!request.json) {
+      print_reasons(checked.back(), paths.size() > 1, request.junit == kStdout ? std::cerr : std::cout);
+    }
+    const bool held = has_held(checked.back());
+    holds = holds && held;
+    if (held && !history.has_ended() && !history.was_cut_off()) {  // which no condition has said
+      log_line("check: " + config::printable(path) + ": " + logs::caveat_of_end(false, false));
     }
   }
-  if (holds && !history.has_ended() && !history.was_cut_off()) {  // which no condition has said
-    log_line("check: " + config::printable(request.log) + ": " + logs::caveat_of_end(false, false));
+  if (request.json) {  // names of files may hold any bytes
+    std::cout << json_of(checked, sums, holds).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+  } else if (!holds && paths.size() > 1) {
+    (request.junit == kStdout ? std::cerr : std::cout) << sums.text(paths.size()) << '\n';
   }
-  const double seconds = static_cast<double>(history.last_ts_ns()) / kNsInSecond;
-  if (request.junit && !write_junit(*request.junit, logs::junit_report(request.log, verdicts, seconds))) {
+  if (request.junit && !write_junit(*request.junit, logs::junit_report(checked))) {
     return kOurError;
   }
   return !flush_stdout() ? kOurError : holds ? 0 : kDoesNotHold;

@@ -16,7 +16,6 @@
 #include "logs/convert/converter.h"
 #include "logs/history/read_history.h"
 #include "logs/output/output_file.h"
-#include "logs/report/caveats.h"
 
 namespace ration::cli {
 namespace {
@@ -97,22 +96,16 @@ int run_verb(const ConvertRequest &request) {
   }
   const std::unique_ptr<logs::Converter> converter = format->make(out.stream(), *amount);
   std::uint64_t missing = 0;
-  bool has_ended = false;
   const auto convert = [&](const logs::Record &record) {
     missing += record.missing();
-    has_ended = has_ended || record.type == logs::Record::Type::end;
     converter->add(record);
   };
-  const logs::ReadTo read = logs::read_records("convert", request.log, convert);
-  if (read == logs::ReadTo::nowhere) {
+  if (!logs::has_records(logs::read_records("convert", request.log, convert))) {
     return kUnreadable;
   }
   converter->finish();
   if (!output ? !flush_stdout() : !out.commit()) {
     return !output ? kOurError : unwritable(*output, out);
-  }
-  if (!has_ended && read != logs::ReadTo::cut) {  // which was said
-    log_line("convert: " + config::printable(request.log) + ": " + logs::caveat_of_end(false, false));
   }
   if (missing != 0) {
     log_line("convert: " + config::printable(request.log) + " lacks " + counted(missing, "record", "records") +

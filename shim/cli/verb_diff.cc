@@ -1,4 +1,4 @@
-// `ration diff`: what changed between two logs of a program. Layer: cli.
+// `ration diff`: what changed between two logs of a program, or the sums of several. Layer: cli.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -18,7 +18,10 @@
 #include "config/values/size.h"
 #include "logs/diff/log_difference.h"
 #include "logs/history/read_history.h"
+#include "logs/page/page_file.h"
 #include "logs/reader/log_names.h"
+#include "logs/reader/named_logs.h"
+#include "logs/report/caveats.h"
 
 namespace ration::cli {
 namespace {
@@ -26,98 +29,141 @@ namespace {
 constexpr std::size_t kCallers = 20;  // of each device
 
 struct BothLogs {
-  explicit BothLogs(logs::History::By by) : before(by), after(by) {}
-  logs::History before, after;
-
-  // The one without stacks, where the other has them; nullptr: neither, or nothing was allocated in it.
-  const logs::History *lacks_stacks() const {
-    return before.has_stacks() == after.has_stacks() ? nullptr
-           : before.has_stacks()                     ? with_blocks(after)
-                                                     : with_blocks(before);
-  }
-
- private:
-  static const logs::History *with_blocks(const logs::History &history) {
-    return history.allocs() != 0 ? &history : nullptr;
-  }
+  std::vector<logs::History> before, after;
 };
 
-bool asks_for_callers(logs::History::By by) {
-  return by == logs::History::By::function_in_file || by == logs::History::By::library;
-}
-
-bool is_file(const std::string &log) {
-  std::error_code ignored;
-  return std::filesystem::is_regular_file(logs::present_log(log), ignored);
+// Of a side whose logs have no stacks, where the other's have them: callers of both would be different things.
+const std::string *log_without_stacks(const BothLogs &logs, const DiffRequest &request) {
+  const auto has_stacks = [](const logs::History &each) { return each.has_stacks(); };
+  const auto lacking = [](const std::vector<logs::History> &side, const std::vector<std::string> &paths) {
+    const auto found = std::find_if(side.begin(), side.end(), [](const auto &each) { return each.lacks_callers(); });
+    return found == side.end() ? nullptr : &paths[static_cast<std::size_t>(found - side.begin())];
+  };
+  const bool some = std::any_of(logs.before.begin(), logs.before.end(), has_stacks) ||
+                    std::any_of(logs.after.begin(), logs.after.end(), has_stacks);
+  const std::string *before = some ? lacking(logs.before, request.before) : nullptr;
+  return !some || before != nullptr ? before : lacking(logs.after, request.after);
 }
 
 // Nothing: one cannot be read, which was said.
 std::unique_ptr<BothLogs> read_both(const DiffRequest &request, logs::History::By by) {
-  auto logs = std::make_unique<BothLogs>(by);
-  const bool is_read = logs::read_history("diff", request.before, logs->before) &&
-                       logs::read_history("diff", request.after, logs->after);
-  return is_read ? std::move(logs) : nullptr;
+  auto logs = std::make_unique<BothLogs>();
+  const auto read = [by](const std::vector<std::string> &paths, std::vector<logs::History> &side) {
+    return std::all_of(paths.begin(), paths.end(), [&](const std::string &path) {
+      return logs::has_records(logs::read_history("diff", path, side.emplace_back(by)));
+    });
+  };
+  return read(request.before, logs->before) && read(request.after, logs->after) ? std::move(logs) : nullptr;
+}
+
+bool can_be_read_again(const DiffRequest &request) {
+  const auto is_file = [](const std::string &log) {
+    std::error_code ignored;
+    return std::filesystem::is_regular_file(logs::present_log(log), ignored);
+  };
+  return std::all_of(request.before.begin(), request.before.end(), is_file) &&
+         std::all_of(request.after.begin(), request.after.end(), is_file);
+}
+
+// The logs before and after, each once. Returns what is wrong with them; empty: nothing.
+std::string take_sides(DiffRequest &request) {
+  if (request.after.empty() && request.before.size() == 2) {
+    request.after = {request.before.back()};
+    request.before.pop_back();
+  }
+  if (request.after.empty()) {
+    return "it compares two logs, or several: A... -- B...";
+  }
+  const auto has_stdin = [](const std::vector<std::string> &side) {
+    return std::find(side.begin(), side.end(), "-") != side.end();
+  };
+  if (has_stdin(request.before) && has_stdin(request.after)) {
+    return "standard input is one log: it can be before or after";
+  }
+  request.before = logs::each_log_once("diff", request.before);
+  request.after = logs::each_log_once("diff", request.after);
+  return {};
+}
+
+using Reasons = std::vector<std::string>;
+
+// Why a peak may have grown by more than was given; a sentence each.
+Reasons reasons_of(const BothLogs &logs, const logs::LogDifference &difference, const logs::Growth &most,
+                   const std::string &given) {
+  Reasons reasons;
+  const auto add_unknown = [&reasons](const std::vector<logs::History> &side, const std::vector<std::string> &paths) {
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      if (const std::string caveat = logs::caveat_of_peak(side[i]); !caveat.empty()) {
+        reasons.push_back(config::printable(paths[i]) + ": " + caveat);
+      }
+    }
+  };
+  add_unknown(logs.before, difference.before);
+  add_unknown(logs.after, difference.after);
+  for (const logs::DeviceDifference &each : difference.devices) {
+    if (difference.knows_peak_before && most.is_exceeded_by(each.peak)) {
+      reasons.push_back("device " + std::to_string(each.ordinal) + ": the peak has grown by " +
+                        config::show_exact_bytes(each.peak.distance()) + ", more than " + given);
+    }
+  }
+  return reasons;
 }
 
 }  // namespace
 
-int run_verb(const DiffRequest &request) {
-  const auto grouping = logs::read_grouping(request.by);
+int run_verb(const DiffRequest &given) {
+  const auto grouping = logs::read_grouping(given.by);
   if (const auto *wrong = std::get_if<std::string>(&grouping)) {
     return usage_error("diff: --by " + *wrong, kUsageError);
   }
+  if (const std::string problem = given.page ? logs::problem_of_page(*given.page) : ""; !problem.empty()) {
+    return usage_error("diff: " + problem, kUsageError);
+  }
   std::optional<logs::Growth> most;
-  if (request.fail_above) {
-    const auto growth = logs::read_growth(*request.fail_above);
+  if (given.fail_above) {
+    const auto growth = logs::read_growth(*given.fail_above);
     if (const auto *wrong = std::get_if<std::string>(&growth)) {
-      return usage_error("diff: --fail-above " + config::shown(*request.fail_above) + ": " + *wrong, kUsageError);
+      return usage_error("diff: --fail-above " + config::shown(*given.fail_above) + ": " + *wrong, kUsageError);
     }
     most = std::get<logs::Growth>(growth);
   }
-  const auto by = std::get<logs::History::By>(grouping) == logs::History::By::function
-                      ? logs::History::By::function_in_file
+  DiffRequest request = given;
+  if (const std::string wrong = take_sides(request); !wrong.empty()) {
+    return usage_error("diff: " + wrong, kUsageError);
+  }
+  const auto by = std::get<logs::History::By>(grouping) == logs::History::By::caller
+                      ? logs::History::By::caller_in_file
                       : std::get<logs::History::By>(grouping);
   std::unique_ptr<BothLogs> logs = read_both(request, by);
-  if (logs && asks_for_callers(by) && logs->lacks_stacks() != nullptr) {
-    const bool is_readable_again = is_file(request.before) && is_file(request.after);
-    log_line("diff: " + config::printable(logs->lacks_stacks() == &logs->before ? request.before : request.after) +
-             " was recorded without --stacks, the other with them: " +
+  if (const std::string *without = logs ? log_without_stacks(*logs, request) : nullptr) {
+    const bool is_readable_again = can_be_read_again(request);
+    log_line("diff: " + config::printable(*without) + " was recorded without --stacks, the other with them: " +
              (is_readable_again ? "callers are left out" : "callers differ, as a pipe is not read twice"));
     logs = is_readable_again ? read_both(request, logs::History::By::call) : std::move(logs);
   }
   if (!logs) {
     return kUnreadable;
   }
-  const auto &[before, after] = *logs;
-  logs::LogDifference difference = logs::difference_of(before, after);
+  logs::LogDifference difference = logs::difference_of(logs->before, logs->after);
   difference.before = request.before;
   difference.after = request.after;
-  const auto exceeds = [&most](const logs::DeviceDifference &each) { return most && most->is_exceeded_by(each.peak); };
-  std::vector<std::string> unknown;  // logs, whose growth is none that holds
-  for (const auto &[log, history] : {std::pair(&request.before, &before), std::pair(&request.after, &after)}) {
-    if (most && !history->knows_peak()) {
-      unknown.push_back(*log);
-    }
-  }
-  const bool fails = !unknown.empty() || std::any_of(difference.devices.begin(), difference.devices.end(), exceeds);
+  const Reasons reasons = most ? reasons_of(*logs, difference, *most, *request.fail_above) : Reasons();
+  const auto verdict = most ? std::optional(reasons) : std::nullopt;
   if (request.json) {
-    std::cout << logs::difference_json(difference, request.by, most ? std::optional(fails) : std::nullopt) << '\n';
-  } else {
-    for (const std::string &line : logs::difference_text(difference, kCallers, output_width())) {
+    std::cout << logs::difference_json(difference, request.by, verdict) << '\n';
+  } else if (!request.page) {
+    for (const std::string &line :
+         logs::difference_text(difference, logs::History::title_of(by), kCallers, output_width())) {
       std::cout << line << '\n';
     }
-    for (const std::string &log : unknown) {
-      std::cout << "--fail-above: " << config::printable(log)
-                << " lacks records and has no end: its peak is not known\n";
-    }
-    for (const logs::DeviceDifference &each : difference.devices) {
-      if (exceeds(each)) {
-        std::cout << "--fail-above: device " << each.ordinal << ": the peak has grown by "
-                  << config::show_exact_bytes(each.peak.distance()) << ", more than " << *request.fail_above << '\n';
-      }
-    }
   }
-  return !flush_stdout() ? kOurError : fails ? kHasGrown : 0;
+  for (std::size_t i = 0; !request.json && i < reasons.size(); ++i) {
+    std::cout << "--fail-above: " << reasons[i] << '\n';
+  }
+  const int written = request.page ? logs::write_page("diff", *request.page, logs::PageOf::difference,
+                                                      logs::difference_json(difference, request.by, verdict))
+                                   : 0;
+  return written != 0 ? written : !flush_stdout() ? kOurError : !reasons.empty() ? kHasGrown : 0;
 }
 
 }  // namespace ration::cli

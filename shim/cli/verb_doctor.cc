@@ -1,11 +1,7 @@
-// `ration doctor`: tells why a limit does not hold here, or for a command or a process; or what Ration covers, or what
-// a program asked for beyond that. Layer: cli.
-#include <unistd.h>
-
-#include <charconv>
-#include <filesystem>
+// `ration doctor`: tells why a limit does not hold here, or for a command or a process; or what Ration covers. Layer:
+// cli.
+#include <algorithm>
 #include <iostream>
-#include <system_error>
 
 #include "cli/base/exit_status.h"
 #include "cli/base/log.h"
@@ -13,11 +9,6 @@
 #include "cli/base/verbs.h"
 #include "cli/doctor/checkup.h"
 #include "cli/doctor/coverage.h"
-#include "cli/doctor/unknown_functions.h"
-#include "cli/run/environment_block.h"
-#include "cli/run/program.h"
-#include "config/settings.h"
-#include "config/values/quotes.h"
 
 namespace ration::cli {
 
@@ -32,39 +23,6 @@ bool print(const std::vector<std::string> &lines) {
     std::cout << line << '\n';
   }
   return flush_stdout();
-}
-
-// As wide as a terminal is, or as COLUMNS asks where the output is none.
-std::size_t coverage_width() {
-  const std::string asked = EnvironmentBlock(config::process_environment()).value("COLUMNS");
-  std::size_t columns = 0;
-  const auto [end, error] = std::from_chars(asked.data(), asked.data() + asked.size(), columns);
-  const bool is_number = error == std::errc() && end == asked.data() + asked.size() && columns >= kNarrowest;
-  const std::size_t width = output_width();
-  return width == kUnlimitedWidth && is_number ? columns : width;
-}
-
-// A program where a log is expected: what was likely meant.
-std::string hint_at_command(const std::string &log) {
-  std::error_code error;
-  const bool is_file = std::filesystem::is_regular_file(log, error);
-  const bool is_program = is_file && access(log.c_str(), X_OK) == 0;
-  return is_program ||
-                 (!is_file &&
-                  inspect_program(log, EnvironmentBlock(config::process_environment()).value("PATH")).exit_status == 0)
-             ? "; for a command write: ration doctor -- " + config::shown(log)
-             : "";
-}
-
-int explain(const std::string &log, bool json) {
-  logs::LogReader reader(log);
-  const auto read = logs::read_log_end(reader);
-  if (const auto *problem = std::get_if<logs::LogProblem>(&read)) {
-    log_error("doctor: " + (log.empty() ? "''" : log) + ": " + problem->line + hint_at_command(log));
-    return problem->status;
-  }
-  const auto &end = std::get<logs::LogEnd>(read);
-  return print(json ? std::vector{unknown_functions_json(log, end)} : unknown_functions_text(log, end)) ? 0 : kOurError;
 }
 
 void append(Findings &all, Findings more) {
@@ -111,23 +69,21 @@ int report(const Findings &found, bool json) {
 }  // namespace
 
 int run_verb(const DoctorRequest &request) try {
-  const int kinds =
-      (request.coverage ? 1 : 0) + (request.log ? 1 : 0) + (request.pid ? 1 : 0) + (request.command.empty() ? 0 : 1);
+  const int kinds = (request.coverage ? 1 : 0) + (request.pid ? 1 : 0) + (request.command.empty() ? 0 : 1);
   if (kinds > 1) {
-    log_line("doctor: --coverage, --pid, a log, and a command behind -- exclude one another");
+    log_line("doctor: --coverage, --pid, and a command after -- exclude one another");
     return kUsageError;
   }
   if (request.pid && *request.pid < 1) {
     log_line("doctor: --pid takes the number of a process, 1 or more");
     return kUsageError;
   }
-  if (request.log) {
-    return explain(*request.log, request.json);
-  }
   if (request.coverage) {
     const auto rows = coverage_rows();
-    return print(request.json ? std::vector{coverage_json(rows)} : coverage_text(rows, coverage_width())) ? 0
-                                                                                                          : kOurError;
+    return print(request.json ? std::vector{coverage_json(rows)}
+                              : coverage_text(rows, std::max(kNarrowest, output_width())))
+               ? 0
+               : kOurError;
   }
   return report(examine(request), request.json);
 } catch (const Refusal &refusal) {  // without /proc

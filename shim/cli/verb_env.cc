@@ -13,6 +13,7 @@
 #include "cli/run/driver_probe.h"
 #include "cli/run/run_preparation.h"
 #include "cli/run/simulated_machine.h"
+#include "cli/settings_files.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli {
@@ -149,6 +150,14 @@ void print_table(const config::Settings &settings, const nlohmann::json &devices
 }  // namespace
 
 int run_verb(const EnvRequest &request) try {
+  if (request.files) {
+    return list_settings_files() ? 0 : kOurError;
+  }
+  if (request.check) {
+    std::vector<std::string> paths = request.run.command;
+    paths.insert(paths.begin(), *request.check);
+    return check_settings_files(paths) ? 0 : kOurError;
+  }
   if (const std::string wrong = error_in_simulation(request.run.simulate); !wrong.empty()) {
     return usage_error("env: " + wrong, kUsageError);
   }
@@ -185,6 +194,10 @@ int run_verb(const EnvRequest &request) try {
         log_line(problem.line);
         problems.push_back(std::move(problem));
       }
+    }
+    for (config::Problem &cut : settings.cut_by_locks(identities_of(devices))) {
+      log_line(cut.line);
+      problems.push_back(std::move(cut));
     }
     for (const config::DeviceIdentity &device : identities_of(devices)) {
       for (const std::string &sentence : limits_beyond(settings, device)) {

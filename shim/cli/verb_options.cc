@@ -13,8 +13,8 @@
 #include "cli/base/exit_status.h"
 #include "cli/base/log.h"
 #include "cli/help_formatter.h"
+#include "cli/launch/command_line.h"
 #include "cli/manual/description.h"
-#include "cli/run/command_line.h"
 #include "cli/wrong_words.h"
 #include "config/options.h"
 #include "config/values/quotes.h"
@@ -36,7 +36,7 @@ constexpr const char *kHelpOfHelp =
     "Without VERB: the verbs, and examples. `ration VERB --help` prints the same.\n";
 constexpr const char *kLogFile = "FILE";
 constexpr const char *kLogWithoutName = "%n-%p.jsonl";
-constexpr const char *kGroupingWords = "function|library|kind|stream|thread|size";
+constexpr const char *kGroupingWords = "caller|library|thread|size";
 
 constexpr const char *kCommandArguments = "[--] COMMAND [ARGUMENTS...]";
 
@@ -49,15 +49,29 @@ std::optional<VerbFlags> flags_of(const std::string &verb) {
     return VerbFlags{{"--first", "--timeout"}, {"--json"}, "find-faults"};
   }
   if (verb == "env") {
-    return VerbFlags{
-        {"--wait", "--summary"}, {"--wait", "-q", "--quiet", "-v", "--verbose", "--force", "--json"}, "env"};
+    VerbFlags flags = flags_of_run();
+    flags.with_value.emplace_back("--check");
+    flags.alone.insert(flags.alone.end(), {"--json", "--files"});
+    flags.verb = "env";
+    return flags;
   }
-  return verb == "run" ? std::optional(VerbFlags{{"--wait", "--summary"},
-                                                 {"--wait", "-q", "--quiet", "-v", "--verbose", "--force"}})
-                       : std::nullopt;
+  return verb == "run" ? std::optional(flags_of_run()) : std::nullopt;
 }
 
-constexpr const char *kSecondsRule = "it must be a number of seconds; write for example 5";
+// What `ration run --help` shows; --help-all has the others.
+const std::vector<std::string> kFirstOfRun = {"--limit", "--reserve", "--group", "--group-limit", "--wait",
+                                              "--log",   "--stacks",  "--sim",   "--quiet",       "--help"};
+
+std::string heading_of(std::string_view key) {
+  constexpr std::string_view kOfLimits[] = {"limit", "container_limit", "mode", "reserve", "show_limit"};
+  constexpr std::string_view kOfLogs[] = {"log", "log_size", "stacks"};
+  const auto is_among = [key](const auto &keys) {
+    return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
+  };
+  return is_among(kOfLimits) ? "Limits" : is_among(kOfLogs) ? "Logs" : key == "fail" ? "Tests" : "Groups";
+}
+
+constexpr const char *kSecondsRule = "it must be a number of seconds from 0.1 to 86400; write for example 5";
 
 template <typename Number>
 Number number_of(
@@ -69,6 +83,11 @@ Number number_of(
                           CLI::ExitCodes::ConversionError);
   }
   return number;
+}
+
+double seconds_of(const char *option, const std::string &given) {
+  return number_of<double>(option, given, kSecondsRule,
+                           [](double seconds) { return seconds >= 0.1 && seconds <= 86400; });  // not NaN
 }
 
 // CLI11 takes --flag=3 otherwise.
@@ -89,6 +108,7 @@ void describe_flags(CLI::App &verb, Flags &flags) {
       return true;
     };
     CLI::Option *described = verb.add_option(std::string(option.flag), keep, std::string(option.help));
+    described->group(heading_of(option.key));
     if (option.key == "group_tree") {
       described->expected(0, 1)->type_name("[=LIMIT]");
       continue;
@@ -104,21 +124,25 @@ void describe_flags(CLI::App &verb, Flags &flags) {
 }
 
 void describe_force(CLI::App &verb, RunRequest &request) {
-  add_flag(verb, "--force", request.force, "let --log overwrite a log that is there")->needs(verb.get_option("--log"));
+  add_flag(verb, "--force", request.force, "let --log overwrite a log that is there")
+      ->needs(verb.get_option("--log"))
+      ->group("Logs");
 }
 
 void describe_simulation(CLI::App &verb, RunRequest &request) {
   verb.add_option_function<std::string>(
           "--sim", [&request](const std::string &value) { request.simulate = value; },
-          "run on simulated GPUs, without a real one: 8GiB, 2x8GiB or 8GiB,4GiB; for programs of the driver API, not "
-          "of "
-          "NVIDIA's runtime (libcudart)")
-      ->type_name("[Nx]SIZE");
+          "simulate GPUs: 8GiB, 2x8GiB or 8GiB,4GiB; programs that use NVIDIA's runtime (libcudart) need a real one")
+      ->type_name("[Nx]SIZE")
+      ->group("Tests");
 }
 
 void describe_options_of_run(CLI::App &verb, RunRequest &request) {
   describe_flags(verb, request.flags);
   describe_force(verb, request);
+  add_flag(verb, "--embed-names", request.embed_names,
+           "write the names of functions into the log at the end; needs --log and --stacks")
+      ->group("Logs");
   describe_simulation(verb, request);
   const CLI::callback_t keep = [&request](const CLI::results_t &values) {
     request.wait = values.front();
@@ -128,17 +152,21 @@ void describe_options_of_run(CLI::App &verb, RunRequest &request) {
           "--wait", keep,
           "start when the guarantee, or the limit, fits into the group and the device: first come, first served")
       ->expected(0, 1)
-      ->type_name("[=DURATION]");
-  add_flag(verb, "-q,--quiet", request.quiet, "no summary at the end; errors are still said");
+      ->type_name("[=DURATION]")
+      ->group("Groups");
+  add_flag(verb, "-q,--quiet", request.quiet, "no summary at the end; errors are still printed");
   add_flag(verb, "-v,--verbose", request.verbose,
-           "say what was decided and why; also RATION_DIAGNOSTICS=debug, unless set");
-  verb.add_option("--summary", request.summary, "write what is said at the end into FILE, as JSON; json: on stderr")
+           "print what was decided and why; also RATION_DIAGNOSTICS=debug, unless set");
+  verb.add_option("--summary", request.summary, "write the final summary to FILE, as JSON; json: to stderr")
       ->type_name("FILE|json");
 }
 
 void describe_run(CLI::App &verb, RunRequest &request) {
   describe_options_of_run(verb, request);
-  verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
+  verb.add_flag_callback(
+          "--json", [&request] { request.summary = "json"; }, "print the final summary as JSON, on stderr")
+      ->excludes(verb.get_option("--summary"));
+  verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments, kFirstOfRun));
 }
 
 void describe_timeout(CLI::App &verb, std::optional<std::string> &timeout) {
@@ -150,7 +178,7 @@ void describe_timeout(CLI::App &verb, std::optional<std::string> &timeout) {
 // Options of `ration run` that each run has its own of: given however often, they are refused later.
 void hide_own(CLI::App &verb, std::initializer_list<const char *> options) {
   for (const char *own : options) {
-    verb.get_option(own)->group("")->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    verb.get_option(own)->group("");
   }
 }
 
@@ -165,7 +193,8 @@ void describe_find_min(CLI::App &verb, FindMinRequest &request) {
   describe_force(verb, request.run);
   hide_own(verb, {"--limit"});
   describe_simulation(verb, request.run);
-  verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
+  verb.formatter(std::make_shared<HelpFormatter>(
+      kCommandArguments, std::vector<std::string>{"--tolerance", "--timeout", "--json", "--sim", "--help"}));
 }
 
 void describe_find_faults(CLI::App &verb, FindFaultsRequest &request) {
@@ -181,19 +210,23 @@ void describe_find_faults(CLI::App &verb, FindFaultsRequest &request) {
   describe_flags(verb, request.run.flags);
   hide_own(verb, {"--log", "--fail"});
   describe_simulation(verb, request.run);
-  verb.formatter(std::make_shared<HelpFormatter>(kCommandArguments));
+  verb.formatter(std::make_shared<HelpFormatter>(
+      kCommandArguments, std::vector<std::string>{"--first", "--timeout", "--json", "--sim", "--help"}));
 }
 
 void describe_env(CLI::App &verb, EnvRequest &request) {
   request.run.verb = "env";
-  add_flag(verb, "--json", request.json, "one JSON document, sizes in bytes");
+  CLI::Option *json = add_flag(verb, "--json", request.json, "one JSON document, sizes in bytes");
+  CLI::Option *files =
+      add_flag(verb, "--files", request.files, "list the settings files, the strongest first")->excludes(json);
+  verb.add_option("--check", request.check, "print the mistakes in settings files, with their lines")
+      ->type_name("FILE...")
+      ->excludes(json)
+      ->excludes(files);
   describe_options_of_run(verb, request.run);
   verb.add_option("COMMAND", request.run.command, "the command that the rules in settings files are matched against");
-  verb.formatter(std::make_shared<HelpFormatter>("[[--] COMMAND [ARGUMENTS...]]"));
-}
-
-void describe_config(CLI::App &verb, ConfigRequest &request) {
-  verb.add_option("--check", request.files, "print the mistakes in these files, with their lines")->type_name("FILE");
+  verb.formatter(std::make_shared<HelpFormatter>(
+      "[[--] COMMAND [ARGUMENTS...]]", std::vector<std::string>{"--json", "--files", "--check", "--sim", "--help"}));
 }
 
 void describe_set(CLI::App &verb, SetRequest &request) {
@@ -233,23 +266,22 @@ void describe_ps(CLI::App &verb, PsRequest &request) {
   add_flag(verb, "--all", request.all, "of all users, for root: their folders in /dev/shm, too");
   verb.add_flag("--targets", request.targets, "")->group("");  // for completions: what `ration set` can change
   const CLI::callback_t keep = [&request](const CLI::results_t &values) {
-    request.watch_seconds = values.front().empty() ? 2 : number_of<double>("--watch", values.front(), kSecondsRule);
+    request.watch_seconds = values.front().empty() ? 2 : seconds_of("--watch", values.front());
     return true;
   };
-  verb.add_option("--watch", keep, "print the tables again and again, with the time (default: every 2 seconds)")
+  verb.add_option(
+          "--watch", keep,
+          "print again and again (default: every 2 seconds): tables with the time; with --json an object a line")
       ->expected(0, 1)
       ->type_name("[=SECONDS]")
-      ->excludes(json)
       ->excludes(prometheus)
       ->excludes(file);
 }
 
 void describe_top(CLI::App &verb, TopRequest &request) {
-  add_flag(verb, "--once", request.once, "print the tables once, as `ration ps`");
-  add_flag(verb, "--json", request.json, "a stream: one JSON object a line, sizes in bytes");
   add_flag(verb, "--all", request.all, "of all users, for root: their folders in /dev/shm, too");
   const auto keep = [&request](const std::string &given) {
-    request.interval_seconds = number_of<double>("--interval", given, kSecondsRule);
+    request.interval_seconds = seconds_of("--interval", given);
   };
   verb.add_option_function<std::string>("--interval", keep, "time between two snapshots (default 1)")
       ->type_name("SECONDS");
@@ -262,26 +294,29 @@ void describe_doctor(CLI::App &verb, DoctorRequest &request) {
   verb.add_option_function<std::string>("--pid", keep, "whether this process is held, and why not")->type_name("PID");
   add_flag(verb, "--coverage", request.coverage, "print what Ration does about each driver function");
   add_flag(verb, "--json", request.json, "one JSON object");
-  verb.add_option("LOG", request.log, "a log: which functions its program asked for that Ration does not know")
-      ->type_name(kLogFile);
-  verb.formatter(std::make_shared<HelpFormatter>("[LOG | -- COMMAND [ARGUMENTS...]]"));
+  verb.formatter(std::make_shared<HelpFormatter>("[-- COMMAND [ARGUMENTS...]]"));
 }
 
 void describe_check(CLI::App &verb, CheckRequest &request) {
-  verb.add_option("LOG", request.log, "the log of one process")->required()->type_name(kLogFile);
-  verb.add_option("--max-peak", request.max_peak, "the most that its blocks may take at once")->type_name("SIZE");
+  verb.add_option("LOG", request.logs, "logs, one of each process; -: standard input")->required()->type_name(kLogFile);
+  verb.add_option("--max-peak", request.max_peak, "the most that the blocks of a device may take at once")
+      ->type_name("SIZE");
   add_flag(verb, "--no-leaks", request.no_leaks, "every block of device memory was freed");
+  add_flag(verb, "--no-growth", request.no_growth, "no caller's memory rises through the whole run");
   add_flag(verb, "--no-failures", request.no_failures, "nothing was refused or failed");
-  verb.add_option("--max-fragmentation", request.max_fragmentation, "free memory that was in too small pieces: 5%")
+  verb.add_option("--max-fragmentation", request.max_fragmentation,
+                  "the share of free memory in pieces that were too small: 5%")
       ->type_name("PERCENT");
-  verb.add_option("--junit", request.junit, "write a JUnit report, too; -: on stdout, and what does not hold on stderr")
-      ->type_name("FILE");
+  CLI::Option *junit = verb.add_option("--junit", request.junit,
+                                       "also write a JUnit report; -: on stdout, and what does not hold on stderr")
+                           ->type_name("FILE");
+  add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes")->excludes(junit);
 }
 
 void describe_report(CLI::App &verb, ReportRequest &request) {
-  verb.add_option("LOG", request.logs, "logs, one of each process")->required()->type_name(kLogFile);
-  CLI::Option *by = verb.add_option("--by", request.by, "what blocks are put together by (default: function)")
-                        ->type_name(kGroupingWords);
+  verb.add_option("LOG", request.logs, "logs, one of each process; -: standard input")->required()->type_name(kLogFile);
+  CLI::Option *by =
+      verb.add_option("--by", request.by, "how to group blocks (default: caller)")->type_name(kGroupingWords);
   CLI::Option *leaks = add_flag(verb, "--leaks", request.leaks, "only what was never freed, all of it");
   CLI::Option *json = add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes")->excludes(leaks);
   verb.add_option("-o,--output", request.page, "write a page for a browser: all logs, over time")
@@ -302,16 +337,20 @@ void describe_convert(CLI::App &verb, ConvertRequest &request) {
 }
 
 void describe_diff(CLI::App &verb, DiffRequest &request) {
-  verb.add_option("A", request.before, "the log before")->required()->type_name(kLogFile);
-  verb.add_option("B", request.after, "the log after, of the same program")->required()->type_name(kLogFile);
-  verb.add_option("--by", request.by, "what blocks are put together by (default: function)")->type_name(kGroupingWords);
+  verb.add_option("LOG", request.before, "the logs before and after; of several processes: A... -- B...")
+      ->required()
+      ->type_name(kLogFile);
+  verb.add_option("--by", request.by, "how to group blocks (default: caller)")->type_name(kGroupingWords);
   verb.add_option("--fail-above", request.fail_above, "exit with 1 if a device's peak has grown by more")
       ->type_name("SIZE|PERCENT");
-  add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
+  CLI::Option *json = add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
+  verb.add_option("-o,--output", request.page, "write a page for a browser: all callers")
+      ->type_name("FILE.html")
+      ->excludes(json);
 }
 
 void describe_replay(CLI::App &verb, ReplayRequest &request) {
-  verb.add_option("LOG", request.log, "the log of one process")->required()->type_name(kLogFile);
+  verb.add_option("LOG", request.logs, "logs, one of each process; -: standard input")->required()->type_name(kLogFile);
   CLI::Option *limit =
       verb.add_option("--limit", request.limit, "of each device (default: the one that the log was written under)")
           ->type_name("SIZE");
@@ -320,6 +359,33 @@ void describe_replay(CLI::App &verb, ReplayRequest &request) {
   verb.add_option("--backing", request.backing, "what the pool would be made of (default: as in the log)")
       ->type_name("slab|vmm");
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
+}
+
+bool takes_one_value(const CLI::Option &option) {
+  return !option.get_positional() && option.get_items_expected_max() == 1;
+}
+
+// Of an option that is given several times the last value holds, as in most commands; say_replaced() says so.
+void let_last_hold(CLI::App &verb) {
+  for (CLI::Option *option : verb.get_options()) {
+    if (takes_one_value(*option)) {
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    }
+  }
+}
+
+void say_replaced(const CLI::App &verb) {
+  for (const CLI::Option *option : verb.get_options([](const CLI::Option *each) { return takes_one_value(*each); })) {
+    const auto with = [&](const std::string &value) {
+      return config::shown(option->get_name() + (value.empty() ? "" : "=" + value));
+    };
+    const std::vector<std::string> &values = option->results();
+    for (std::size_t i = 1; i < values.size(); ++i) {
+      if (values[i - 1] != values[i]) {
+        log_line(verb.get_name() + ": " + with(values[i - 1]) + " is replaced by the later " + with(values[i]));
+      }
+    }
+  }
 }
 
 }  // namespace
@@ -347,42 +413,48 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
     words.emplace_back("--help");
   }
   const int status = !words.empty() && words[0] == "run" ? kOurError : kUsageError;
-  CLI::App app("A limit of GPU memory for every CUDA process", "ration");
+  CLI::App app("Cap the GPU memory of CUDA programs", "ration");
   app.formatter(std::make_shared<HelpFormatter>());
   app.set_help_flag("-h,--help", "print this help");  // verbs take it over, and the formatter
+  app.set_help_all_flag("--help-all")->group("");
   app.set_version_flag("-V,--version", version, "print the version and the build");
-  add_flag(app, "-v,--verbose", verbose, "say on stderr what the command decides and why");
+  add_flag(app, "-v,--verbose", verbose, "print on stderr what the command decides and why");
   const CLI::Option *described = app.add_flag("--describe")->group("");  // for the build: manual/description.h
   app.footer(help_text_of("ration"));
   app.require_subcommand(0, 1);
   std::tuple<RunRequest, SetRequest, PsRequest, TopRequest, ReportRequest, CheckRequest, DoctorRequest, EnvRequest,
-             ConfigRequest, ConvertRequest, DiffRequest, ReplayRequest, FindMinRequest, FindFaultsRequest, CdiRequest>
+             ConvertRequest, DiffRequest, ReplayRequest, FindMinRequest, FindFaultsRequest, CdiRequest>
       requests;
   std::optional<Request> parsed;
+  std::string group;
   const auto add = [&](const char *name, const char *help, auto describe, auto &request) {
-    CLI::App *verb = app.add_subcommand(name, help);
+    CLI::App *verb = app.add_subcommand(name, help)->group(group);
+    verb->set_help_all_flag("--help-all")->group("");
     describe(*verb, request);
+    let_last_hold(*verb);
     verb->footer(help_text_of(name));
     verb->callback([&parsed, &request] { parsed = std::move(request); });
   };
-  auto &[run, set, ps, top, report, check, doctor, env, config, convert, diff, replay, find_min, find_faults, cdi] =
-      requests;
+  auto &[run, set, ps, top, report, check, doctor, env, convert, diff, replay, find_min, find_faults, cdi] = requests;
+  group = "Run programs";
   add("run", "run a command under a limit", describe_run, run);
   add("set", "change a limit or a guarantee while programs run", describe_set, set);
-  add("ps", "print how much device memory each process holds", describe_ps, ps);
-  add("top", "show how much device memory each process holds, live", describe_top, top);
-  add("report", "tell who held the memory of a run, and what was refused", describe_report, report);
-  add("check", "hold a log to conditions: peak, leaks, failures", describe_check, check);
-  add("diff", "tell what changed between two logs: peaks, callers, leaks, refusals", describe_diff, diff);
-  add("convert", "write a log in the format of another tool", describe_convert, convert);
-  add("replay", "tell from a log whether its program would fit under a limit", describe_replay, replay);
   add("find-min", "find the smallest limit with which a command succeeds", describe_find_min, find_min);
-  add("find-faults", "refuse each allocation of a command in turn, and tell which it does not survive",
+  add("find-faults", "refuse each allocation of a command in turn, and show which it does not survive",
       describe_find_faults, find_faults);
   add("cdi", "write shares of a GPU as devices for containers", describe_cdi, cdi);
-  add("doctor", "tell why a limit does not hold, here, for a command or for a process", describe_doctor, doctor);
-  add("env", "print the settings in force and their sources", describe_env, env);
-  add("config", "list the settings files, or check one", describe_config, config);
+  group = "See who holds memory";
+  add("ps", "print how much device memory each process holds", describe_ps, ps);
+  add("top", "show how much device memory each process holds, live", describe_top, top);
+  group = "Read logs";
+  add("report", "show who held memory in a run, what grew, and which requests failed", describe_report, report);
+  add("check", "check a log against limits (peak, leaks, growth, failures); for CI", describe_check, check);
+  add("diff", "show what changed between two logs: peaks, callers, leaks, failures", describe_diff, diff);
+  add("convert", "write a log in the format of another tool", describe_convert, convert);
+  add("replay", "predict from a log whether its program fits under a limit", describe_replay, replay);
+  group = "Find what is wrong";
+  add("doctor", "explain why a limit is not enforced: here, for a command, or for a process", describe_doctor, doctor);
+  add("env", "print the settings in force and their sources, or check a settings file", describe_env, env);
 
   const auto verbs = app.get_subcommands([](const CLI::App *) { return true; });
   const auto is_named = [&](const CLI::App *verb) { return verb->get_name() == words[0]; };
@@ -408,14 +480,16 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
     events::begin_diagnostics(events::Level::debug, {});
   }
   const auto dashes = std::find(own.begin(), own.end(), "--");
-  if (std::any_of(own.begin(), dashes, [](const std::string &word) { return word.starts_with("--help="); })) {
+  if (std::any_of(own.begin(), dashes, [](const std::string &word) {
+        return word.starts_with("--help=") || word.starts_with("--help-all=");
+      })) {
     return usage_error((own.front()[0] == '-' ? "" : own.front() + ": ") + "--help: takes no value", status);
   }
-  if (!own.empty() && own.front() == "doctor" && dashes != own.end()) {
+  if (!own.empty() && dashes != own.end() && (own.front() == "doctor" || own.front() == "diff")) {
     if (dashes + 1 == own.end()) {
-      return usage_error("doctor: no command after --", status);
+      return usage_error(own.front() + (own.front() == "diff" ? ": no log after --" : ": no command after --"), status);
     }
-    doctor.command.assign(dashes + 1, own.end());
+    (own.front() == "diff" ? diff.after : doctor.command).assign(dashes + 1, own.end());
     own.erase(dashes, own.end());
   }
   try {
@@ -426,6 +500,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
     return usage_error(wrong_words(app, own, error), status);
   }
   if (parsed) {
+    say_replaced(*app.get_subcommands().front());
     return *std::move(parsed);
   }
   if (described->count() > 0) {

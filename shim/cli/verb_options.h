@@ -10,9 +10,9 @@
 
 namespace ration::cli {
 
-using Request = std::variant<RunRequest, SetRequest, EnvRequest, ProbeRequest, ConfigRequest, PsRequest, TopRequest,
-                             DoctorRequest, CheckRequest, ReportRequest, ConvertRequest, DiffRequest, ReplayRequest,
-                             FindMinRequest, FindFaultsRequest, CdiRequest>;
+using Request = std::variant<RunRequest, SetRequest, EnvRequest, ProbeRequest, PsRequest, TopRequest, DoctorRequest,
+                             CheckRequest, ReportRequest, ConvertRequest, DiffRequest, ReplayRequest, FindMinRequest,
+                             FindFaultsRequest, CdiRequest>;
 
 // Otherwise the exit status, after a help text, the version or an error was printed.
 std::variant<Request, int> parse_arguments(std::vector<std::string> words, const char *version);

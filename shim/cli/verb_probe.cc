@@ -9,15 +9,15 @@
 #include "cli/base/verbs.h"
 #include "cli/doctor/loading_probe.h"
 #include "cli/doctor/machine_facts.h"
+#include "cli/run/device_figures.h"
 #include "cli/run/driver_probe.h"
-#include "cli/run/free_memory.h"
 
 namespace ration::cli {
 
 int run_verb(const ProbeRequest &request) {
   const auto files = [&] { return std::vector<std::string>(request.words.begin() + 1, request.words.end()); };
   const std::map<std::string_view, std::function<int()>> answers = {
-      {"devices", answer_devices},         {"free-memory", answer_free_memory},
+      {"devices", answer_devices},         {"figures", answer_figures},
       {"library", answer_library},         {"loading", [&] { return doctor::answer_loading(files()); }},
       {"machine", doctor::answer_machine}, {"monitor", doctor::answer_monitor},
   };

@@ -2,6 +2,7 @@
 // Layer: cli.
 #include <algorithm>
 #include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/base/exit_status.h"
@@ -12,6 +13,7 @@
 #include "config/values/quotes.h"
 #include "config/values/size.h"
 #include "logs/history/read_history.h"
+#include "logs/reader/named_logs.h"
 #include "logs/replay/device_log.h"
 #include "logs/replay/figures.h"
 #include "logs/report/caveats.h"
@@ -48,8 +50,9 @@ const char *name_of(Backing backing) {
 
 class LogReplay {
  public:
-  LogReplay(const ReplayRequest &request, ReplayMode mode, std::optional<config::Size> limit)
+  LogReplay(const ReplayRequest &request, std::string path, ReplayMode mode, std::optional<config::Size> limit)
       : request_(request),
+        path_(std::move(path)),
         mode_(mode),
         limit_(limit),
         log_(mode == ReplayMode::async ? logs::DeviceLog::Counts::blocks : logs::DeviceLog::Counts::reserved) {}
@@ -60,9 +63,11 @@ class LogReplay {
   // Notes what the answer does not hold for.
   void tell_flaws() const;
   bool fits() const;
+  bool is_whole() const;
   std::uint64_t minimum() const;
   std::vector<std::string> text() const;
-  std::string json() const;
+  Json json() const;
+  const std::string &path() const { return path_; }
 
  private:
   DeviceAnswer answer_for(std::size_t ordinal) const;
@@ -71,18 +76,16 @@ class LogReplay {
   const DeviceAnswer *worst() const;
 
   const ReplayRequest &request_;
+  const std::string path_;
   const ReplayMode mode_;
   const std::optional<config::Size> limit_;
   logs::DeviceLog log_;
-  bool was_cut_off_ = false;
   std::vector<DeviceAnswer> answers_;
 };
 
 bool LogReplay::read() {
-  const logs::ReadTo read =
-      logs::read_records("replay", request_.log, [this](const logs::Record &record) { log_.add(record); });
-  was_cut_off_ = read == logs::ReadTo::cut;
-  return read != logs::ReadTo::nowhere;
+  return logs::has_records(
+      logs::read_records("replay", path_, [this](const logs::Record &record) { log_.add(record); }));
 }
 
 DeviceAnswer LogReplay::answer_for(std::size_t ordinal) const {
@@ -111,10 +114,15 @@ void LogReplay::answer() {
   }
 }
 
+// Else what is missing may have needed more.
+bool LogReplay::is_whole() const {
+  return log_.has_ended() && log_.dropped() == 0;
+}
+
 bool LogReplay::is_exact() const {
-  return log_.dropped() == 0 && !was_cut_off_ && refusals() == 0 &&
-         std::none_of(answers_.begin(), answers_.end(),
-                      [](const DeviceAnswer &each) { return each.device->is_stream_ordered; });
+  return is_whole() && refusals() == 0 && std::none_of(answers_.begin(), answers_.end(), [](const DeviceAnswer &each) {
+           return each.device->is_stream_ordered;
+         });
 }
 
 // Of every device: of one on which nothing was served, too.
@@ -127,12 +135,12 @@ std::uint64_t LogReplay::refusals() const {
 }
 
 void LogReplay::tell_flaws() const {
-  const std::string prefix = "replay: " + request_.log + ": ";
-  if (!log_.has_ended() && !was_cut_off_) {  // which was said
-    log_line(prefix + logs::caveat_of_end(false, false));
-  }
+  const std::string prefix = "replay: " + config::printable(path_) + ": ";
   if (log_.dropped() != 0) {
     log_line(prefix + "not exact: " + counted(log_.dropped(), "record is", "records are") + " missing");
+  }
+  if (request_.find_min && !is_whole()) {
+    log_line(prefix + "min_limit is a lower bound: the records that are missing may need more");
   }
   for (std::size_t i = 0; i < log_.devices().size(); ++i) {
     if (const std::uint64_t refused = log_.devices()[i].refusals; refused != 0) {
@@ -184,11 +192,10 @@ std::vector<std::string> LogReplay::text() const {
   for (const DeviceAnswer &each : answers_) {
     std::string line = "device " + std::to_string(each.ordinal) + ": ";
     if (request_.find_min) {
-      line += each.minimum ? (each.device->is_stream_ordered ? "needs at most " : "needs ") +
-                                 config::show_exact_bytes(*each.minimum)
-                           : "fits into no limit";
+      const char *const bound = !is_whole() ? "at least " : each.device->is_stream_ordered ? "at most " : "";
+      line += each.minimum ? "needs " + (bound + config::show_exact_bytes(*each.minimum)) : "fits into no limit";
     } else if (!each.stop) {
-      line += "fits into " + config::show_exact_bytes(each.limit);
+      line += "fits into " + config::show_exact_bytes(each.limit) + logs::as_far_as_it_goes(log_.has_ended());
     } else {
       line +=
           "does not fit into " + config::show_exact_bytes(each.limit) + ": record " + std::to_string(each.stop->record);
@@ -202,15 +209,12 @@ std::vector<std::string> LogReplay::text() const {
                            ? logs::nothing_requested(log_.has_ended())
                            : "no request for device memory was served" + logs::as_far_as_it_goes(log_.has_ended()));
   }
-  if (request_.find_min && fits()) {
-    lines.push_back("min_limit=" + std::to_string(minimum()));
-  }
   return lines;
 }
 
 Json summary_of(const DeviceAnswer &each, bool found) {
   const auto &trace = each.device->trace;
-  Json result = {{"device", each.ordinal},
+  Json result = {{"dev", each.ordinal},
                  {"operations", trace.steps.size()},
                  {"peak_bytes", each.device->peak_used()},
                  {"peak_other_bytes", trace.peak_other_bytes},
@@ -226,6 +230,7 @@ Json summary_of(const DeviceAnswer &each, bool found) {
     result["used_bytes"] = each.stop->used;
   }
   if (each.minimum) {
+    result["min_limit"] = *each.minimum;
     result["min_arena_bytes"] = *each.minimum;
     result["min_arena_ratio"] = static_cast<double>(*each.minimum) / static_cast<double>(each.device->peak_used());
     result["min_arena_is_bound"] = each.device->is_stream_ordered;
@@ -249,9 +254,9 @@ void add_speed(const DeviceAnswer &each, Json &result) {
   }
 }
 
-std::string LogReplay::json() const {
-  Json document = {{"schema", "ration.replay/1"}, {"trace", request_.log}, {"program", log_.program()},
-                   {"process", log_.pid()},       {"mode", request_.mode}, {"exact", is_exact()},
+Json LogReplay::json() const {
+  Json document = {{"schema", "ration.replay/1"}, {"log", path_},          {"program", log_.program()},
+                   {"pid", log_.pid()},           {"mode", request_.mode}, {"exact", is_exact()},
                    {"ended", log_.has_ended()},   {"threads", 1},          {"fits", fits()}};
   if (const DeviceAnswer *most = worst()) {
     document.update(summary_of(*most, request_.find_min));
@@ -259,14 +264,18 @@ std::string LogReplay::json() const {
       add_speed(*most, document);
     }
   } else if (request_.find_min) {
+    document["min_limit"] = minimum();
     document["min_arena_bytes"] = minimum();
+  }
+  if (request_.find_min) {
+    document["min_limit_is_least"] = !is_whole();
   }
   Json devices = Json::array();
   for (const DeviceAnswer &each : answers_) {
     devices.push_back(summary_of(each, request_.find_min));
   }
   document["devices"] = std::move(devices);
-  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+  return document;
 }
 
 std::optional<ReplayMode> mode_named(const std::string &name) {
@@ -274,6 +283,53 @@ std::optional<ReplayMode> mode_named(const std::string &name) {
          : name == "direct" ? std::optional(ReplayMode::direct)
          : name == "async"  ? std::optional(ReplayMode::async)
                             : std::nullopt;
+}
+
+using Replays = std::vector<std::unique_ptr<LogReplay>>;
+
+// The limit that each process needs, and what they need together.
+std::pair<std::uint64_t, std::uint64_t> minimum_and_sum(const Replays &replays) {
+  std::uint64_t most = 0;
+  std::uint64_t sum = 0;
+  for (const auto &each : replays) {
+    most = std::max(most, each->minimum());
+    sum += each->minimum();
+  }
+  return {most, sum};
+}
+
+std::vector<std::string> text_of_all(const Replays &replays, bool found) {
+  std::vector<std::string> lines;
+  for (const auto &each : replays) {
+    for (const std::string &line : each->text()) {
+      lines.push_back((replays.size() > 1 ? config::printable(each->path()) + ": " : "") + line);
+    }
+  }
+  if (found) {
+    const auto [most, sum] = minimum_and_sum(replays);
+    if (replays.size() > 1) {
+      lines.push_back("all " + std::to_string(replays.size()) + " together need " + config::show_exact_bytes(sum));
+    }
+    lines.push_back("min_limit=" + std::to_string(most));
+  }
+  return lines;
+}
+
+Json json_of_all(const Replays &replays, bool find_min, bool fits) {
+  Json document = {{"schema", "ration.replay/1"}, {"fits", fits}};
+  if (find_min && fits) {
+    const auto [most, sum] = minimum_and_sum(replays);
+    document["min_limit"] = most;
+    document["min_limit_is_least"] =
+        std::any_of(replays.begin(), replays.end(), [](const auto &each) { return !each->is_whole(); });
+    document["min_arena_bytes"] = most;
+    document["min_arena_bytes_sum"] = sum;
+  }
+  document["logs"] = Json::array();
+  for (const auto &each : replays) {
+    document["logs"].push_back(each->json());
+  }
+  return document;
 }
 
 }  // namespace
@@ -298,26 +354,31 @@ int run_verb(const ReplayRequest &request) {
     }
     limit = std::get<config::Size>(size);
   }
-  LogReplay replay(request, *mode, limit);
-  if (!replay.read()) {
-    return kUnreadable;
+  std::vector<std::unique_ptr<LogReplay>> replays;
+  for (const std::string &path : logs::each_log_once("replay", request.logs)) {
+    LogReplay &replay = *replays.emplace_back(std::make_unique<LogReplay>(request, path, *mode, limit));
+    if (!replay.read()) {
+      return kUnreadable;
+    }
+    replay.answer();
+    replay.tell_flaws();
   }
-  replay.answer();
-  replay.tell_flaws();
-  if (*mode == ReplayMode::async && (request.find_min || replay.fits())) {
+  const bool fits = std::all_of(replays.begin(), replays.end(), [](const auto &each) { return each->fits(); });
+  if (*mode == ReplayMode::async && (request.find_min || fits)) {
     log_line(
         "replay: --mode async: where the driver's own pool places blocks is not known, so that no replay tells; it "
         "needs at least what --mode direct does");
     return kUnreadable;
   }
   if (request.json) {
-    std::cout << replay.json() << '\n';
+    const Json document = replays.size() == 1 ? replays.front()->json() : json_of_all(replays, request.find_min, fits);
+    std::cout << document.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
   } else {
-    for (const std::string &line : fitting(replay.text(), output_width())) {
+    for (const std::string &line : fitting(text_of_all(replays, request.find_min && fits), output_width())) {
       std::cout << line << '\n';
     }
   }
-  return !flush_stdout() ? kOurError : replay.fits() ? 0 : kDoesNotHold;
+  return !flush_stdout() ? kOurError : fits ? 0 : kDoesNotHold;
 }
 
 }  // namespace ration::cli

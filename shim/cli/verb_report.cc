@@ -8,10 +8,9 @@
 #include "cli/base/log.h"
 #include "cli/base/text_table.h"
 #include "cli/base/verbs.h"
-#include "config/values/quotes.h"
 #include "logs/history/read_history.h"
-#include "logs/output/whole_file.h"
-#include "logs/page/page.h"
+#include "logs/page/page_file.h"
+#include "logs/page/page_json.h"
 #include "logs/reader/named_logs.h"
 #include "logs/report/report.h"
 
@@ -23,22 +22,22 @@ constexpr std::size_t kSamples = 48;  // of the map, of all logs together
 constexpr std::size_t kLeastSamples = 3;
 constexpr std::size_t kMostSamples = 24;
 
-int write_page(const std::vector<std::string> &paths, const std::string &file) {
+int write_report_page(const std::vector<std::string> &paths, const std::string &file) {
   const std::size_t samples = std::clamp(kSamples / paths.size(), kLeastSamples, kMostSamples);
   logs::Names names;
   std::vector<logs::PageLog> logs;
   for (const std::string &path : paths) {
-    if (const int status = logs::read_page_log(path, samples, names, logs.emplace_back(names)); status != 0) {
+    const int status = logs::read_page_log(path, samples, names, logs.emplace_back(names));
+    if (logs.back().is_empty && paths.size() > 1) {
+      logs.pop_back();
+    } else if (status != 0) {
       return status;
     }
   }
-  const std::string problem = logs::replace_file(file, logs::page_html(logs::page_json(logs, names)));
-  if (!problem.empty()) {
-    log_error("report: cannot write " + config::in_quotes(file) + ": " + problem);
-    return kOurError;
+  if (logs.empty()) {
+    return kUnreadable;
   }
-  log_line("wrote " + config::printable(file) + ": open it in a browser");
-  return 0;
+  return logs::write_page("report", file, logs::PageOf::report, logs::page_json(logs, names));
 }
 
 }  // namespace
@@ -48,19 +47,25 @@ int run_verb(const ReportRequest &request) {
   if (const auto *wrong = std::get_if<std::string>(&grouping)) {
     return usage_error("report: --by " + *wrong, kUsageError);
   }
-  if (request.page == "-") {
-    return usage_error("report: -o -: a page goes to a file; write for example run.html", kUsageError);
+  if (const std::string problem = request.page ? logs::problem_of_page(*request.page) : ""; !problem.empty()) {
+    return usage_error("report: " + problem, kUsageError);
   }
   const std::vector<std::string> paths = logs::each_log_once("report", request.logs);
   if (request.page) {
-    return write_page(paths, *request.page);
+    return write_report_page(paths, *request.page);
   }
   std::vector<logs::Report> reports;
   for (const std::string &log : paths) {
     reports.push_back({log, logs::History(std::get<logs::History::By>(grouping))});
-    if (!logs::read_history("report", log, reports.back().history)) {
+    const logs::ReadTo read = logs::read_history("report", log, reports.back().history);
+    if (read == logs::ReadTo::empty && paths.size() > 1) {
+      reports.pop_back();
+    } else if (!logs::has_records(read)) {
       return kUnreadable;
     }
+  }
+  if (reports.empty()) {
+    return kUnreadable;
   }
   if (request.json) {
     std::cout << logs::report_json(reports) << '\n';

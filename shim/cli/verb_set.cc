@@ -13,17 +13,21 @@
 
 #include "base/saturating.h"
 #include "cli/base/exit_status.h"
+#include "cli/base/group_label.h"
 #include "cli/base/log.h"
 #include "cli/base/verbs.h"
 #include "cli/usage/host_processes.h"
 #include "cli/usage/process_rows.h"
 #include "cli/usage/snapshot.h"
 #include "cli/usage/usage_tables.h"
+#include "config/settings.h"
+#include "config/settings_context.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
 #include "ledger/group_view.h"
 #include "ledger/membership.h"
 #include "ledger/orders.h"
+#include "logs/output/json_or_null.h"
 
 namespace ration::cli {
 
@@ -207,6 +211,43 @@ void refuse_guarantee_above_limit(const Wanted &limit, const Wanted &guarantee, 
   }
 }
 
+// Throws a sentence where a system file locks a smaller limit: it holds for every program here, whoever changes it.
+void refuse_above_lock(const Wanted &limit, const std::string &given, const Target &target,
+                       const std::vector<Group> &groups) {
+  if (!limit.size) {
+    return;
+  }
+  std::vector<config::Problem> ignored;
+  config::Settings settings = config::read_settings(config::own_context(), ignored);
+  config::LimitItem asked;
+  asked.size = *limit.size;
+  asked.stated = "--limit " + config::shown(given);
+  std::vector<config::DeviceIdentity> devices;
+  if (target.group != nullptr) {
+    for (config::Settings::Group &group : settings.groups) {
+      if (kind_of(group.kind) == target.group->kind && group.name == target.group->name) {
+        group.limit.push_back(asked);
+      }
+    }
+    for (const ledger::GroupDevice &device : target.group->devices) {
+      devices.push_back({-1, device.uuid, device.size});
+    }
+  } else {
+    settings.limit.push_back(asked);
+    for (const Group &group : groups) {
+      for (const ledger::GroupDevice &device : group.devices) {
+        const auto is_it = [&](const ledger::DeviceUse &use) { return use.uuid == device.uuid; };
+        if (std::any_of(target.member->devices.begin(), target.member->devices.end(), is_it)) {
+          devices.push_back({-1, device.uuid, device.size});
+        }
+      }
+    }
+  }
+  if (const auto cut = settings.cut_by_locks(devices); !cut.empty()) {
+    throw cut.front().line;
+  }
+}
+
 // Of the groups of the member that can guarantee, on each device: how much is left.
 std::string left_in_groups(const std::string &folder, std::uint64_t identity) {
   std::string problem;
@@ -247,12 +288,10 @@ Outcome outcome_text(ledger::OrderState state, const std::string &target, bool o
 }
 
 // What is in force, and held, afterwards.
-nlohmann::ordered_json rows_after(const std::string &folder, const Target &target) {
+nlohmann::ordered_json rows_after(const std::string &folder, const Target &target, NvmlProcess &nvml) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::string problem;
-  const auto limit_json = [](std::uint64_t limit) {
-    return limit == ledger::kNoLimit ? nlohmann::ordered_json() : nlohmann::ordered_json(limit);
-  };
+  const auto limit_json = [](std::uint64_t limit) { return logs::or_null(limit != ledger::kNoLimit, limit); };
   for (const Group &group : ledger::read_groups(folder, problem)) {
     if (target.group != nullptr && group.kind == target.group->kind && group.name == target.group->name) {
       for (const ledger::GroupDevice &device : group.devices) {
@@ -265,7 +304,7 @@ nlohmann::ordered_json rows_after(const std::string &folder, const Target &targe
     }
   }
   if (target.member != nullptr) {
-    for (const ProcessRow &row : take_snapshot({.own = folder}).processes) {
+    for (const ProcessRow &row : take_snapshot({.own = folder}, nvml).processes) {
       if (row.identity == target.member->identity) {
         rows.push_back({{"uuid", row.use.uuid},
                         {"limit", limit_json(row.use.limit)},
@@ -279,15 +318,19 @@ nlohmann::ordered_json rows_after(const std::string &folder, const Target &targe
 
 // As `ration ps` names it, from the devices in its snapshot.
 std::string shown_device(const std::string &uuid, const Usage &usage) {
-  const auto has_it = [&uuid](const DeviceRow &device) { return device.uuid == uuid; };
-  const auto device = std::find_if(usage.devices.begin(), usage.devices.end(), has_it);
-  return "GPU " + GpuNames(usage).of(uuid, device == usage.devices.end() ? kNoIndex : device->gpu);
+  const DeviceRow *const device = usage.device(uuid);
+  return "GPU " + GpuNames(usage).of(uuid, device == nullptr ? kNoIndex : device->gpu);
 }
 
 std::string sentence_of(const nlohmann::ordered_json &row, const Usage &usage) {
   const auto text = [&](const char *key) { return config::show_bytes(row[key].get<std::uint64_t>()); };
-  std::string line = shown_device(row["uuid"].get<std::string>(), usage) + ": ";
+  const auto uuid = row["uuid"].get<std::string>();
+  std::string line = shown_device(uuid, usage) + ": ";
   line += row["limit"].is_null() ? "no limit" : "limit " + text("limit");
+  const DeviceRow *const device = usage.device(uuid);
+  if (device != nullptr && row["limit"] == device->size) {
+    line += " (all that the device has)";
+  }
   line += ", " + text("reserved") + " held";
   if (row.contains("guarantee") && row["guarantee"] != 0) {
     line += ", " + text("guarantee") + " guaranteed";
@@ -327,6 +370,7 @@ int set(const SetRequest &request) {
     throw problem;
   }
   const Target target = target_of(groups, request.target);
+  refuse_above_lock(limit, request.limit.value_or(""), target, groups);
   Outcome outcome;
   if (target.group != nullptr) {
     if (request.guarantee) {
@@ -363,7 +407,8 @@ int set(const SetRequest &request) {
       outcome.sentence += left_in_groups(folder, holder->identity);
     }
   }
-  const nlohmann::ordered_json rows = rows_after(folder, target);
+  NvmlProcess nvml;
+  const nlohmann::ordered_json rows = rows_after(folder, target, nvml);
   if (request.json) {
     std::cout << nlohmann::ordered_json{{"schema", "ration.set/1"},
                                         {"target", request.target},
@@ -373,7 +418,7 @@ int set(const SetRequest &request) {
               << '\n';
   } else {
     const bool is_pending = std::string_view(outcome.word) == "pending";
-    const Usage usage = take_snapshot({.own = folder});
+    const Usage usage = take_snapshot({.own = folder}, nvml);
     for (const nlohmann::ordered_json &row : is_pending ? nlohmann::ordered_json::array() : rows) {
       std::cout << sentence_of(row, usage) << '\n';
     }

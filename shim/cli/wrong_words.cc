@@ -4,12 +4,18 @@
 #include <map>
 #include <string_view>
 
+#include "cli/launch/environment_block.h"
+#include "cli/launch/program.h"
+#include "cli/launch/taught_words.h"
 #include "config/options.h"
+#include "config/settings.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli {
 
 namespace {
+
+constexpr const char *kAfterDashes = "; write a command after --, and see `ration report` for a log";
 
 bool is_option(const std::string &word) {
   return word.size() > 1 && word[0] == '-' && word != "--";
@@ -33,7 +39,18 @@ std::string near_among(const std::string &word, const std::vector<std::string> &
   return std::string(config::near_word(word, views));
 }
 
+// Whether it is an option of the verb, or a variable.
+bool has_option(const CLI::App &app, std::string_view ours) {
+  const std::string name(ours.substr(0, ours.find(' ')));
+  return !ours.empty() && (name[0] != '-' || app.get_option_no_throw(name) != nullptr);
+}
+
 std::string unknown_option(const CLI::App &app, const std::string &help, const std::string &option) {
+  for (const std::string &word : {app.get_name() + " " + option, option}) {
+    if (const std::string_view ours = ours_for(word); has_option(app, ours)) {
+      return config::shown(option) + " is not an option; ours is " + std::string(ours);
+    }
+  }
   return config::shown(option) + " is not an option" +
          config::near_or_list(near_among(option, names_of_options(app)), help);
 }
@@ -63,17 +80,8 @@ const CLI::Option *option_without_value(const CLI::App &verb, const std::vector<
 }
 
 std::string mismatch(const CLI::App &verb, const std::vector<std::string> &words) {
-  if (const CLI::Option *option = option_without_value(verb, words)) {
-    return option->get_name() + " needs a value";
-  }
-  for (const CLI::Option *option : verb.get_options()) {
-    const int most = std::max(option->get_items_expected_max(), 1);
-    if (option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw &&
-        option->count() > static_cast<std::size_t>(most)) {
-      return option->get_name() + ": given more than once";
-    }
-  }
-  return {};
+  const CLI::Option *option = option_without_value(verb, words);
+  return option != nullptr ? option->get_name() + " needs a value" : "";
 }
 
 std::string unmet_requirement(const CLI::App &verb) {
@@ -104,10 +112,16 @@ std::string unknown_verb(const CLI::App &app, const std::string &word) {
     names.push_back(verb->get_name());
   }
   names.emplace_back("help");
-  if (word == "version") {
-    return "unknown verb \"version\"; `ration --version` prints it";
+  if (const std::string_view ours = word.starts_with('-') ? "" : ours_for(word); !ours.empty()) {
+    return "unknown verb " + config::in_quotes(word) + "; ours is " + std::string(ours);
   }
-  return "unknown verb " + config::in_quotes(word) + config::near_or_list(near_among(word, names), "ration help");
+  const std::string near = near_among(word, names);
+  const std::string search_path = EnvironmentBlock(config::process_environment()).value("PATH");
+  if (near.empty() && inspect_program(word, search_path).exit_status == 0) {
+    return "unknown verb " + config::in_quotes(word) + "; to run that program write ration run -- " +
+           config::shown(word);
+  }
+  return "unknown verb " + config::in_quotes(word) + config::near_or_list(near, "ration help");
 }
 
 std::string wrong_words(const CLI::App &app, const std::vector<std::string> &words, const CLI::ParseError &error) {
@@ -132,7 +146,8 @@ std::string wrong_words(const CLI::App &app, const std::vector<std::string> &wor
     std::vector<std::string> extras = verb->remaining();
     extras = extras.empty() ? app.remaining() : extras;  // what stands behind -- is the command's own
     return begin + (extras.empty() ? error.what()
-                                   : config::in_quotes(extras.front()) + " is one argument too many (`" + help + "`)");
+                                   : config::in_quotes(extras.front()) + " is one argument too many (`" + help + "`)" +
+                                         (words[0] == "doctor" ? kAfterDashes : ""));
   }
   std::string said;
   if (dynamic_cast<const CLI::ArgumentMismatch *>(&error) != nullptr) {

@@ -20,6 +20,7 @@
 
 namespace ration::events {
 
+// Design: design/log.md#stacks
 class CallStacks {
  public:
   // Writes open objects as records, in this order. False: they may not have been written.

@@ -123,6 +123,7 @@ void put(Level level, std::string_view text) {
 }
 
 // spdlog's sinks lock a mutex that a forked child may inherit locked, and raise SIGPIPE.
+// Design: design/log.md#diagnostics
 class LineSink final : public spdlog::sinks::sink {
   void log(const spdlog::details::log_msg &message) override {
     put(static_cast<Level>(message.level), {message.payload.data(), message.payload.size()});

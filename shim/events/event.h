@@ -78,6 +78,9 @@ struct GroupState {
   std::uint64_t claimed = 0;  // reserved, and what is guaranteed beyond that
 };
 
+// What holds memory and is no process of Ration's, where a program is named.
+inline constexpr const char *kOutside = "outside Ration";
+
 // A process that holds memory which others lack.
 struct Holder {
   int pid;  // in its own PID namespace

@@ -318,24 +318,6 @@ bool Journal::add(Line &lines, std::uint64_t seq) {
   return file_.write({lines.text.data(), lines.text.size()}, lines.text.size() - size, start_ns_ + last_ns_);
 }
 
-// Called after a failed write: the previous `end` reports one loss too few or was cut off. A new one fits in its place.
-void Journal::mend_end() noexcept try {
-  if (ended_ && first_line_.empty()) {
-    Line nothing;
-    stamp(now_ns());
-    add(nothing, seq_);
-  }
-} catch (...) {  // fails open
-}
-
-void Journal::lose_one() noexcept {
-  ++dropped_;
-  ++dropped_in_all_;
-  tally_->lost_records.store(static_cast<std::uint32_t>(std::min<std::uint64_t>(dropped_in_all_, UINT32_MAX)),
-                             std::memory_order_relaxed);
-  mend_end();
-}
-
 template void Journal::record(const Alloc &, std::uint64_t) noexcept;
 template void Journal::record(const Free &, std::uint64_t) noexcept;
 template void Journal::record(const Oom &, std::uint64_t) noexcept;
@@ -349,28 +331,6 @@ void Journal::publish(const RationCoverage &asked) noexcept {
   if (!is_inherited()) {
     asked_names_.publish(asked, *tally_);
   }
-}
-
-void Journal::end(const RationCoverage *asked) noexcept try {
-  if (asked != nullptr) {
-    publish(*asked);
-  }
-  if (!logging_ || is_inherited()) {
-    return;
-  }
-  if (!described()) {
-    describe({}, 0);
-  }
-  Guard guard(writer_);
-  if (ended_) {
-    return;
-  }
-  asked_ = asked;
-  ended_ = true;
-  if (!write(nullptr, now_ns())) {
-    mend_end();
-  }
-} catch (...) {  // fails open
 }
 
 }  // namespace ration::events

@@ -37,6 +37,7 @@ struct JournalOptions {
   Meta meta;                                     // without devices
 };
 
+// Design: design/log.md#synchronous-writes
 class Journal {
  public:
   // `problem` gets one sentence when a log was asked for and cannot be opened.
@@ -139,6 +140,9 @@ class Journal {
   // one, which stays last.
   bool add(Line &lines, std::uint64_t seq) REQUIRES(writer_);
   void mend_end() noexcept REQUIRES(writer_);
+  bool end_over_records() REQUIRES(writer_);
+  std::size_t format_ending(Line &lines, std::uint64_t seq, std::uint64_t lost) REQUIRES(writer_);
+  void publish_losses() noexcept REQUIRES(writer_);
   void lose_one() noexcept REQUIRES(writer_);
   // The time stamp of the next record. Threads come here in another order than they read the clock.
   std::uint64_t stamp(std::uint64_t at_ns) REQUIRES(writer_) {

@@ -219,6 +219,15 @@ void format_dropped(Line &line, std::uint64_t count) {
   add(line, R"({{"t":"dropped","count":{})", count);
 }
 
+std::uint64_t count_in_dropped(std::string_view line) {
+  constexpr std::string_view kBegins = R"({"t":"dropped","count":)";
+  std::uint64_t count = 0;
+  if (line.substr(0, kBegins.size()) == kBegins) {
+    std::from_chars(line.data() + kBegins.size(), line.data() + line.size(), count);
+  }
+  return count;
+}
+
 // A line is written whole or not at all while it stays within a page of the file (README.md, Lines).
 constexpr std::size_t kEndAtMost = 4000;  // of the end, without `dropped`, `ts` and `seq`
 constexpr std::size_t kForNewer = 700;    // of that

@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "core_abi.h"
 #include "events/event.h"
@@ -32,6 +34,8 @@ void format(Line &line, const Sample &event, int thread);
 // To an open `alloc` or `oom`.
 void format_stack(Line &line, std::uint32_t number);
 void format_dropped(Line &line, std::uint64_t count);
+// Of a line that is such a record; 0: it is another.
+std::uint64_t count_in_dropped(std::string_view line);
 // `asked`: what the program asked the driver for; may be null.
 void format_end(Line &line, const SummaryPage &tally, std::uint64_t dropped, const RationCoverage *asked);
 void close_line(Line &line, std::uint64_t ts_ns, std::uint64_t seq);

@@ -273,6 +273,7 @@ bool LogFile::begin_anew(std::string_view first_line) {
 // Two system calls, each a third to a half of a write's cost: the program seldom changes what they ask for. Its limits
 // are counted where it sets them. A descriptor whose number is out of reach is not given out in a quarter
 // of a millisecond: a program that closes it would have to open some thousand files first.
+// Design: design/fast-path.md#one-system-call-a-record
 bool LogFile::look(std::uint64_t at_ns) {
   const std::uint32_t changes = limit_changes_ != nullptr ? __atomic_load_n(limit_changes_, __ATOMIC_ACQUIRE) : 0;
   if (limit_changes_ != nullptr && changes == changes_seen_ && !in_reach_ && at_ns - looked_at_ns_ < kLookNs) {
@@ -287,6 +288,7 @@ bool LogFile::look(std::uint64_t at_ns) {
 // Where the log was closed since the last look, it is opened again. libc's syscall() is no cancellation point: a hit
 // writes its record with cancellation on, and need not take the two atomic steps that libc's write takes in a program
 // of several threads. Inline: a return behind a system call is one that the processor predicts wrongly, mostly.
+// Design: design/fast-path.md#ways-to-write-a-record
 [[gnu::always_inline]] inline ssize_t LogFile::put_some(std::string_view text, std::uint64_t at) {
   for (int closed = 0;;) {
     const ssize_t written = seekable_ ? syscall(SYS_pwrite64, file_, text.data(), text.size(), at)
@@ -320,6 +322,7 @@ bool LogFile::fill_page() {
     return true;
   }
   if (!within_size_limit(end_ + room)) {
+    error_ = EFBIG;
     return false;
   }
   if (!put(blanks(room + 1), end_ - 1)) {
@@ -346,6 +349,10 @@ bool LogFile::write_on_next_page(std::string_view text, std::size_t tail_bytes, 
   std::memcpy(two_pages_, blanks(filling + 1).data(), filling + 1);
   std::memcpy(two_pages_ + filling + 1, text.data(), fitting);
   const ssize_t written = put_some({two_pages_, filling + 1 + fitting}, end_ - 1);
+  const bool whole = static_cast<std::uint64_t>(written) == filling + 1 + text.size();
+  if (!whole) {
+    error_ = fitting != text.size() ? EFBIG : written < 0 ? errno : ENOSPC;
+  }
   if (written <= static_cast<ssize_t>(filling)) {
     if (written > 0) {  // the newline was overwritten
       put(blanks(1), end_ - 1);
@@ -353,7 +360,6 @@ bool LogFile::write_on_next_page(std::string_view text, std::size_t tail_bytes, 
     }
     return false;
   }
-  const bool whole = static_cast<std::uint64_t>(written) == filling + 1 + text.size();
   offset_ = whole ? end - tail_bytes : page_end;
   end_ = whole ? end : page_end;
   if (!whole) {
@@ -390,22 +396,28 @@ LogFile::Moved LogFile::move_tail(std::string_view text, std::size_t tail_bytes)
 
 bool LogFile::write(std::string_view text, std::size_t tail_bytes, std::uint64_t at_ns) {
   if (!look(at_ns)) {
+    error_ = EBADF;
     return false;
   }
   if (const std::size_t filling = blanks_before(text.size()); filling > 0) {
     return write_on_next_page(text, tail_bytes, filling);
   }
   if (offset_ != end_) {
+    error_ = ENOSPC;
     if (const Moved moved = move_tail(text, tail_bytes); moved != Moved::not_apt) {
       return moved == Moved::done;
     }
   }
   const std::uint64_t end = offset_ + text.size();
   if (seekable_ && !within_size_limit(end)) {
+    error_ = EFBIG;
     return false;
   }
   const ssize_t written = put_some(text, offset_);
   const bool whole = written == static_cast<ssize_t>(text.size());
+  if (!whole) {
+    error_ = written < 0 ? errno : ENOSPC;
+  }
   const std::uint64_t valid_end = whole ? end : offset_;  // a partial line is removed
   if (seekable_ && written > 0 && (!whole || end < end_)) {
     cut(valid_end);

@@ -15,6 +15,7 @@ namespace ration::events {
 // How every log begins.
 inline constexpr std::string_view kLogBegins = R"({"t":"meta","schema":"ration.events/)";
 
+// Design: design/log.md#failing-logs
 class LogFile {
  public:
   static constexpr std::uint64_t kPage = 4096;  // a divisor of the machine's page size
@@ -41,6 +42,15 @@ class LogFile {
   // nothing was added (full disk, file size limit, or the program closed the descriptor and the path leads elsewhere);
   // the old tail may be lost. `at_ns`: the time, of ration::now_ns().
   bool write(std::string_view text, std::size_t tail_bytes, std::uint64_t at_ns);
+  // Why the latest write failed, as errno has it. REQUIRES: it failed.
+  int error() const { return error_; }
+
+  // The last lines, without the first, such that `bytes` fit in their place, which the file system has given already:
+  // also on a full disk, and at a limit of file sizes. Empty: there are none. Valid until the next call.
+  std::string_view last_lines(std::size_t bytes);
+  // Puts lines in the place of those that last_lines() returned, at most as many bytes as it was asked for; the rest as
+  // write(). False: nothing was changed.
+  bool replace_last(std::string_view text, std::size_t tail_bytes);
 
  private:
   enum class Claim { taken, busy, moved, failed };
@@ -53,6 +63,7 @@ class LogFile {
   ssize_t put_some(std::string_view text, std::uint64_t at);
   bool put(std::string_view text, std::uint64_t at);  // replaces what is there, or adds it
   void cut(std::uint64_t end);
+  // Design: design/log.md#whole-lines
   bool fill_page();
   std::size_t blanks_before(std::size_t bytes) const;
   bool write_on_next_page(std::string_view text, std::size_t tail_bytes, std::size_t blanks);
@@ -62,6 +73,9 @@ class LogFile {
   std::uint32_t changes_seen_ = 0;
   std::uint64_t size_limit_ = UINT64_MAX;  // RLIMIT_FSIZE, when it was last asked for
   std::uint64_t looked_at_ns_ = 0;
+
+  int error_ = 0;
+  std::uint64_t last_at_ = 0;  // where the last lines begin
 
   int file_ = -1;
   bool in_reach_ = true;  // its number may be given to another file of the program

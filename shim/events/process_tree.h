@@ -11,6 +11,7 @@ namespace ration::events {
 // contained every NAME=value of `marks`; of this process if no parent's did. A forked child gets its parent's answer.
 // (proc(5): /proc/PID/environ is the environment at exec, /proc/PID/stat fields 4 ppid and 22 starttime in ticks since
 // boot.)
+// Design: design/log.md#one-log-a-process
 std::string process_tree(const std::vector<std::string> &marks);
 
 // argv of this process, and the path of its executable.

@@ -168,6 +168,7 @@ bool read_summary(const std::string &file, Summary &summary) {
     summary.null_frees = value_of(page->null_frees);
     summary.failed_allocs = value_of(page->failed_allocs);
     summary.lost_records = page->lost_records.load(std::memory_order_relaxed);
+    summary.lost_error = static_cast<int>(page->lost_error.load(std::memory_order_relaxed));
     summary.refused_shares = value_of(page->refused_shares);
     summary.host_bytes = value_of(page->host_bytes);
     summary.host_peak_bytes = value_of(page->host_peak_bytes);
@@ -199,8 +200,6 @@ bool read_summary(const std::string &file, Summary &summary) {
                              value_of(tally.reserved_peak_bytes),
                              value_of(tally.waits),
                              value_of(tally.group_limit),
-                             value_of(tally.granules_peak),
-                             value_of(tally.stitched),
                              value_of(page->preallocated[i]),
                              value_of(tally.overhead_peak),
                              {},

@@ -41,9 +41,10 @@ struct DeviceTally {
   std::atomic<std::uint64_t> overhead[kOverheadKinds];  // as it was then
 };
 
+// Design: design/log.md#summary-page
 struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
-  static constexpr std::uint32_t kVersion = 14;
+  static constexpr std::uint32_t kVersion = 15;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is incomplete
   std::uint32_t version;
@@ -93,7 +94,8 @@ struct SummaryPage {
   GroupFigures group_figures[kMaxTalliedDevices][kMostGroups];
   std::atomic<std::uint32_t> limit_is_later[kMaxTalliedDevices];  // 1: it was set while the process ran
   std::atomic<std::uint64_t> preallocated[kMaxTalliedDevices];    // bytes that pools took at once, ever
-  char uuids[kMaxTalliedDevices][48];  // of the devices, as the driver prints them; written before device_count
+  char uuids[kMaxTalliedDevices][48];     // of the devices, as the driver prints them; written before device_count
+  std::atomic<std::uint32_t> lost_error;  // why the latest of `lost_records` was not written: an errno
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(offsetof(SummaryPage, pid) == 16 && offsetof(SummaryPage, device_count) == 72 &&
@@ -115,7 +117,7 @@ struct Summary {
     std::uint64_t denied[kReasonCount];
     std::uint64_t reserved_bytes, reserved_peak_bytes, waits;
     std::uint64_t group_limit;  // 0: none
-    std::uint64_t granules_peak, stitched, preallocated;
+    std::uint64_t preallocated;
     std::uint64_t overhead_peak;
     std::uint64_t overhead[kOverheadKinds];
     std::uint32_t overhead_unmeasured;
@@ -128,6 +130,7 @@ struct Summary {
   std::int64_t pid = 0;
   std::string program;
   std::uint64_t failed_frees = 0, null_frees = 0, failed_allocs = 0, refused_shares = 0, lost_records = 0;
+  int lost_error = 0;  // errno, of the latest lost record
   std::uint64_t host_bytes = 0, host_peak_bytes = 0;
   std::vector<Device> devices;          // by ordinal; an unused device has total 0
   std::uint64_t unknown_of_memory = 0;  // functions, as in the page

@@ -1,6 +1,7 @@
 // What a hook of work does before the driver's call, and after it. Nothing is admitted or changed, so there is no
 // boundary.
 // Layer: hooks. Threads: any; a cancellation inside the driver's call unwinds through here.
+// Design: design/quarantine.md#fences-before-work
 #pragma once
 
 #include "hooks/boundary.h"

@@ -32,6 +32,7 @@ bool in_interrupted_call() noexcept;
 
 // A call of a hook while it lasts. The program may leave a call without returning from it: by longjmp, from a signal
 // handler or a callback, or for another stack. What such a call marked stays, so a mark alone proves nothing.
+// Design: design/interception.md#nested-calls
 class Inside {
  public:
   Inside() : thread_(preload_abi()->thread()), before_(thread_->call) {

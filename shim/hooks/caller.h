@@ -1,5 +1,6 @@
 // Who called: a CUDA runtime or the program itself. Best effort, for the log's `via`.
 // Layer: hooks. Threads: any; lock-free caches of pure functions of the loaded objects.
+// Design: design/interception.md#origin-of-a-call
 #pragma once
 
 #include "runtime/runtime.h"

@@ -1,6 +1,7 @@
 // The exports of CUDA 2.0 that take device memory or report it: 32-bit addresses and sizes. Charged like any other
 // memory and never served from a pool, whose addresses do not fit.
 // Layer: hooks. Threads: any.
+// Design: design/interception.md#calls-of-cuda-20
 #include <algorithm>
 
 #include "hooks/boundary.h"

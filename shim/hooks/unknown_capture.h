@@ -1,5 +1,6 @@
 // Functions of newer drivers that begin captures, by their name, and that no hook knows.
 // Layer: hooks. Threads: any; touches no lock.
+// Design: design/quarantine.md#unknown-captures
 #pragma once
 
 namespace ration::hooks {

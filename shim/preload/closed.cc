@@ -1,6 +1,7 @@
 // What the entries do without a core: the `closed` column of hook_table.inc. The process runs, but gets no device
 // memory by any route: a limit that cannot be enforced is not ignored.
 // Layer: preload. Threads: any; no state.
+// Design: design/interception.md#without-a-core
 #include "../driver/abi.h"
 #include "link_map.h"
 #include "preload.h"

@@ -67,6 +67,7 @@ bool is_enforced() {
 
 // Settings are read in the core; this one must work without it. Read once in a process: a value set later applies to
 // its children, and the first NVML call may come long after the first CUDA call.
+// Design: design/interception.md#ration_disable
 bool disabled() {
   static int known;  // the process that read it, and the value; racing threads store the same
   const int self = getpid() * 2;

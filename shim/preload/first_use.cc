@@ -2,6 +2,7 @@
 // Layer: preload. Called from: ration_first_use in trampolines_*.S.
 // Threads: no lock is held across dlopen or dlsym: a thread inside a library's constructor holds the loader's lock and
 // may arrive here. Racing threads load the same core (the loader serialises them) and store equal slots.
+// Design: design/first-use.md#no-lock-across-the-loader
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -26,6 +27,7 @@ enum class State : int { kUnknown = 0, kBound, kInert, kClosed, kClosedNow };
 int state;  // a State, never kClosedNow
 
 // Each try reads the file system, so that after the first ones calls that come sooner do not try again.
+// Design: design/first-use.md#shortages
 constexpr int kTriesAtOnce = 100;
 constexpr uint64_t kBetweenTriesNs = 10'000'000;
 int failed_tries;
@@ -90,6 +92,7 @@ const RationCoreAbi *load_core(char *path, const char *&why, bool &may_pass) {
 
 // While a thread loads and starts the core. A signal handler could leave it half-way for good, by siglongjmp, or call
 // the driver through slots that lead nowhere yet. Signals that the thread causes itself are not put off.
+// Design: design/first-use.md#signals-during-first-use
 class Starting {
  public:
   Starting() {

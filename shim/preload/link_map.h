@@ -31,6 +31,7 @@ bool is_called(const link_map &map, const char *prefix);
 
 // Whether a copy of this library is before it in search order: LD_PRELOAD in a container whose /etc/ld.so.preload names
 // another. Two would limit a process twice.
+// Design: design/interception.md#two-copies-of-ration
 bool follows_another();
 
 // What one object defines.

@@ -1,6 +1,7 @@
 // A stack for first use: to load the core, to read settings and to join groups takes more than a small stack of the
 // program's has to spare.
 // Layer: preload. Threads: any; each call has its own. Called from: first use, also of a forked child.
+// Design: design/first-use.md#a-stack-of-its-own
 #include "own_stack.h"
 
 #include <stddef.h>

@@ -55,6 +55,7 @@ struct Loader {
 // The next definitions after this library in search order, so that other preloads stay in the chain. None of them is
 // linked: before glibc 2.34 they were in libdl, and a library of glibc's that we need would come from the system where
 // a program brings its own glibc, and end that program.
+// Design: design/interception.md#only-libc
 const Loader &real();
 
 // RATION_DISABLE=1, as it was at the first question, or another copy of this library is at work. It must be readable
@@ -89,6 +90,7 @@ Hook hook_at(void *driver, const void *address, const char *symbol);
 bool in_driver(uintptr_t address);
 
 // The libnvidia-ml that the program loaded, which then stays loaded; nullptr while there is none.
+// Design: design/nvml.md#the-library-of-the-program
 void *loaded_nvml();
 // What loaded_nvml() found before, if anything.
 void *found_nvml();

@@ -131,6 +131,7 @@ struct Management {
 
 // Whether a function is of another file that is the same library: a program may open copies of it by their paths. The
 // library's own look-ups in another file are its own business (WSL2).
+// Design: design/interception.md#copies-of-the-driver
 template <class Library>
 bool is_of_a_copy(void *library, const void *found, uintptr_t caller) {
   if (Library::has(library, found) || disabled()) {
@@ -199,6 +200,7 @@ Answer name_in(const Lookup &lookup) {
 // RTLD_NEXT keeps its natural order, in which our exports precede the libraries that the program links with. The next
 // definition after a library that itself links with the driver is the driver's, past ours. That answer is swapped, as
 // for a handle. Exception: a library that defines the name or dlsym is an interposer and would be led back to itself.
+// Design: design/interception.md#rtld_next
 template <class Library>
 Answer next_name_in(const Lookup &lookup) {
   void *library = Library::loaded();

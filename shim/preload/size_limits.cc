@@ -2,6 +2,7 @@
 // the program (SIGXFSZ), and to ask for it costs half of what a record's write does.
 // Layer: preload. Threads: any. Called from: the program and its libraries, at any time: sanitizers do so before there
 // is memory for an instrumented function, so that no function is called that a program may have replaced.
+// Design: design/fast-path.md#one-system-call-a-record
 #include <errno.h>
 #include <sys/syscall.h>
 #include <sys/types.h>

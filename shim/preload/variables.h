@@ -2,6 +2,7 @@
 // in exported variables of the same names (cuew does). This library's functions come first in the search order, so the
 // loader binds those libraries' own references to the functions, which they would then write to.
 // Layer: preload. Threads: any.
+// Design: design/interception.md#variables-named-like-hooks
 #pragma once
 
 namespace ration::preload {

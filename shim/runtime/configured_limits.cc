@@ -30,8 +30,10 @@ std::vector<std::string> ConfiguredLimits::resolve_devices(const std::vector<eve
   std::vector<config::Problem> problems;
   settings_.resolve_devices(identities, problems);
   std::vector<std::string> lines;
-  for (const config::Problem &problem : problems) {
-    lines.push_back(problem.line);
+  for (const auto &found : {problems, settings_.cut_by_locks(identities)}) {
+    for (const config::Problem &problem : found) {
+      lines.push_back(problem.line);
+    }
   }
   return lines;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/settings_context.h"
+#include "config/values/size.h"
 #include "policy/devices/devices.h"
 
 namespace ration::runtime {
@@ -23,6 +24,7 @@ class ConfiguredLimits : public policy::LimitSource {
   policy::Preallocation preallocation_on(const events::DeviceFacts &device) const override;
   policy::Preallocation async_preallocation_on(const events::DeviceFacts &device) const override;
   bool asked_for() const override { return settings_.limit_asked(); }
+  std::string spoken(std::uint64_t bytes) const override { return config::show_bytes(bytes); }
   std::string state_folder() const override { return settings_.state_folder(); }
   std::vector<policy::GroupAsked> groups() const override;
   std::uint64_t guarantee_on(const events::DeviceFacts &device) const override;

@@ -15,6 +15,7 @@ namespace {
 
 // What this process will get once it uses CUDA. Built at the first query and kept: reading the environment at every
 // query would race with the program's setenv.
+// Design: design/nvml.md#before-cuda
 struct Forecast {
   pid_t process;
   bool show_limit;

@@ -43,6 +43,7 @@ bool in_async_pools(const config::Settings &settings) {
 
 // A driver that cannot say when a freed block may be used again is served block by block; one that has no memory pools,
 // or a device that has none, by ours.
+// Design: design/modes.md#fallback
 bool in_pools(const config::Settings &settings) {
   return settings.mode != config::Mode::kDirect && policy::FenceTracker::can_tell();
 }
@@ -126,6 +127,7 @@ void at_exit() {
 
 // In the child nothing of the parent's runtime is touched again: its locks may be held by threads that are not here. Of
 // its log the child has a descriptor, which would keep the log claimed for as long as the child lives.
+// Design: design/first-use.md#forked-children
 void in_child() {
   events::close_inherited_log();
   Runtime::forget();

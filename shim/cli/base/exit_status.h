@@ -4,7 +4,6 @@
 namespace ration::cli {
 
 inline constexpr int kProblemSeen = 1;   // ps and top: something could not be read, so the output is incomplete
-inline constexpr int kNoAnswer = 1;      // doctor: the log does not say
 inline constexpr int kTroubleFound = 1;  // doctor
 inline constexpr int kDoesNotHold = 1;   // check: a condition; the reasons are on stdout
 inline constexpr int kHasGrown = 1;      // diff: a peak, by more than --fail-above

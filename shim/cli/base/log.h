@@ -11,6 +11,9 @@ void log_error(std::string_view line);
 // The same; returns the exit status for it.
 int usage_error(std::string_view line, int status);
 
+// Whether a terminal shall show colours: by NO_COLOR (no-color.org) and TERM.
+bool wants_colour();
+
 // False: what was printed to stdout could not be written, which is logged.
 bool flush_stdout();
 

@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
 
+#include "config/settings.h"
+#include "config/settings_sources.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli {
@@ -94,23 +97,19 @@ std::string line_of(const Cells &cells, const std::vector<Column> &columns, cons
   return truncate(std::move(line), width);
 }
 
-// 0 by 0 where stdout is no terminal, or none that tells.
-winsize output_size() {
-  winsize size{};
-  const bool known = isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
-  return known ? size : winsize{};
-}
-
 }  // namespace
 
-std::size_t output_width() {
-  const std::size_t width = output_size().ws_col;
-  return width > 0 ? width : kUnlimitedWidth;
+std::optional<std::size_t> columns_asked() {
+  const std::string asked = config::first_of("COLUMNS", config::process_environment());
+  std::size_t columns = 0;
+  const bool is_number = std::from_chars(asked.data(), asked.data() + asked.size(), columns).ec == std::errc();
+  return is_number && columns > 0 ? std::optional(columns) : std::nullopt;
 }
 
-std::size_t output_height() {
-  const std::size_t height = output_size().ws_row;
-  return height > 0 ? height : kUnlimitedWidth;
+std::size_t output_width() {
+  winsize size{};
+  const bool is_known = isatty(STDOUT_FILENO) == 1 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return columns_asked().value_or(is_known ? size.ws_col : kUnlimitedWidth);
 }
 
 std::string counted(std::uint64_t count, const std::string &one, const std::string &many) {

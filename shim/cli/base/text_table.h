@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +15,8 @@ namespace ration::cli {
 inline constexpr std::size_t kUnlimitedWidth = static_cast<std::size_t>(-1);
 // Of stdout's terminal. Unlimited where it is none: a file or a program needs whole names.
 std::size_t output_width();
-std::size_t output_height();  // in lines
+// The variable COLUMNS, where it is a number.
+std::optional<std::size_t> columns_asked();
 
 enum class Align { kLeft, kRight };
 

@@ -16,7 +16,8 @@ using Flags = std::vector<std::pair<const config::Option *, std::string>>;  // a
 struct RunRequest {
   std::string verb = "run";  // whose line it is, and who says what is wrong with it
   Flags flags;
-  bool force = false;  // --log may overwrite a log
+  bool force = false;        // --log may overwrite a log
+  bool embed_names = false;  // of functions, into the log
   std::optional<std::string> simulate;
   std::optional<std::string> wait;  // for room, at most so long; empty: as long as it takes
   bool quiet = false;
@@ -28,15 +29,13 @@ struct RunRequest {
 struct EnvRequest {
   RunRequest run;  // shows the settings of this
   bool json = false;
+  bool files = false;                // list them instead
+  std::optional<std::string> check;  // a file instead, and those in the place of the command
 };
 
 // What `ration` asks of a process that it starts for it: one of the questions in verb_probe.cc, and its arguments.
 struct ProbeRequest {
   std::vector<std::string> words;
-};
-
-struct ConfigRequest {
-  std::vector<std::string> files;  // to check
 };
 
 struct SetRequest {
@@ -64,38 +63,37 @@ struct PsRequest {
 
 struct TopRequest {
   bool all = false;  // users
-  bool once = false;
-  bool json = false;
   double interval_seconds = 1;
 };
 
 struct DoctorRequest {
   bool coverage = false;
-  std::optional<std::string> log;
   std::optional<int> pid;
   std::vector<std::string> command;  // is looked at, never started
   bool json = false;
 };
 
 struct CheckRequest {
-  std::string log;
+  std::vector<std::string> logs;
   std::optional<std::string> max_peak;
   bool no_leaks = false;
+  bool no_growth = false;
   bool no_failures = false;
   std::optional<std::string> max_fragmentation;
   std::optional<std::string> junit;  // file
+  bool json = false;
 };
 
 struct ReportRequest {
   std::vector<std::string> logs;
-  std::string by = "function";
+  std::string by = "caller";
   bool leaks = false;
   bool json = false;
   std::optional<std::string> page;  // file
 };
 
 struct ReplayRequest {
-  std::string log;
+  std::vector<std::string> logs;
   std::optional<std::string> limit;
   std::string mode = "pool";
   std::string backing;  // empty: the log's
@@ -111,10 +109,11 @@ struct ConvertRequest {
 };
 
 struct DiffRequest {
-  std::string before, after;  // logs
-  std::string by = "function";
+  std::vector<std::string> before, after;  // logs; both in `before` where there are two
+  std::string by = "caller";
   std::optional<std::string> fail_above;
   bool json = false;
+  std::optional<std::string> page;  // file
 };
 
 struct FindMinRequest {
@@ -135,7 +134,6 @@ struct FindFaultsRequest {
 int run_verb(const RunRequest &request);
 int run_verb(const EnvRequest &request);
 int run_verb(const ProbeRequest &request);
-int run_verb(const ConfigRequest &request);
 int run_verb(const SetRequest &request);
 int run_verb(const CdiRequest &request);
 int run_verb(const PsRequest &request);

@@ -8,17 +8,18 @@
 #include <vector>
 
 #include "cli/base/verbs.h"
-#include "cli/doctor/command_walk.h"
 #include "cli/doctor/finding.h"
 #include "cli/doctor/loading_probe.h"
 #include "cli/doctor/machine_facts.h"
-#include "cli/doctor/process_facts.h"
-#include "cli/run/environment_block.h"
+#include "cli/launch/command_walk.h"
+#include "cli/launch/environment_block.h"
+#include "cli/launch/process_facts.h"
 #include "cli/run/run_preparation.h"
 #include "config/settings.h"
 
 namespace ration::cli::doctor {
 
+// Design: design/settings.md#doctor
 struct Checkup {
   RunRequest run;                       // of the command, if there is one
   std::optional<CommandWalk> walk;      // of that command
@@ -57,12 +58,6 @@ Findings check_process(const Checkup &checkup);
 
 // Whether the file has the driver's allocation functions among its strings, as a library that interposes them has.
 bool names_driver_functions(const std::string &path);
-// Between what the dynamic loader separates the entries of the variable, and of the file (ld.so(8)).
-inline constexpr std::string_view kBetweenEntries = " :";
-inline constexpr std::string_view kBetweenEntriesOfFile = " :\t\n";
-std::vector<std::string> entries_of_preload(std::string_view text, std::string_view between = kBetweenEntries);
-// By its name, or by what the file says of itself.
-bool is_our_library(const std::string &path);
 // That a program loads here where that is not the installed one; nothing: none but that.
 std::optional<Library> other_library(const Checkup &checkup);
 

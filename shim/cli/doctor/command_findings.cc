@@ -4,15 +4,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <system_error>
 
 #include "base/file_name.h"
 #include "cli/base/exit_status.h"
 #include "cli/doctor/checkup.h"
-#include "cli/doctor/launchers.h"
-#include "cli/run/c_library.h"
+#include "cli/launch/launchers.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli::doctor {
@@ -21,7 +19,6 @@ namespace {
 
 constexpr std::string_view kDriverName = "libcuda.so";
 constexpr const char *kAskTheProcess = "run ration doctor --pid PID on it while it runs";
-constexpr std::size_t kMostLines = 10'000;
 
 Check check_of(Obstacle obstacle) {
   switch (obstacle) {
@@ -128,24 +125,8 @@ bool is_run(const CommandWalk::Stage &stage) {
   return file_name(stage.words.front()) == "ration";
 }
 
-// By what a script of a shell loses LD_PRELOAD; empty: not seen.
-std::string loss_in(const Program &program, const Checkup &checkup) {
-  std::ifstream file(program.path);
-  std::string line;
-  for (std::size_t i = 0; is_shell(program.runs) && i < kMostLines && std::getline(file, line); ++i) {
-    line.erase(0, line.find_first_not_of(" \t"));
-    if (line.empty() || line.front() == '#') {
-      continue;
-    }
-    if (std::string loss = loss_in_line(line, checkup.environment, checkup.library); !loss.empty()) {
-      return loss;
-    }
-  }
-  return {};
-}
-
 void check_script(const Program &program, const Checkup &checkup, Findings &found) {
-  const std::string loss = loss_in(program, checkup);
+  const std::string loss = loss_in_script(program, checkup.environment, checkup.library);
   found.push_back({Check::unchecked,
                    "what the script " + config::printable(program.path) +
                        (loss.empty() ? "" : ", which " + loss + ",") + " starts was not checked",
@@ -167,19 +148,11 @@ void check_launcher(const CommandWalk::Stage &stage, bool loses, Findings &found
 }
 
 void check_program(const Checkup &checkup, Findings &found) {
-  const CommandWalk::Stage &stage = checkup.walk->stages.back();
-  const std::string &name = stage.words.front();
-  Program program = inspect_program(name, stage.search_path);
+  const std::string &name = checkup.walk->stages.back().words.front();
+  const Program program = last_program(*checkup.walk, checkup.library);
   if (program.exit_status != 0) {
     check_refused(name, program, found);
     return;
-  }
-  if (program.obstacle == Obstacle::kSecure && checkup.walk->has_other_rights) {
-    program.obstacle = Obstacle::kNone;  // who starts it may gain nothing
-  }
-  if (program.obstacle == Obstacle::kNone) {
-    program.reason = lacking_version(program.elf, {checkup.library.preload, checkup.library.core});
-    program.obstacle = program.reason.empty() ? Obstacle::kNone : Obstacle::kOldLibrary;
   }
   if (program.obstacle != Obstacle::kNone) {
     found.push_back(
@@ -201,8 +174,8 @@ Findings check_command(const Checkup &checkup) {
   if (walk.loss) {
     found.push_back({Check::command_clears_environment, walk.loss->name + " " + walk.loss->reason, walk.loss->remedy});
   }
-  for (const std::string &each : walk.takes) {
-    found.push_back({Check::command_changes_settings, each, {}});
+  for (const CommandWalk::Change &each : walk.changes) {
+    found.push_back({Check::command_changes_settings, said(each), {}});
   }
   const std::size_t launchers = walk.stages.size() - (walk.is_elsewhere ? 0 : 1);
   for (std::size_t i = 0; i < launchers; ++i) {

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "cli/base/text_table.h"
+#include "logs/output/json_or_null.h"
 
 namespace ration::cli {
 
@@ -45,10 +46,10 @@ json as_json(const CoverageRow &row) {
     tests.push_back(test);
   }
   return {{"export", row.symbol},
-          {"since", row.since == 0 ? json(nullptr) : json(row.since)},
+          {"since", logs::or_null(row.since != 0, row.since)},
           {"action", row.action},
           {"standing", name_of(row.standing)},
-          {"family", *row.family == '\0' ? json(nullptr) : json(row.family)},
+          {"family", logs::or_null(*row.family != '\0', row.family)},
           {"sentence", row.sentence},
           {"tests", std::move(tests)}};
 }

@@ -7,7 +7,7 @@
 
 #include "base/file_name.h"
 #include "cli/doctor/checkup.h"
-#include "cli/run/elf_file.h"
+#include "cli/launch/elf_file.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli::doctor {

@@ -5,6 +5,7 @@
 
 #include "cli/base/text_table.h"
 #include "config/values/quotes.h"
+#include "logs/output/json_or_null.h"
 
 namespace ration::cli::doctor {
 
@@ -92,7 +93,7 @@ std::string findings_json(const Findings &findings) {
     document["findings"].push_back({{"id", id_of(finding)},
                                     {"severity", word_of(severity_of(finding))},
                                     {"what", finding.what},
-                                    {"remedy", remedy.empty() ? Json(nullptr) : Json(remedy)}});
+                                    {"remedy", logs::or_null(!remedy.empty(), remedy)}});
   }
   return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }

@@ -11,8 +11,8 @@
 
 #include "cli/doctor/checkup.h"
 #include "cli/doctor/loading_probe.h"
-#include "cli/run/c_library.h"
-#include "cli/run/elf_file.h"
+#include "cli/launch/c_library.h"
+#include "cli/launch/elf_file.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli::doctor {

@@ -11,6 +11,7 @@
 #include "cli/base/exit_status.h"
 #include "cli/base/file_text.h"
 #include "cli/doctor/checkup.h"
+#include "cli/launch/preload_order.h"
 #include "cli/run/driver_probe.h"
 
 namespace ration::cli::doctor {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/run/environment_block.h"
-#include "cli/run/program.h"
+#include "cli/launch/environment_block.h"
+#include "cli/launch/program.h"
 #include "cli/run/run_preparation.h"
 
 namespace ration::cli::doctor {

@@ -24,8 +24,6 @@ using Facts = nlohmann::json;
 constexpr const char *kNeeded[] = {"cuInit",        "cuDeviceGet",  "cuDeviceGetCount",
                                    "cuMemAlloc_v2", "cuMemFree_v2", "cuDeviceTotalMem_v2"};
 constexpr std::size_t kMostHolders = 1000;  // so that the answer fits into a pipe
-constexpr unsigned kNvmlHoldersAtOnce = 512;
-constexpr int kNvmlTooMany = 7;  // NVML_ERROR_INSUFFICIENT_SIZE
 
 void print_step(const Facts &step) {
   std::cout << step.dump(-1, ' ', false, Facts::error_handler_t::replace) << std::endl;
@@ -105,39 +103,15 @@ void answer_driver() {
   }
 }
 
-struct NvmlHolder {
-  unsigned pid;
-  unsigned long long bytes;
-  unsigned instance[2];
-};
-
 void answer_nvml_device(void *nvml, void *device) {
   const auto uuid_of = function_of<int(void *, char *, unsigned)>(nvml, "nvmlDeviceGetUUID");
-  const auto mig_of = function_of<int(void *, unsigned *, unsigned *)>(nvml, "nvmlDeviceGetMigMode");
-  unsigned now = 0;
-  unsigned later = 0;
   char uuid[96] = {};
-  if (mig_of != nullptr && uuid_of != nullptr && mig_of(device, &now, &later) == 0 && now == 1 &&
-      uuid_of(device, uuid, sizeof(uuid)) == 0) {
+  if (is_divided(nvml, device) && uuid_of != nullptr && uuid_of(device, uuid, sizeof(uuid)) == 0) {
     print_step({{"mig", uuid}});
   }
-  const auto holders_of =
-      function_of<int(void *, unsigned *, NvmlHolder *)>(nvml, "nvmlDeviceGetComputeRunningProcesses_v3");
-  std::vector<NvmlHolder> holders(kNvmlHoldersAtOnce);
-  unsigned count = kNvmlHoldersAtOnce;
-  if (holders_of == nullptr) {
-    return;
-  }
-  if (holders_of(device, &count, holders.data()) == kNvmlTooMany) {
-    count = std::min<unsigned>(count, kMostHolders);
-    holders.resize(count);
-    if (holders_of(device, &count, holders.data()) != 0) {
-      return;
-    }
-  }
-  for (unsigned i = 0; i < std::min<std::size_t>(count, holders.size()) && holders[i].pid != 0; ++i) {
-    // All bits set: not available.
-    print_step({{"pid", holders[i].pid}, {"bytes", holders[i].bytes == ~0ULL ? 0 : holders[i].bytes}});
+  const std::vector<NvmlHolder> holders = holders_on(nvml, device);
+  for (std::size_t i = 0; i < std::min(holders.size(), kMostHolders); ++i) {
+    print_step({{"pid", holders[i].pid}, {"bytes", holders[i].bytes}});
   }
 }
 

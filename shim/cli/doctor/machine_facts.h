@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/run/environment_block.h"
+#include "cli/launch/environment_block.h"
+#include "cli/run/device_figures.h"
 #include "config/settings.h"
 
 namespace ration::cli::doctor {
@@ -26,11 +27,7 @@ struct NvmlFacts {
   std::string path, error;
   std::string driver_version;          // of the kernel's driver: "580.65.06"
   std::vector<std::string> mig_uuids;  // of GPUs that are split
-  struct Holder {
-    int pid = 0;  // as NVML's namespace has it: the host's
-    std::uint64_t bytes = 0;
-  };
-  std::vector<Holder> holders;  // of device memory
+  std::vector<NvmlHolder> holders;     // of device memory
 };
 
 struct MachineFacts {

@@ -12,33 +12,17 @@
 #include "base/file_name.h"
 #include "cli/base/file_text.h"
 #include "cli/doctor/checkup.h"
-#include "cli/run/elf_file.h"
+#include "cli/launch/elf_file.h"
+#include "cli/launch/preload_order.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli::doctor {
 
 namespace {
 
-constexpr std::string_view kOurs = "libration.so";
 constexpr std::uintmax_t kLargestScanned = 64U << 20U;
 
 }  // namespace
-
-std::vector<std::string> entries_of_preload(std::string_view text, std::string_view between) {
-  std::vector<std::string> entries;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find_first_of(between), text.size());
-    if (end > 0) {
-      entries.emplace_back(text.substr(0, end));
-    }
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return entries;
-}
-
-bool is_our_library(const std::string &path) {
-  return file_name(path) == kOurs || read_elf(path).soname == kOurs;
-}
 
 bool names_driver_functions(const std::string &path) {
   std::error_code error;
@@ -53,7 +37,7 @@ bool names_driver_functions(const std::string &path) {
 namespace {
 
 bool is_loaded_as_ours(const Preload &preload) {
-  return !preload.file.empty() && read_elf(preload.file).soname == kOurs;
+  return !preload.file.empty() && read_elf(preload.file).soname == kOurLibrary;
 }
 
 bool may_interpose(const Preload &preload) {
@@ -78,7 +62,7 @@ bool is_meant_as_ours(const std::string &entry) {
   };
   std::error_code error;
   return names_it(entry) || names_it(std::filesystem::read_symlink(entry, error).string()) ||
-         std::filesystem::exists(std::filesystem::path(entry) / kOurs, error);
+         std::filesystem::exists(std::filesystem::path(entry) / kOurLibrary, error);
 }
 
 bool is_of_each_program(const std::string &entry) {

@@ -10,9 +10,10 @@
 
 #include "base/file_name.h"
 #include "cli/doctor/checkup.h"
-#include "cli/doctor/process_facts.h"
-#include "cli/run/elf_file.h"
-#include "cli/run/program.h"
+#include "cli/launch/elf_file.h"
+#include "cli/launch/preload_order.h"
+#include "cli/launch/process_facts.h"
+#include "cli/launch/program.h"
 #include "cli/usage/as_user.h"
 #include "cli/usage/process_rows.h"
 #include "cli/usage/snapshot.h"
@@ -318,14 +319,14 @@ class ProcessCheck {
     }
     std::uint64_t bytes = 0;
     bool is_listed = false;
-    for (const NvmlFacts::Holder &each : checkup_.machine.nvml.holders) {
+    for (const NvmlHolder &each : checkup_.machine.nvml.holders) {
       is_listed = is_listed || each.pid == process_.pid;
       bytes += each.pid == process_.pid ? each.bytes : 0;
     }
     if (is_listed) {
       add(Check::process_device_memory,
-          name_ + " is in no books, and NVML lists it" +
-              (bytes != 0 ? " with " + config::show_bytes(bytes) + " of device memory" : ""));
+          name_ + " is not tracked by Ration, but NVML " +
+              (bytes != 0 ? "reports " + config::show_bytes(bytes) + " for it" : "lists it"));
     }
   }
 

@@ -66,7 +66,7 @@ void check_locks(Findings &found) {
       continue;  // a problem of the settings
     }
     const config::FileReading reading = config::read_settings_text(file.text, place.path, place.source, nullptr);
-    for (const std::string &line : config::escapable_locks(reading)) {
+    for (const std::string &line : config::escapable_locks(reading, place.path)) {
       found.push_back({Check::setting_lock_escapable, line, {}});
     }
   }
@@ -109,6 +109,9 @@ Findings check_settings(const Checkup &checkup) {
     const bool is_of_limit = problem.key != "reserve";  // which may leave nothing of a device
     found.push_back({is_of_limit ? Check::setting_absent_device : Check::setting_malformed, problem.line,
                      is_of_limit ? name_a_device(checkup) : ""});
+  }
+  for (const config::Problem &cut : settings.cut_by_locks(checkup.machine.driver.devices)) {
+    found.push_back({Check::setting_cut, cut.line, {}});
   }
   check_without_effect(checkup, found);
   check_log(checkup, found);

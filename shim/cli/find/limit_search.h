@@ -21,6 +21,7 @@ struct Tolerance {
   std::uint64_t at(std::uint64_t limit) const;
 };
 
+// Design: design/log.md#limit-search
 class LimitSearch {
  public:
   static constexpr std::uint64_t kLeast = config::kMiB;  // that can be set

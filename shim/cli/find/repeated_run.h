@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cli/base/verbs.h"
-#include "cli/run/environment_block.h"
+#include "cli/launch/environment_block.h"
 
 namespace ration::cli {
 

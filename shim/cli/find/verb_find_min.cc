@@ -18,6 +18,7 @@
 #include "cli/run/run_summary.h"
 #include "cli/run/temporary_folder.h"
 #include "config/values/size.h"
+#include "logs/output/json_or_null.h"
 
 namespace ration::cli {
 namespace {
@@ -155,15 +156,15 @@ std::string json_of(const MinimumFinder &finder, const FindMinRequest &request) 
   using Json = nlohmann::ordered_json;
   Json runs = Json::array();
   for (const LimitedRun &each : finder.all()) {
-    runs.push_back({{"limit", each.limit == 0 ? Json() : Json(each.limit)},
+    runs.push_back({{"limit", logs::or_null(each.limit != 0, each.limit)},
                     {"succeeded", each.end.succeeded()},
                     {"status", each.end.status},
                     {"timed_out", each.end.timed_out},
                     {"took_ms", each.end.took.count()},
-                    {"peak", each.figures.peak}});
+                    {"peak_bytes", each.figures.peak}});
   }
   const Json document = {{"schema", "ration.find_min/1"},      {"command", request.run.command},
-                         {"min_limit", finder.minimum()},      {"peak", finder.all().front().figures.peak},
+                         {"min_limit", finder.minimum()},      {"peak_bytes", finder.all().front().figures.peak},
                          {"confirmed", finder.is_confirmed()}, {"runs", std::move(runs)}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }

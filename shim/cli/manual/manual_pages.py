@@ -70,11 +70,10 @@ def synopsis(verb):
     """One line of output; the macros' arguments alternate between fonts."""
     lines = [f".B ration {literal(verb['name'])}"]
     lines += [".RI [ OPTIONS ]"] if verb["options"] else []
-    if verb["command"] == "first word":
-        needed = [".RB [ \\-\\- ]", ".I COMMAND", ".RI [ ARGUMENTS ...]"]
-        return lines + (needed if verb["name"] != "env" else [".RB [ \\-\\-", ".IR COMMAND ...]"])
-    if verb["command"]:  # behind --
-        return lines + [".RI [ LOG", '.RB "| " \\-\\-', ".IR COMMAND ...]"]
+    if verb["command"] == "first word" and verb["name"] != "env":
+        return lines + [".RB [ \\-\\- ]", ".I COMMAND", ".RI [ ARGUMENTS ...]"]
+    if verb["command"]:
+        return lines + [".RB [ \\-\\-", ".IR COMMAND ...]"]
     for argument in verb["arguments"]:
         more = "..." if argument["repeats"] else ""
         if argument["required"]:

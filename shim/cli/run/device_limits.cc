@@ -15,7 +15,7 @@ namespace ration::cli {
 
 namespace {
 
-constexpr std::string_view kOfEachDevice[] = {"limit", "group_limit", "container_limit", "group_tree"};
+constexpr std::string_view kOfEachDevice[] = {"limit", "group_limit", "container_limit", "group_tree", "guarantee"};
 
 constexpr std::string_view kReserve = "reserve";
 
@@ -109,7 +109,7 @@ void refuse_absent_devices(const RunRequest &request, const EnvironmentBlock &en
   }
   const std::vector<config::Problem> problems = errors_in_device_limits(request, *devices, environment);
   for (const config::Problem &problem : problems) {
-    log_line(request.verb + ": " + problem.line);
+    log_error(request.verb + ": " + problem.line);
   }
   if (!problems.empty()) {
     throw Refusal{kOurError, {}};

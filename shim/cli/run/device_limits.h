@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/base/verbs.h"
-#include "cli/run/environment_block.h"
+#include "cli/launch/environment_block.h"
 #include "config/problem.h"
 #include "config/settings.h"
 

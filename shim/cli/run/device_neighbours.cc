@@ -1,9 +1,13 @@
 #include "cli/run/device_neighbours.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <set>
 
 #include "base/saturating.h"
+#include "cli/base/file_text.h"
+#include "config/values/quotes.h"
 #include "config/values/size.h"
 
 namespace ration::cli {
@@ -77,23 +81,121 @@ std::vector<DeviceHolder> holders_of(const std::vector<ledger::Group> &groups, c
   return holders;
 }
 
+std::vector<DeviceHolder> outsiders_among(const std::vector<NvmlHolder> &listed,
+                                          const std::vector<ledger::Group> &groups) {
+  std::vector<DeviceHolder> outsiders;
+  std::set<int> members;
+  for (const ledger::Group &group : groups) {
+    for (const ledger::Member &member : group.members) {
+      members.insert(member.pid);
+    }
+  }
+  struct stat own {};
+  (void)stat("/proc/self/ns/pid", &own);
+  for (const NvmlHolder &each : listed) {
+    const std::string folder = "/proc/" + std::to_string(each.pid);
+    struct stat space {};
+    if (each.bytes == 0 || members.count(each.pid) != 0 || stat((folder + "/ns/pid").c_str(), &space) != 0 ||
+        space.st_ino != own.st_ino) {
+      continue;
+    }
+    std::string name = file_text(folder + "/comm").value_or("");
+    name.erase(name.find_last_not_of('\n') + 1);  // npos + 1 is 0
+    DeviceHolder outsider{each.pid, name, each.bytes};
+    outsider.is_outside = true;
+    outsiders.push_back(std::move(outsider));
+  }
+  return outsiders;
+}
+
+std::uint64_t held_outside(const DeviceFigures &figures, const std::vector<std::pair<int, std::uint64_t>> &processes) {
+  std::uint64_t outside = figures.memory->used;
+  for (const auto &[pid, reserved] : processes) {
+    const auto is_it = [pid = pid](const NvmlHolder &each) { return each.pid == pid && each.bytes != 0; };
+    const auto listed = std::find_if(figures.holders.begin(), figures.holders.end(), is_it);
+    outside = minus_or_zero(outside, listed != figures.holders.end() ? listed->bytes : reserved);
+  }
+  return outside;
+}
+
+std::uint64_t held_outside(const DeviceFigures &figures, const std::vector<ledger::Group> &groups) {
+  std::map<std::uint64_t, std::pair<int, std::uint64_t>> by_identity;
+  for (const ledger::Group &group : groups) {
+    for (const ledger::Member &member : group.members) {
+      for (const ledger::DeviceUse &use : member.devices) {
+        if (use.uuid == figures.uuid) {
+          by_identity[member.identity] = {member.pid, use.reserved};
+        }
+      }
+    }
+  }
+  std::vector<std::pair<int, std::uint64_t>> processes;
+  for (const auto &[identity, process] : by_identity) {
+    processes.push_back(process);
+  }
+  return held_outside(figures, processes);
+}
+
+std::uint64_t promised_to_others(const std::vector<ledger::Group> &groups, const std::string &uuid,
+                                 std::uint64_t overhead) {
+  const auto held_by_tree = [&](std::uint64_t tree) {
+    std::uint64_t held = 0;
+    for (const ledger::Group &group : groups) {
+      if (group.kind == ledger::GroupKind::kTree && ledger::tree_number(ledger::GroupKind::kTree, group.name) == tree) {
+        for (const ledger::GroupDevice &device : group.devices) {
+          held += device.uuid == uuid ? device.claimed : 0;
+        }
+      }
+    }
+    return held;
+  };
+  std::uint64_t bytes = 0;
+  for (const ledger::Group &group : groups) {
+    if (group.kind != ledger::GroupKind::kNamed && group.kind != ledger::GroupKind::kQueue) {
+      continue;
+    }
+    for (const ledger::Member &member : group.members) {
+      for (const ledger::DeviceUse &use : member.devices) {
+        if (use.uuid == uuid && use.guarantee != 0) {
+          const std::uint64_t held = member.tree != 0 ? held_by_tree(member.tree) : use.covered;
+          bytes += minus_or_zero(use.guarantee, held) + (member.tree != 0 && held == 0 ? overhead : 0);
+        }
+      }
+    }
+  }
+  return bytes;
+}
+
+bool is_taken(const std::vector<ledger::Group> &groups, const std::string &uuid) {
+  return std::any_of(groups.begin(), groups.end(), [&](const ledger::Group &group) {
+    return std::any_of(group.devices.begin(), group.devices.end(),
+                       [&](const ledger::GroupDevice &device) { return device.uuid == uuid && device.reserved != 0; });
+  });
+}
+
+std::string named(const DeviceHolder &holder) {
+  return config::printable(holder.program) + " (pid " + std::to_string(holder.pid) + ")";
+}
+
 std::string shown_holders(const std::vector<DeviceHolder> &holders, std::uint64_t used) {
   std::string text;
+  const bool has_outsiders =
+      std::any_of(holders.begin(), holders.end(), [](const auto &each) { return each.is_outside; });
   for (std::size_t i = 0; i < holders.size(); ++i) {
     const DeviceHolder &holder = holders[i];
     used -= std::min(used, holder.reserved);
     if (i >= kMostHolders) {
       continue;
     }
-    text += (text.empty() ? "; " : ", ") + holder.program + " (pid " + std::to_string(holder.pid) + ") ";
+    text += (text.empty() ? "; " : ", ") + named(holder) + " ";
     text += holder.guarantee >= holder.reserved ? "is guaranteed " + config::show_bytes(holder.guarantee)
                                                 : "holds " + config::show_bytes(holder.reserved);
     text += holder.idle != 0 ? " and does not use " + config::show_bytes(holder.idle) + " of it" : "";
-    text += holder.is_of_tree ? " for what it started" : "";
+    text += holder.is_of_tree ? " for what it started" : holder.is_outside ? " without Ration" : "";
   }
   if (used != 0) {
-    text +=
-        (text.empty() ? "; " : ", and ") + config::show_bytes(used) + " are the driver's or of programs without Ration";
+    text += (text.empty() ? "; " : ", and ") + config::show_bytes(used) + " are the driver's" +
+            (has_outsiders ? "" : " or of programs without Ration");
   }
   return text;
 }

@@ -13,6 +13,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "cli/base/exit_status.h"
 #include "cli/base/file_text.h"
@@ -27,7 +28,6 @@ namespace {
 constexpr std::chrono::seconds kLongest{10};  // a driver's first use takes up to a few
 constexpr std::chrono::milliseconds kBetween{5};
 constexpr char kNoUuid[] = "-";
-constexpr char kOwnProgram[] = "/proc/self/exe";
 // CUresult, of which nothing else is needed here.
 constexpr int kNotInitialised = 3;
 constexpr int kNoDevice = 100;
@@ -46,35 +46,30 @@ void wait_for(pid_t process) {
   }
 }
 
-// `output`, `messages`: for its stdout and stderr; -1: nowhere.
-bool start(const EnvironmentBlock &environment, const std::string &path, std::vector<std::string> words, int output,
-           int messages, pid_t &process) {
+}  // namespace
+
+bool start_probe(const EnvironmentBlock &environment, const std::string &path, std::vector<std::string> words,
+                 const ProbeStreams &streams, pid_t &process) {
   posix_spawn_file_actions_t actions;
   if (posix_spawn_file_actions_init(&actions) != 0) {
     return false;
   }
   bool started = true;
-  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    started = started && posix_spawn_file_actions_addopen(&actions, stream, "/dev/null", O_RDWR, 0) == 0;
+  for (const auto &[from, to] : {std::pair(streams.input, STDIN_FILENO), std::pair(streams.output, STDOUT_FILENO),
+                                 std::pair(streams.messages, STDERR_FILENO)}) {
+    started = started && (from >= 0 ? posix_spawn_file_actions_adddup2(&actions, from, to)
+                                    : posix_spawn_file_actions_addopen(&actions, to, "/dev/null", O_RDWR, 0)) == 0;
   }
   std::vector<char *> arguments;
   for (std::string &word : words) {
     arguments.push_back(word.data());
   }
   arguments.push_back(nullptr);
-  if (output >= 0) {
-    started = started && posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO) == 0;
-  }
-  if (messages >= 0) {
-    started = started && posix_spawn_file_actions_adddup2(&actions, messages, STDERR_FILENO) == 0;
-  }
   started = started && posix_spawn(&process, path.c_str(), &actions, nullptr, arguments.data(),
                                    const_cast<char *const *>(environment.pointers().data())) == 0;
   posix_spawn_file_actions_destroy(&actions);
   return started;
 }
-
-}  // namespace
 
 LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environment,
                           const std::optional<Library> &other) {
@@ -101,7 +96,8 @@ LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environmen
   const std::string said = folder.path() + "/stderr";
   const int messages = open(said.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   pid_t process = 0;
-  const bool started = start(environment, kOwnProgram, {"ration", "probe", "library"}, -1, messages, process);
+  const bool started =
+      start_probe(environment, kOwnProgram, {"ration", "probe", "library"}, {-1, -1, messages}, process);
   if (messages >= 0) {
     close(messages);
   }
@@ -128,7 +124,8 @@ std::string output_of(const EnvironmentBlock &environment, const std::string &pa
   if (pipe2(answers, O_CLOEXEC) != 0) {
     return text;
   }
-  const bool started = start(environment, path, words, answers[1], with_messages ? answers[1] : -1, process);
+  const bool started =
+      start_probe(environment, path, words, {-1, answers[1], with_messages ? answers[1] : -1}, process);
   close(answers[1]);
   if (started) {
     wait_for(process);  // what it prints fits into a pipe

@@ -2,17 +2,29 @@
 // and takes no device memory. Layer: cli.
 #pragma once
 
+#include <sys/types.h>
+
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/base/verbs.h"
-#include "cli/run/environment_block.h"
+#include "cli/launch/environment_block.h"
 #include "cli/run/run_preparation.h"
 #include "config/settings.h"
 
 namespace ration::cli {
+
+inline constexpr char kOwnProgram[] = "/proc/self/exe";
+
+// Descriptors for the streams of a process; -1: /dev/null.
+struct ProbeStreams {
+  int input = -1, output = -1, messages = -1;
+};
+// The first of the words is its name.
+bool start_probe(const EnvironmentBlock &environment, const std::string &path, std::vector<std::string> words,
+                 const ProbeStreams &streams, pid_t &process);
 
 struct LibraryAnswer {
   std::string meta;  // that line; empty: there is none

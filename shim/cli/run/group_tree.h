@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/run/environment_block.h"
+#include "cli/launch/environment_block.h"
 
 namespace ration::cli {
 
@@ -19,6 +19,7 @@ struct TreeRequest {
 // Appends the tree to RATION_GROUP_TREE, so that enclosing trees keep their limits. A tree without a limit of its own
 // takes RATION_GROUP_LIMIT where no group name uses it, and unsets the variable: nested trees would read it too.
 // REQUIRES: `environment` was read without a mistake. Returns what is wrong with the request, empty when it is valid.
+// Design: design/groups.md#trees
 std::string add_group_tree(const TreeRequest &request, std::string_view number, EnvironmentBlock &environment);
 
 }  // namespace ration::cli

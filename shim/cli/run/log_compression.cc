@@ -1,162 +1,34 @@
 #include "cli/run/log_compression.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
 
-#include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <ctime>
-#include <filesystem>
 #include <memory>
 #include <optional>
-#include <system_error>
 
 #include "base/file_identity.h"
 #include "base/file_name.h"
+#include "cli/run/ended_log.h"
 #include "config/settings.h"
 #include "config/values/quotes.h"
 #include "logs/output/whole_file.h"
-#include "logs/reader/log_reader.h"
 
 namespace ration::cli {
 
 namespace {
 
-constexpr int kLevel = 1;  // no higher one up to 5 makes a log smaller: decision 173
-
-// Holds back the signals that would end us, and that of a file at its limit of size.
-class HeldSignals {
- public:
-  HeldSignals() {
-    sigset_t held;
-    sigemptyset(&held);
-    sigemptyset(&ending_);
-    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-      struct sigaction present {};
-      if (sigaction(number, nullptr, &present) == 0 && present.sa_handler != SIG_IGN) {  // nohup
-        sigaddset(&ending_, number);
-        sigaddset(&held, number);
-      }
-    }
-    sigaddset(&held, SIGXFSZ);
-    sigprocmask(SIG_BLOCK, &held, &inherited_);
-  }
-  // Whoever sent one wanted the command to end, which it has: its exit status counts.
-  ~HeldSignals() {
-    sigaddset(&ending_, SIGXFSZ);
-    while (is_taken() || errno == EINTR) {
-    }
-    sigprocmask(SIG_SETMASK, &inherited_, nullptr);
-  }
-  HeldSignals(const HeldSignals &) = delete;
-  HeldSignals &operator=(const HeldSignals &) = delete;
-
-  // Whether one has come by now.
-  bool have_come() { return have_come_ = have_come_ || is_taken(); }
-
- private:
-  bool is_taken() const {
-    const timespec no_wait{};
-    return sigtimedwait(&ending_, nullptr, &no_wait) > 0;
-  }
-
-  sigset_t ending_, inherited_;
-  bool have_come_ = false;
-};
-
-struct OpenFile {
-  explicit OpenFile(int descriptor) : number(descriptor) {}
-  ~OpenFile() {
-    if (number >= 0) {
-      ::close(number);
-    }
-  }
-  OpenFile(const OpenFile &) = delete;
-  OpenFile &operator=(const OpenFile &) = delete;
-  // A network file system may report a failed write only here.
-  bool close() { return ::close(std::exchange(number, -1)) == 0; }
-
-  int number;
-};
-
-// The compressed log until it is whole: without a name, so that nothing is left where we are killed; on a file system
-// that has no such files under a temporary name.
-class UnfinishedLog {
- public:
-  explicit UnfinishedLog(std::string target)
-      : target_(std::move(target)), file_(open(folder_of(target_).c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)) {
-    if (file_.number < 0) {
-      temporary_ = logs::temporary_beside(target_);
-      file_.number = mkostemp(temporary_.data(), O_CLOEXEC);
-      temporary_ = file_.number < 0 ? "" : temporary_;
-    }
-  }
-  ~UnfinishedLog() {
-    if (!temporary_.empty()) {
-      unlink(temporary_.c_str());
-    }
-  }
-  UnfinishedLog(const UnfinishedLog &) = delete;
-  UnfinishedLog &operator=(const UnfinishedLog &) = delete;
-
-  const OpenFile &file() const { return file_; }
-  // Where the target is an earlier run's log, it is replaced. False: errno says why.
-  bool take_name() {
-    if (!temporary_.empty()) {
-      if (!file_.close() || std::rename(temporary_.c_str(), target_.c_str()) != 0) {
-        return false;
-      }
-      temporary_.clear();
-      return true;
-    }
-    // Killed in between, we leave this run's plain log, as where an earlier one is removed.
-    const std::string nameless = "/proc/self/fd/" + std::to_string(file_.number);
-    return (unlink(target_.c_str()) == 0 || errno == ENOENT) &&
-           linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, target_.c_str(), AT_SYMLINK_FOLLOW) == 0 && file_.close();
-  }
-
- private:
-  static std::string folder_of(const std::string &path) {
-    const std::size_t slash = path.rfind('/');
-    return slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  }
-
-  const std::string target_;
-  OpenFile file_;
-  std::string temporary_;  // empty: it has no name
-};
-
-// Whether the path still leads to this file.
-bool is_at(const std::string &path, const struct stat &file) {
-  struct stat there {};
-  return lstat(path.c_str(), &there) == 0 && identity_of(there) == identity_of(file);
-}
+// No higher one up to 5 makes a log smaller.
+constexpr int kLevel = 1;
 
 bool is_link_to(const std::string &name, const struct stat &file) {
   struct stat link {};
   struct stat there {};
   return lstat(name.c_str(), &link) == 0 && S_ISLNK(link.st_mode) && stat(name.c_str(), &there) == 0 &&
          identity_of(there) == identity_of(file);
-}
-
-// Why a process may still write the file; empty: none does, nor will one as long as it is open here (LogFile::claim).
-std::string lock_log(int file, std::int64_t writer) {
-  struct flock lock {};
-  lock.l_type = F_WRLCK;
-  lock.l_whence = SEEK_SET;
-  if (fcntl(file, F_OFD_SETLK, &lock) == 0) {
-    return "";
-  }
-  const bool has_locks = errno == EAGAIN || errno == EACCES;
-  return has_locks || kill(static_cast<pid_t>(writer), 0) == 0 || errno == EPERM
-             ? "a process that the command left behind still has it open"
-             : "";
 }
 
 // Of an earlier run, whose log this one's has replaced: who reads LOG.zst finds the plain one.
@@ -167,6 +39,7 @@ void remove_earlier(const std::string &target) {
   }
 }
 
+// Design: design/log.md#compression
 class LogCompression {
  public:
   explicit LogCompression(const std::string &folder) : folder_(folder) {}
@@ -187,22 +60,17 @@ class LogCompression {
 // The name, of the plain log, by which the process was to write it; nothing: no log that this run is to compress. Its
 // first line names the run, and the setting. Another run, or a process that set its own, may have the name by now.
 std::optional<std::string> LogCompression::asked_name(const std::string &path, std::int64_t pid) const {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) {  // /dev/full has no end
-    return std::nullopt;
-  }
-  logs::LogReader log(path);
-  logs::Record meta;
-  if (!log.next(meta) || static_cast<std::int64_t>(meta.number("pid")) != pid) {
+  const std::optional<logs::Record> meta = meta_of_run(path, pid, folder_);
+  if (!meta) {
     return std::nullopt;
   }
   try {
-    const std::string setting = meta.fields.at("settings").at("log").at("value").get<std::string>();
-    if (meta.fields.at("env").at("RATION_SUMMARY") != folder_ || config::plain_log(setting) == setting) {
+    const std::string setting = meta->value("settings").at("log").at("value").get<std::string>();
+    if (config::plain_log(setting) == setting) {
       return std::nullopt;
     }
-    const std::string program = meta.fields.at("argv").at(0).get<std::string>();
-    return config::expand_path(config::plain_log(setting), pid, meta.fields.at("host").get<std::string>(),
+    const std::string program = meta->value("argv").at(0).get<std::string>();
+    return config::expand_path(config::plain_log(setting), pid, meta->value("host").get<std::string>(),
                                file_name(program));
   } catch (const nlohmann::json::exception &) {
     return std::nullopt;
@@ -264,16 +132,8 @@ std::string LogCompression::compress_file(const OpenFile &log, const std::string
     return std::strerror(errno);
   }
   std::string problem = compress_into(log, static_cast<std::uint64_t>(plain.st_size), out);
-  // The plain log goes once the other is on the disk.
-  if (problem.empty() &&
-      (fchmod(out.number, plain.st_mode & 0777) != 0 || (fsync(out.number) != 0 && errno != EINVAL))) {
-    problem = std::strerror(errno);
-  }
-  if (problem.empty() && !is_at(path, plain)) {
-    problem = "it was renamed or replaced";
-  }
-  if (problem.empty() && !unfinished.take_name()) {
-    problem = std::strerror(errno);
+  if (problem.empty()) {
+    problem = unfinished.replace(path, plain);  // the plain log goes once the other is on the disk
   }
   if (!problem.empty()) {
     remove_earlier(target);
@@ -283,7 +143,7 @@ std::string LogCompression::compress_file(const OpenFile &log, const std::string
 }
 
 std::string LogCompression::compress_previous(const std::string &path, std::int64_t pid) {
-  const OpenFile log(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const OpenFile log(open_ended(path));
   return log.number < 0 || !asked_name(path, pid) ? "" : compress_file(log, path);
 }
 
@@ -293,7 +153,7 @@ std::string LogCompression::compress(const events::Summary &process) {
   if (access(path.c_str(), F_OK) != 0 && asked_name(begun, process.pid)) {
     (void)std::rename(begun.c_str(), path.c_str());  // the process was killed before it could
   }
-  const OpenFile log(open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const OpenFile log(open_ended(path));
   if (log.number < 0) {
     return errno == ENOENT ? "" : std::strerror(errno);
   }

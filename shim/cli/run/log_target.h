@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/base/verbs.h"
-#include "cli/run/program.h"
+#include "cli/launch/program.h"
 #include "config/settings.h"
 
 namespace ration::cli {
@@ -13,6 +13,7 @@ namespace ration::cli {
 // names one that cannot be written, or one that is lost, logs one line: the log fails open. Placeholders are those of
 // the command's first process; what only another process knows is not judged. False: there will be no log, and that was
 // said.
+// Design: design/first-use.md#names-of-logs
 [[nodiscard]] bool check_log_target(const RunRequest &request, const config::Settings &settings,
                                     const Program &program);
 

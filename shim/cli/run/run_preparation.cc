@@ -11,10 +11,11 @@
 
 #include "cli/base/exit_status.h"
 #include "cli/base/log.h"
-#include "cli/run/c_library.h"
+#include "cli/launch/c_library.h"
+#include "cli/launch/command_walk.h"
+#include "cli/launch/preload_order.h"
 #include "cli/run/group_tree.h"
 #include "cli/run/log_target.h"
-#include "cli/run/preload_order.h"
 #include "cli/run/simulated_machine.h"
 #include "cli/run/simulation_notes.h"
 #include "config/flag_marks.h"
@@ -84,7 +85,7 @@ config::Settings read_strictly(const RunRequest &request, const EnvironmentBlock
     return !each.fatal_for_cli;  // the library reports it in each process that it concerns
   });
   for (const config::Problem &problem : problems) {
-    log_line(request.verb + ": " + as_written(request, problem) + ": " + problem.sentence);
+    log_error(request.verb + ": " + as_written(request, problem) + ": " + problem.sentence);
   }
   if (!problems.empty()) {
     throw Refusal{status_of(request, problems), {}};
@@ -97,25 +98,15 @@ void set_by_flag(const config::Option &option, const std::string &value, Environ
   environment.set(option.variable, value);
 }
 
-void require_readable(const std::string &path) {
-  if (access(path.c_str(), R_OK) != 0) {
-    throw Refusal{kOurError, path + " is missing or cannot be read; is the installation complete?"};
-  }
-}
-
-void refuse_program(const Program &program, const RunRequest &request) {
+void refuse_program(const RunRequest &request, const Program &program) {
   if (program.exit_status == 0) {
     return;
   }
-  const std::string &name = request.command.front();
-  std::chrono::milliseconds ignored{};
-  const bool is_duration = request.wait && request.wait->empty() && config::read_milliseconds(name, ignored).empty();
-  const std::string *tree = flag_value(request, kTreeKey);
-  config::LimitMap read;
-  const bool is_limit = tree != nullptr && tree->empty() && config::parse_limit(name, read).empty();
-  throw Refusal{program.exit_status, program.reason + (is_duration ? "; to wait so long write --wait=" + name
-                                                       : is_limit  ? "; for that limit write --group-tree=" + name
-                                                                   : "")};
+  const std::string *const log = flag_value(request, "log");
+  std::error_code ignored;
+  const bool is_taken =
+      log != nullptr && access(log->c_str(), X_OK) == 0 && std::filesystem::is_regular_file(*log, ignored);
+  throw Refusal{program.exit_status, program.reason + (is_taken ? "; --log took " + config::shown(*log) : "")};
 }
 
 }  // namespace
@@ -153,36 +144,6 @@ void refuse_wrong_tree(const RunRequest &request) {
       throw Refusal{usage_status(request), "--group-tree=" + config::shown(*tree) + ": " + wrong};
     }
   }
-}
-
-Library expected_library() {
-  // Relative to this program, so that an installation can be moved.
-  std::error_code error;
-  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) {
-    throw Refusal{kOurError,
-                  "/proc/self/exe, beside which the library is looked for: " + error.message() + "; is /proc mounted?"};
-  }
-  const std::filesystem::path lib = self.parent_path().parent_path() / "lib";
-  const std::filesystem::path own = lib / "ration";  // a distribution's package keeps private libraries out of lib
-  const std::filesystem::path folder = access((own / "libration.so").c_str(), F_OK) == 0 ? own : lib;
-  return {(folder / "libration.so").string(), (folder / "libration-core.so").string(), (own / "sim").string()};
-}
-
-bool can_be_preloaded(const std::string &path) {
-  return path.find_first_of(" :") == std::string::npos;
-}
-
-Library find_library() {
-  Library library = expected_library();
-  require_readable(library.preload);
-  require_readable(library.core);
-  if (!can_be_preloaded(library.preload)) {
-    throw Refusal{kOurError,
-                  library.preload + ": LD_PRELOAD cannot name a path with a blank or a colon; move the installation"};
-  }
-  events::explain(events::Level::debug, "the library is ", library.preload);
-  return library;
 }
 
 void set_flags(const RunRequest &request, EnvironmentBlock &environment) {
@@ -264,27 +225,58 @@ void say_what_needs_a_log(const RunRequest &request, const config::Settings &set
   }
 }
 
+namespace {
+
+// What the line sets in place of our settings. Throws Refusal where it cannot be used: what would hold instead is more
+// than was asked for.
+void say_what_is_replaced(const RunRequest &request, const CommandWalk &walk, EnvironmentBlock environment) {
+  RunRequest replaced = request;
+  bool is_replaced = false;
+  for (const CommandWalk::Change &each : walk.changes) {
+    if (!each.becomes.empty()) {
+      environment.set(each.variable, each.becomes);
+      std::erase_if(replaced.flags, [&](const auto &flag) { return flag.first->variable == each.variable; });
+      log_line(request.verb + ": " + said(each));
+      is_replaced = true;
+    }
+  }
+  if (is_replaced) {
+    (void)read_strictly(replaced, environment);
+  }
+}
+
+}  // namespace
+
 Program inspect(const RunRequest &request, const Library &library, const EnvironmentBlock &environment,
                 const config::Settings &settings) {
   const std::string &name = request.command.front();
   Program program = inspect_program(name, environment.value("PATH"));
-  refuse_program(program, request);
+  refuse_program(request, program);
   events::explain(events::Level::debug, "the command is ", program.path,
                   program.runs == program.path ? "" : ", which is run by ",
                   program.runs == program.path ? "" : program.runs, program.for_shell ? ", for a shell" : "");
-  if (program.obstacle == Obstacle::kNone) {
-    program.reason = lacking_version(program.elf, {library.preload, library.core});
-    program.obstacle = program.reason.empty() ? Obstacle::kNone : Obstacle::kOldLibrary;
-  }
-  if (program.obstacle == Obstacle::kNone || settings.disabled) {
+  find_old_library(library, program);
+  if (settings.disabled) {
     return program;
   }
-  const std::string which = program.runs == program.path ? name : name + " (" + program.runs + ")";
-  const std::string why = which + " cannot be intercepted: " + program.reason;
-  if (settings.limit_asked()) {
-    throw Refusal{kOurError, why + "; its limit could not be enforced, so nothing was started"};
+  const CommandWalk walk = walk_command(request.command, environment, library);
+  auto loss = loss_of_limit(walk, library);
+  if (!loss) {
+    say_what_is_replaced(request, walk, environment);
   }
-  log_line(request.verb + ": " + why + "; started without Ration");
+  if (!loss && program.obstacle != Obstacle::kNone) {
+    loss = not_intercepted(name, program);
+  }
+  if (!loss) {
+    return program;
+  }
+  const std::string why = loss->name + " " + loss->reason;
+  const std::string remedy = loss->remedy.empty() ? "" : "; " + loss->remedy;
+  if (settings.limit_asked() && loss->is_certain) {
+    throw Refusal{kOurError, why + "; its limit could not be enforced, so nothing was started" + remedy};
+  }
+  log_line(request.verb + ": " + why +
+           (loss->is_certain ? "; started without Ration" : "; Ration may be missing there") + remedy);
   return program;
 }
 
@@ -324,7 +316,14 @@ void simulate(const RunRequest &request, const Library &library, const std::stri
 void refuse_wrong_line(const RunRequest &request, EnvironmentBlock environment) {
   const config::Settings settings = apply_flags(request, environment);
   const Program program = inspect_program(request.command.front(), environment.value("PATH"));
-  refuse_program(program, request);
+  refuse_program(request, program);
+  const Library library = find_library();
+  const auto loss =
+      settings.disabled ? std::nullopt : loss_of_limit(walk_command(request.command, environment, library), library);
+  if (loss && loss->is_certain) {
+    throw Refusal{kOurError, loss->name + " " + loss->reason + ", so no limit and no refusal would reach it" +
+                                 (loss->remedy.empty() ? "" : "; " + loss->remedy)};
+  }
   if (flag_value(request, "log") != nullptr) {
     (void)check_log_target(request, settings, program);  // a variable's is told by the runs
   }

@@ -4,32 +4,12 @@
 #include <string>
 
 #include "cli/base/verbs.h"
-#include "cli/run/environment_block.h"
-#include "cli/run/program.h"
+#include "cli/launch/environment_block.h"
+#include "cli/launch/library.h"
+#include "cli/launch/program.h"
 #include "config/settings.h"
 
 namespace ration::cli {
-
-// Thrown where nothing may be started: an error of our own, a wrong setting, a command that cannot run.
-struct Refusal {
-  int exit_status;
-  std::string line;  // empty: already logged
-};
-
-struct Library {
-  std::string preload;    // libration.so
-  std::string core;       // libration-core.so, which that loads
-  std::string simulator;  // the folder of the simulated driver
-};
-
-// Where the library that is installed with this program must be; no part of it is looked at. Throws Refusal where /proc
-// is not mounted.
-Library expected_library();
-// Whether LD_PRELOAD can name it.
-bool can_be_preloaded(const std::string &path);
-
-// The library that is installed with this program. Throws Refusal where a part of it is missing.
-Library find_library();
 
 // Puts the options into the environment and marks them as options. A relative path means the current folder.
 // Throws Refusal: no duration in --wait, no limit in --group-tree.

@@ -1,15 +1,19 @@
 #include "cli/run/run_summary.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
 
 #include "cli/base/group_label.h"
 #include "cli/base/text_table.h"
 #include "cli/base/text_width.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
+#include "logs/output/json_or_null.h"
 #include "logs/reader/log_names.h"
 
 namespace ration::cli {
@@ -96,16 +100,32 @@ std::string peak_line(const Row &row, const std::vector<events::Summary> &proces
          limits(row, processes);
 }
 
+const char *spoken(events::Reason reason) {
+  switch (reason) {
+    case events::Reason::limit:
+      return "over the limit";
+    case events::Reason::group:
+      return "because the group was full";
+    case events::Reason::device:
+      return "because the device was full";
+    case events::Reason::pool_holds:
+      return "because the pool was fragmented";
+    case events::Reason::fault:
+      break;
+  }
+  return "on purpose (--fail)";
+}
+
 std::string refusals(const events::Summary::Device &device) {
-  std::string reasons;
-  const std::uint64_t total = refused(device);
+  std::string line = std::to_string(refused(device)) + " refused";
+  const char *separator = ": ";
   for (int i = 0; i < events::kReasonCount; ++i) {
     if (device.denied[i] != 0) {
-      reasons += std::string(reasons.empty() ? "" : ", ") + events::name_of(static_cast<events::Reason>(i)) + " " +
-                 std::to_string(device.denied[i]);
+      line += std::exchange(separator, ", ") + std::to_string(device.denied[i]) + " " +
+              spoken(static_cast<events::Reason>(i));
     }
   }
-  return std::to_string(total) + " refused" + (total == 0 ? "" : " (" + reasons + ")");
+  return line;
 }
 
 std::string count_line(const Row &row) {
@@ -113,16 +133,11 @@ std::string count_line(const Row &row) {
   std::string line = "  " + counted(device.allocs, "allocation, ", "allocations, ") +
                      counted(device.frees, "free, ", "frees, ") + refusals(device);
   if (device.largest_refused != 0) {
-    line += "; the largest refused: " + config::show_bytes(device.largest_refused);
-    line += device.most_lacking != 0 ? ", up to " + config::show_bytes(device.most_lacking) + " more than could be had"
-                                     : "";
+    line += "; largest refused: " + config::show_bytes(device.largest_refused) + " requested";
+    line += device.most_lacking != 0 ? ", " + config::show_bytes(device.most_lacking) + " short" : "";
   }
   if (device.live_count != 0) {
     line += "; not freed: " + counted(device.live_count, "block, ", "blocks, ") + config::show_bytes(device.live_bytes);
-  }
-  if (device.stitched != 0) {
-    line += "; stitched: " + counted(device.stitched, "block", "blocks") + "; held at most " +
-            counted(device.granules_peak, "granule", "granules");
   }
   if (device.overhead_peak != 0) {
     line += "; the driver's own memory: peak " + config::show_bytes(device.overhead_peak);
@@ -146,8 +161,13 @@ std::string unused_line(const events::Summary::Device &device) {
 std::string holders_line(const events::Summary::Device &device) {
   std::string line;
   for (const events::Holder &holder : device.holders) {
+    if (holder.pid == 0) {
+      line += (line.empty() ? "  " : "; ") + config::show_bytes(holder.reserved) + " of the device are held " +
+              events::kOutside + " now";
+      continue;
+    }
     const std::string_view path(holder.program);  // or words: "ration run ./train"
-    line += (line.empty() ? "  when it was refused first: " : ", ") +
+    line += (line.empty() ? "  at the first refusal: " : ", ") +
             config::printable(path.starts_with('/') ? path.substr(path.rfind('/') + 1) : path) + " (pid " +
             std::to_string(holder.pid) + ") ";
     line += holder.guarantee > holder.reserved ? "was guaranteed " + config::show_bytes(holder.guarantee)
@@ -169,18 +189,33 @@ std::string remainder(const std::vector<Row> &rows) {
               : ", of whose allocations " + std::to_string(total) + (total == 1 ? " was" : " were") + " refused");
 }
 
+const char *spoken_error(int error) {
+  switch (error) {
+    case EFBIG:
+      return "the limit of file sizes (ulimit -f) is reached";
+    case EBADF:
+      return "the program closed it, or its folder is gone";
+    case 0:
+      return "there was no memory";
+    default:
+      return std::strerror(error);
+  }
+}
+
 // Empty where no log lost anything.
 std::string lost_line(const std::vector<events::Summary> &processes) {
   std::uint64_t lost = 0;
   std::size_t logs = 0;
+  int error = 0;
   for (const events::Summary &process : processes) {
     lost += process.lost_records;
     logs += process.lost_records != 0 ? 1 : 0;
+    error = process.lost_error != 0 ? process.lost_error : error;
   }
   const std::string whose = processes.size() > 1 ? " of " + counted(logs, "process", "processes") : "";
   return lost == 0 ? ""
-                   : "the log" + whose + " lacks " + counted(lost, "record", "records") +
-                         " that could not be written: is the disk full, or a file size limit reached?";
+                   : "the log" + whose + " is incomplete: " + counted(lost, "record", "records") +
+                         " could not be written: " + spoken_error(error);
 }
 
 bool has_failures(const events::Summary &process) {
@@ -245,12 +280,8 @@ std::string unknown_line(const std::vector<events::Summary> &processes, bool is_
   if (most->unknown_of_memory > most->unknown.size()) {
     line += " and " + at_least + std::to_string(most->unknown_of_memory - most->unknown.size()) + " more";
   }
-  return line + (is_logged ? " (ration doctor LOG explains)"
-                           : " (run again with --log FILE, and `ration doctor FILE` explains)");
-}
-
-Json limit_json(bool asked, std::uint64_t limit) {
-  return asked ? Json(limit) : Json(nullptr);
+  return line + (is_logged ? " (`ration report LOG` explains)"
+                           : " (run again with --log FILE, and `ration report FILE` explains)");
 }
 
 Json device_json(const events::Summary::Device &device, std::size_t ordinal,
@@ -265,25 +296,27 @@ Json device_json(const events::Summary::Device &device, std::size_t ordinal,
     groups.push_back({{"group", label_of(kind, group.name)},
                       {"name", group.name},
                       {"kind", kind_name(kind)},
-                      {"limit", limit_json(group.limit != 0, group.limit)},
+                      {"limit", logs::or_null(group.limit != 0, group.limit)},
                       {"peak_claimed_bytes", most_claimed(group, device.uuid, processes)}});
   }
   Json holders = Json::array();
   for (const events::Holder &each : device.holders) {
-    holders.push_back(
-        {{"pid", each.pid}, {"program", each.program}, {"reserved", each.reserved}, {"guarantee", each.guarantee}});
+    holders.push_back({{"pid", logs::or_null(each.pid != 0, each.pid)},
+                       {"program", each.program},
+                       {"reserved", each.reserved},
+                       {"guarantee", each.guarantee}});
   }
   return {{"dev", ordinal},
           {"uuid", device.uuid},
-          {"limit", limit_json(device.limit_asked, device.limit)},
+          {"limit", logs::or_null(device.limit_asked, device.limit)},
           {"limit_set_later", device.limit_is_later},
-          {"group_limit", limit_json(device.group_limit != 0, device.group_limit)},
+          {"group_limit", logs::or_null(device.group_limit != 0, device.group_limit)},
           {"peak_bytes", device.peak_bytes},
-          {"peak_reserved_bytes", device.reserved_peak_bytes},
+          {"reserved_peak_bytes", device.reserved_peak_bytes},
           {"preallocated_bytes", device.preallocated},
           {"allocs", device.allocs},
           {"frees", device.frees},
-          {"refused", std::move(refused)},
+          {"refusals_by_reason", std::move(refused)},
           {"largest_refused_bytes", device.largest_refused},
           {"most_lacking_bytes", device.most_lacking},
           {"holders", std::move(holders)},
@@ -300,8 +333,9 @@ std::string summary_json(const std::vector<events::Summary> &summaries) {
   for (const events::Summary &process : summaries) {
     Json row = {{"pid", process.pid},
                 {"program", process.program},
-                {"log", process.log.empty() ? Json(nullptr) : Json(process.log)},
+                {"log", logs::or_null(!process.log.empty(), process.log)},
                 {"lost_records", process.lost_records},
+                {"lost_reason", logs::or_null(process.lost_records != 0, spoken_error(process.lost_error))},
                 {"failed_allocs", process.failed_allocs},
                 {"failed_frees", process.failed_frees},
                 {"pinned_peak_bytes", process.host_peak_bytes},
@@ -330,7 +364,7 @@ std::vector<events::Summary> read_summaries(const std::string &folder) {
   return summaries;
 }
 
-std::string log_names(const std::vector<events::Summary> &summaries) {
+std::vector<std::string> log_files(const std::vector<events::Summary> &summaries) {
   std::error_code ignored;
   const std::string here = std::filesystem::current_path(ignored).string() + "/";
   std::vector<std::string> names;
@@ -339,12 +373,16 @@ std::string log_names(const std::vector<events::Summary> &summaries) {
     if (name.empty() || !std::filesystem::is_regular_file(name, ignored)) {
       continue;  // a device, or moved away
     }
-    names.push_back(config::printable(here.size() > 1 && name.starts_with(here) ? name.substr(here.size()) : name));
+    names.push_back(here.size() > 1 && name.starts_with(here) ? name.substr(here.size()) : name);
   }
   std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string log_names(const std::vector<std::string> &names) {
   std::string line = names.size() > 1 ? "logs: " : "log: ";
   for (std::size_t i = 0; i < std::min(names.size(), kMostShown); ++i) {
-    line += (i == 0 ? "" : ", ") + names[i];
+    line += (i == 0 ? "" : ", ") + config::printable(names[i]);
   }
   if (names.size() > kMostShown) {
     line += " and " + std::to_string(names.size() - kMostShown) + " more";
@@ -369,42 +407,34 @@ std::vector<std::string> summary_lines(const std::vector<events::Summary> &summa
            std::make_tuple(~b.device->peak_bytes, b.process->pid, b.ordinal);
   });
   std::vector<std::string> lines;
+  const auto add = [&lines](std::string line) {
+    if (!line.empty()) {
+      lines.push_back(std::move(line));
+    }
+  };
   if (summaries.size() > 1) {
     const auto idle = std::count_if(summaries.begin(), summaries.end(), [](const events::Summary &process) {
       return std::none_of(process.devices.begin(), process.devices.end(), was_used);
     });
-    lines.push_back(
-        std::to_string(summaries.size()) + " processes used CUDA" +
+    add(std::to_string(summaries.size()) + " processes used CUDA" +
         (idle == 0 || rows.empty() ? "" : ", " + std::to_string(idle) + " of them without any device memory"));
   }
   if (rows.empty()) {
-    lines.push_back("no device memory was requested");
+    add("no device memory was requested");
   }
   for (std::size_t i = 0; i < std::min(rows.size(), kMostShown); ++i) {
-    lines.push_back(peak_line(rows[i], summaries));
-    if (std::string unused = unused_line(*rows[i].device); !unused.empty()) {
-      lines.push_back(std::move(unused));
-    }
-    lines.push_back(count_line(rows[i]));
-    if (std::string holders = holders_line(*rows[i].device); !holders.empty()) {
-      lines.push_back(std::move(holders));
-    }
+    add(peak_line(rows[i], summaries));
+    add(unused_line(*rows[i].device));
+    add(count_line(rows[i]));
+    add(holders_line(*rows[i].device));
   }
   if (rows.size() > kMostShown) {
-    lines.push_back(remainder(rows));
+    add(remainder(rows));
   }
-  if (std::string failures = failure_line(summaries); !failures.empty()) {
-    lines.push_back(std::move(failures));
-  }
-  if (std::string pinned = host_line(summaries); !pinned.empty()) {
-    lines.push_back(std::move(pinned));
-  }
-  if (std::string unknown = unknown_line(summaries, is_logged); !unknown.empty()) {
-    lines.push_back(std::move(unknown));
-  }
-  if (std::string lost = lost_line(summaries); !lost.empty()) {
-    lines.push_back(std::move(lost));
-  }
+  add(failure_line(summaries));
+  add(host_line(summaries));
+  add(unknown_line(summaries, is_logged));
+  add(lost_line(summaries));
   return lines;
 }
 

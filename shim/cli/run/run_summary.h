@@ -18,7 +18,8 @@ std::vector<std::string> summary_lines(const std::vector<events::Summary> &summa
 // The same for programs: one JSON document, with every process and each device that it used. Sizes in bytes.
 std::string summary_json(const std::vector<events::Summary> &summaries);
 
-// A line that names the files in which the logs are by now, from the current folder. Empty: there are none.
-std::string log_names(const std::vector<events::Summary> &summaries);
+// The files in which the logs are by now, from the current folder; and a line that names them, empty without any.
+std::vector<std::string> log_files(const std::vector<events::Summary> &summaries);
+std::string log_names(const std::vector<std::string> &files);
 
 }  // namespace ration::cli

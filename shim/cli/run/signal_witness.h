@@ -12,6 +12,7 @@
 
 namespace ration::cli {
 
+// Design: design/settings.md#forwarded-signals
 class SignalWitness {
  public:
   // REQUIRES: what shall be witnessed is blocked. Without a process or memory to be had it witnesses nothing.

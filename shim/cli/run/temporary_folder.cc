@@ -10,7 +10,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "cli/run/environment_block.h"
+#include "cli/launch/environment_block.h"
 #include "config/settings.h"
 
 namespace ration::cli {

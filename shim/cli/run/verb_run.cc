@@ -1,4 +1,6 @@
 // `ration run`: checks everything, starts the command under the library, prints a summary. Layer: cli.
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstring>
@@ -11,11 +13,15 @@
 #include "cli/base/group_label.h"
 #include "cli/base/log.h"
 #include "cli/base/verbs.h"
+#include "cli/launch/environment_block.h"
+#include "cli/run/device_figures.h"
 #include "cli/run/device_limits.h"
-#include "cli/run/environment_block.h"
+#include "cli/run/device_neighbours.h"
+#include "cli/run/embedded_names.h"
 #include "cli/run/forwarded_wait.h"
 #include "cli/run/log_compression.h"
 #include "cli/run/log_target.h"
+#include "cli/run/next_step.h"
 #include "cli/run/reservation.h"
 #include "cli/run/run_preparation.h"
 #include "cli/run/run_summary.h"
@@ -60,7 +66,12 @@ bool states_limit(const RunRequest &request) {
   });
 }
 
-// A shell says it of what it starts; of us it sees an exit status alone.
+// Whether the dynamic linker finds one; it is not initialised.
+bool has_driver() {
+  return dlopen("libcuda.so.1", RTLD_LAZY) != nullptr;
+}
+
+// A shell reports a crash of its own child; of ours it sees an exit status only.
 void say_what_ended(const RunRequest &request, int signal) {
   constexpr int kOfUsers[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGALRM, SIGTERM, SIGUSR1, SIGUSR2};
   const bool is_usual =
@@ -101,7 +112,9 @@ void print_summary(const RunRequest &request, const TemporaryFolder &pages,
     return;  // inspect() has logged that it cannot be intercepted
   }
   if (summaries.empty() && settings.limit_asked() && !was_alone) {
-    log_line("no CUDA calls were seen; where a process made some without LD_PRELOAD, no limit held");
+    log_line(request.simulate || has_driver()
+                 ? "saw no CUDA calls. A process that lost LD_PRELOAD was not limited"
+                 : "saw no CUDA calls: there is no CUDA driver here (libcuda.so.1). --sim 8GiB simulates a GPU");
     return;
   }
   for (const std::string &line : summary_lines(summaries, !settings.log.empty())) {
@@ -137,6 +150,35 @@ Reservation reserve(const RunRequest &request, const config::Settings &settings,
   }
 }
 
+// To a device that was full, what is held there outside Ration by now, where NVML knows it.
+void add_outside_holders(std::vector<events::Summary> &summaries, const config::Settings &settings,
+                         const EnvironmentBlock &environment) {
+  NvmlProcess nvml(environment);
+  for (events::Summary &process : summaries) {
+    for (events::Summary::Device &device : process.devices) {
+      if (device.denied[static_cast<int>(events::Reason::device)] == 0) {
+        continue;
+      }
+      std::string problem;
+      const std::optional<DeviceFigures> figures = nvml.of(device.uuid);
+      const std::uint64_t bytes = figures && figures->memory
+                                      ? held_outside(*figures, ledger::read_groups(settings.state_folder(), problem))
+                                      : 0;
+      if (bytes != 0) {
+        device.holders.push_back({0, events::kOutside, bytes, 0});
+      }
+    }
+  }
+}
+
+void refuse_names_without_stacks(const RunRequest &request, const config::Settings &settings) {
+  const std::string lacks = std::string(settings.log.empty() ? " --log FILE" : "") +
+                            (settings.stacks == config::Stacks::kNone ? " --stacks native" : "");
+  if (request.embed_names && !lacks.empty()) {
+    throw Refusal{kOurError, "--embed-names writes the names of the functions in a log with stacks; add" + lacks};
+  }
+}
+
 int start(const RunRequest &request) {
   if (request.command.empty() || request.command.front().empty()) {
     const bool has_log = std::any_of(request.flags.begin(), request.flags.end(),
@@ -150,6 +192,7 @@ int start(const RunRequest &request) {
   if (request.verbose && settings.origin_of("diagnostics") == nullptr) {
     environment.set("RATION_DIAGNOSTICS", "debug");
   }
+  refuse_names_without_stacks(request, settings);
   const Library library = find_library();
   say_what_needs_a_log(request, settings);
 
@@ -196,7 +239,8 @@ int start(const RunRequest &request) {
     throw Refusal{started.exec_error == ENOENT ? kNotFound : kNotExecutable,
                   request.command.front() + ": " + std::strerror(started.exec_error)};
   }
-  const std::vector<events::Summary> summaries = read_summaries(pages.path());
+  std::vector<events::Summary> summaries = read_summaries(pages.path());
+  add_outside_holders(summaries, settings, environment);
   reservation.learn(summaries);
   if (const std::string line = unsupported_runtime(request.simulate ? environment.value("SIMCUDA_NOTES") : "");
       !line.empty()) {
@@ -204,12 +248,21 @@ int start(const RunRequest &request) {
   }
   say_what_ended(request, started.signal);
   print_summary(request, pages, summaries, program, settings, started.was_alone);
+  if (request.embed_names) {
+    for (const std::string &line : embed_names(summaries, pages.path())) {
+      log_line(line);
+    }
+  }
   for (const std::string &line : compress_logs(summaries, pages.path())) {
     log_line(line);
   }
-  const std::string logs = request.quiet || request.summary == "json" ? "" : log_names(summaries);
-  if (!logs.empty()) {
-    log_line(logs);
+  if (!request.quiet && request.summary != "json") {
+    const std::vector<std::string> logs = log_files(summaries);
+    for (const std::string &line : {log_names(logs), next_step(request, summaries, logs)}) {
+      if (!line.empty()) {
+        log_line(line);
+      }
+    }
   }
   if (!settings.disabled) {
     reservation = Reservation();

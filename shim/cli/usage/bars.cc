@@ -59,6 +59,11 @@ BarParts parts_of(const BarFigures &figures, std::size_t length) {
     parts.reserved = 1;
     parts.ends_half = true;
   }
+  const std::size_t own = parts.used + parts.reserved;
+  if (figures.others != 0) {
+    const std::size_t end = std::max(own + 1, rounded(held + figures.others, whole, length));
+    parts.others = std::min(end, length) - own;
+  }
   return parts;
 }
 
@@ -76,7 +81,8 @@ std::string bar_of(const BarFigures &figures, std::size_t width, bool is_unicode
     append_times(bar, is_unicode ? "\u2592" : "=", parts.reserved - 1);
     bar += parts.ends_half ? (is_unicode ? "\u2591" : "-") : (is_unicode ? "\u2592" : "=");
   }
-  bar.append(width - 2 - parts.used - parts.reserved, ' ');
+  append_times(bar, is_unicode ? "\u00d7" : "x", parts.others);
+  bar.append(width - 2 - parts.used - parts.reserved - parts.others, ' ');
   return bar + "]";
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/saturating.h"
 #include "cli/usage/usage_tables.h"
+#include "config/values/quotes.h"
 
 namespace ration::cli {
 
@@ -16,14 +17,24 @@ constexpr std::size_t kWide = 100;  // from here on UUIDs and history are shown
 
 }  // namespace
 
-void DeviceLines::write_figures(bool is_short) {
+// In full, then without what nvidia-smi shows as well, then without words.
+void DeviceLines::write_figures(int brevity) {
   figures_.clear();
   figures_width_ = 0;
   for (const DeviceRow &row : usage_.devices) {
-    const std::string of = row.size == 0 ? "" : std::string(" of ") + short_bytes(row.size);
-    figures_.push_back(is_short ? short_bytes(row.reserved) + of
-                                : short_bytes(row.used) + " used, " + short_bytes(row.reserved) + " reserved" + of);
-    figures_width_ = std::max(figures_width_, figures_.back().size());
+    const std::string size = row.size == 0 ? "" : std::string(" of ") + short_bytes(row.size);
+    std::string text = brevity < 1 ? short_bytes(row.used) + " used, " : "";
+    text += short_bytes(row.reserved) + (brevity < 2 ? " reserved" : row.free && row.others ? "" : size);
+    if (row.free && row.others) {
+      text += (brevity < 2 ? ", " : " + ") + short_bytes(*row.others) + " others, " + short_bytes(*row.free) + " free";
+    }
+    text += brevity < 2 ? size : "";
+    if (brevity < 1) {
+      text += row.utilisation ? ", " + std::to_string(*row.utilisation) + "%" : "";
+      text += row.temperature ? ", " + std::to_string(*row.temperature) + "C" : "";
+    }
+    figures_width_ = std::max(figures_width_, text.size());
+    figures_.push_back(std::move(text));
   }
 }
 
@@ -38,13 +49,13 @@ DeviceLines::DeviceLines(const Usage &usage, const TopState &state, std::size_t 
   for (const DeviceRow &row : usage.devices) {
     names_.emplace_back("GPU ").append(gpus.of(row.uuid, row.gpu));
     if (row.gpu != kNoIndex && width >= kWide) {
-      names_.back().append(" ").append(gpus.digits_of(row.uuid));
+      names_.back().append(" ").append(row.name.empty() ? gpus.digits_of(row.uuid) : config::printable(row.name));
     }
     name_width_ = std::max(name_width_, names_.back().size());
   }
-  write_figures(false);
-  if (room_in(width) < kLeastBar) {
-    write_figures(true);
+  write_figures(0);
+  for (int brevity = 1; brevity < 3 && room_in(width) < kLeastBar; ++brevity) {
+    write_figures(brevity);
   }
   const std::size_t left = room_in(width);
   const bool has_history = state.is_unicode && width >= kWide && left / 2 > kLeastHistory;
@@ -54,7 +65,7 @@ DeviceLines::DeviceLines(const Usage &usage, const TopState &state, std::size_t 
 
 void DeviceLines::add(FrameDraft &draft, std::size_t number) const {
   const DeviceRow &row = usage_.devices[number];
-  const BarFigures bar{row.used, row.reserved, row.size};
+  const BarFigures bar{row.used, row.reserved, row.size, row.others.value_or(0)};
   std::string line = names_[number];
   line.resize(name_width_ + 1, ' ');
   if (bar_width_ != 0) {

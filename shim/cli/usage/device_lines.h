@@ -19,7 +19,7 @@ class DeviceLines {
   void add(FrameDraft &draft, std::size_t number) const;  // of the device
 
  private:
-  void write_figures(bool is_short);
+  void write_figures(int brevity);                             // 0: in full
   [[nodiscard]] std::size_t room_in(std::size_t width) const;  // beside name and figures
 
   const Usage &usage_;

@@ -32,6 +32,7 @@ class FrameDraft {
     const BarParts parts = parts_of(figures, width - 2);
     mark(begin + 1, parts.used, Style::kUsed);
     mark(begin + 1 + parts.used, parts.reserved, Style::kReserved);
+    mark(begin + 1 + parts.used + parts.reserved, parts.others, Style::kOthers);
   }
   Frame take() { return std::move(frame_); }
   Frame &frame() { return frame_; }

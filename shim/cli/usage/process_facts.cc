@@ -4,29 +4,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
-#include <system_error>
-#include <vector>
+#include <map>
 
 namespace ration::cli {
 
 namespace {
 
 constexpr std::size_t kMostOfCommand = 4096;
-
-// "GPU UUID:", blanks, the UUID; question marks before the device was opened first.
-std::string uuid_in(const std::filesystem::path &file) {
-  constexpr std::string_view kTitle = "GPU UUID:";
-  std::ifstream stream(file);
-  for (std::string line; std::getline(stream, line);) {
-    if (line.starts_with(kTitle)) {
-      const std::size_t begin = line.find_first_not_of(" \t", kTitle.size());
-      return begin == std::string::npos || line.find('?') != std::string::npos ? "" : line.substr(begin);
-    }
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -54,22 +39,6 @@ const std::string &user_name(std::uint32_t uid) {
     }
   }
   return at->second;
-}
-
-std::map<std::string, int> devices_of_machine(const std::string &folder) {
-  std::vector<std::filesystem::path> devices;
-  std::error_code error;
-  for (std::filesystem::directory_iterator each(folder, error), end; !error && each != end; each.increment(error)) {
-    devices.push_back(each->path());
-  }
-  std::sort(devices.begin(), devices.end());  // DOMAIN:BUS:DEVICE.FUNCTION, of one length
-  std::map<std::string, int> indexes;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    if (const std::string uuid = uuid_in(devices[i] / "information"); !uuid.empty()) {
-      indexes[uuid] = static_cast<int>(i);
-    }
-  }
-  return indexes;
 }
 
 }  // namespace ration::cli

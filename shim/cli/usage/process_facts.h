@@ -1,9 +1,8 @@
-// What /proc and the user database say of processes, and what the driver's files say of devices. Layer: cli.
-// Threads: one. Never fails: what cannot be read is unknown.
+// What /proc and the user database say of processes. Layer: cli. Threads: one. Never fails: what cannot be read is
+// unknown.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 
@@ -17,9 +16,5 @@ std::optional<std::uint32_t> owner_of(int pid);
 
 // The user's name, or the number where there is none. Asks once for each.
 const std::string &user_name(std::uint32_t uid);
-
-// By UUID, in the order of the PCI bus, which is that of nvidia-smi. Empty where NVIDIA's driver is not loaded, or does
-// not tell; parts of a device (MIG) have no index.
-std::map<std::string, int> devices_of_machine(const std::string &folder = "/proc/driver/nvidia/gpus");
 
 }  // namespace ration::cli

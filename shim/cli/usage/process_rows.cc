@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/saturating.h"
+#include "cli/usage/device_rows.h"
 #include "cli/usage/tree_guarantees.h"
 
 namespace ration::cli {
@@ -112,45 +113,6 @@ void add_group_rows(const ledger::Group &group, const TreeGuarantees &trees, std
   }
 }
 
-DeviceRow &device_of(std::vector<DeviceRow> &devices, const std::string &uuid) {
-  const auto found =
-      std::find_if(devices.begin(), devices.end(), [&uuid](const DeviceRow &each) { return each.uuid == uuid; });
-  if (found != devices.end()) {
-    return *found;
-  }
-  DeviceRow row;
-  row.uuid = uuid;
-  return devices.emplace_back(std::move(row));
-}
-
-// By index; those without one behind them, by UUID.
-template <class Row>
-bool comes_before(const Row &a, const Row &b) {
-  return std::make_tuple(a.gpu == kNoIndex, a.gpu, std::string_view(a.uuid)) <
-         std::make_tuple(b.gpu == kNoIndex, b.gpu, std::string_view(b.uuid));
-}
-
-void sort_devices(std::vector<DeviceRow> &devices) {
-  std::sort(devices.begin(), devices.end(), comes_before<DeviceRow>);
-}
-
-// Those that have a row of a process or of a group.
-void add_device_rows(Usage &usage) {
-  for (const GroupRow &row : usage.groups) {
-    if (!row.uuid.empty()) {
-      DeviceRow &device = device_of(usage.devices, row.uuid);
-      device.size = std::max(device.size, row.device_size);
-    }
-  }
-  for (const ProcessRow &row : usage.processes) {
-    DeviceRow &device = device_of(usage.devices, row.use.uuid);
-    device.reserved += row.use.reserved;
-    device.used += row.use.used;
-    device.processes += row.is_stand_in ? 0 : 1;
-  }
-  sort_devices(usage.devices);
-}
-
 std::string small_letters(std::string_view text) {
   std::string out(text);
   std::transform(out.begin(), out.end(), out.begin(),
@@ -197,7 +159,7 @@ auto order_of(const ProcessRow &row, SortKey key) {
       first = ~row.use.peak_used;
       break;
     case SortKey::kFailures:
-      first = ~row.failures();
+      first = ~row.refusals();
       break;
     case SortKey::kPid:
       first = static_cast<std::uint64_t>(row.shown_pid());
@@ -212,24 +174,41 @@ auto order_of(const ProcessRow &row, SortKey key) {
 
 }  // namespace
 
-std::uint64_t ProcessRow::failures() const {
+std::uint64_t ProcessRow::refusals() const {
   return std::accumulate(use.failures.begin(), use.failures.end(), std::uint64_t{0});
 }
 
 std::string ProcessRow::shown_command() const {
   const bool has_name = !command.empty() && command.front() != ' ';  // a program may be started with an empty one
-  if (has_name) {
-    return without_folder(command);
-  }
+  return has_name ? without_folder(command) : shown_program() + command;
+}
+
+std::string ProcessRow::shown_program() const {
   constexpr std::string_view kRun = "ration run ";  // what holds a guarantee, or waits
   const bool is_run = program.starts_with(kRun);
   const std::string path = program.substr(is_run ? kRun.size() : 0);
   const std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-  return (name.empty() ? program : (is_run ? std::string(kRun) : "") + name) + command;
+  return name.empty() ? program : (is_run ? std::string(kRun) : "") + name;
 }
 
 std::uint64_t GroupRow::free() const {
   return limit == ledger::kNoLimit ? limit : minus_or_zero(limit, claimed);
+}
+
+bool ProcessRow::is_in(const GroupRow &group) const {
+  return std::any_of(groups.begin(), groups.end(),
+                     [&group](const GroupOfRow &each) { return each.kind == group.kind && each.name == group.name; });
+}
+
+const DeviceRow *Usage::device(const std::string &uuid) const {
+  const auto found =
+      std::find_if(devices.begin(), devices.end(), [&uuid](const DeviceRow &each) { return each.uuid == uuid; });
+  return found == devices.end() ? nullptr : &*found;
+}
+
+bool Usage::tells_nothing() const {
+  return processes.empty() &&
+         std::all_of(groups.begin(), groups.end(), [](const GroupRow &row) { return row.tells_nothing(); });
 }
 
 Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &folder_problem, std::uint64_t now_unix_ns) {
@@ -254,11 +233,13 @@ Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &fold
         }
         use.guarantee = trees.guarantee_of(member, use);
         const auto [at, is_new] =
-            rows.try_emplace({member.identity, use.uuid}, ProcessRow{member, use, {}, {}, {}, {}, {}, kNoIndex, false});
+            rows.try_emplace({member.identity, use.uuid}, ProcessRow{member, use, {}, {}, {}, {}, {}, kNoIndex});
         if (!is_new) {
           merge(at->second.use, use);
         }
         at->second.is_stand_in = at->second.is_stand_in || trees.is_stand_in(member);
+        at->second.tree = std::max(at->second.tree, member.tree);
+        at->second.ticket = std::max(at->second.ticket, member.ticket);
         at->second.groups.push_back(group_of_row(group, use));
       }
     }
@@ -268,7 +249,7 @@ Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &fold
     usage.processes.push_back(std::move(row));
   }
   sort_rows(usage.processes, SortKey::kReserved);
-  add_device_rows(usage);
+  make_device_rows(usage);
   return usage;
 }
 
@@ -276,43 +257,12 @@ void add_usage(Usage &into, Usage more) {
   const auto add = [](auto &rows, auto &others) {
     rows.insert(rows.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
   };
-  for (const DeviceRow &each : more.devices) {
-    DeviceRow &device = device_of(into.devices, each.uuid);
-    device.size = std::max(device.size, each.size);
-    device.reserved += each.reserved;
-    device.used += each.used;
-    device.processes += each.processes;
-  }
   add(into.processes, more.processes);
   add(into.groups, more.groups);
   add(into.problems, more.problems);
+  make_device_rows(into);
   into.now_unix_ns = std::max(into.now_unix_ns, more.now_unix_ns);
   sort_rows(into.processes, SortKey::kReserved);
-  sort_devices(into.devices);
-}
-
-void number_devices(Usage &usage, const std::map<std::string, int> &indexes) {
-  const auto index_of = [&indexes](const std::string &uuid) {
-    const auto found = indexes.find(uuid);
-    return found == indexes.end() ? kNoIndex : found->second;
-  };
-  for (ProcessRow &row : usage.processes) {
-    row.gpu = index_of(row.use.uuid);
-  }
-  for (GroupRow &row : usage.groups) {
-    row.gpu = index_of(row.uuid);
-  }
-  for (DeviceRow &row : usage.devices) {
-    row.gpu = index_of(row.uuid);
-  }
-  sort_devices(usage.devices);
-  for (auto begin = usage.groups.begin(), end = begin; begin != usage.groups.end(); begin = end) {
-    const auto is_other = [&](const GroupRow &row) {
-      return row.kind != begin->kind || row.name != begin->name || row.user != begin->user;
-    };
-    end = std::find_if(begin, usage.groups.end(), is_other);
-    std::stable_sort(begin, end, comes_before<GroupRow>);
-  }
 }
 
 bool begins_with_largest(SortKey key) {

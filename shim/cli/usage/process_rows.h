@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +27,9 @@ struct GroupOfRow {
 
 inline constexpr int kNoIndex = -1;  // of a device that this machine does not number
 
+struct GroupRow;
+
+// Design: design/ledger.md#rows-of-ps
 struct ProcessRow : ledger::ProcessIdentity {
   ledger::DeviceUse use;  // `guarantee`: that of its tree, where that covers it
   std::vector<GroupOfRow> groups;
@@ -35,12 +38,16 @@ struct ProcessRow : ledger::ProcessIdentity {
   std::string user;         // name, or number; empty until a snapshot has asked
   std::string command;      // its arguments, blanks between; empty: unknown
   int gpu = kNoIndex;
-  bool is_stand_in =
-      false;  // `ration run`, which holds a guarantee for processes that have rows: no process of its own
+  bool is_stand_in = false;  // `ration run`, which holds a guarantee for processes that have rows
+  std::uint64_t tree = 0;    // for whose processes it holds a guarantee; 0: none
+  std::uint64_t ticket = 0;  // its place among the runs that wait to start; 0: it does not
+  bool is_others = false;    // no process: what is held on the device outside Ration, for tables alone
 
-  [[nodiscard]] std::uint64_t failures() const;
+  [[nodiscard]] bool is_in(const GroupRow &group) const;  // on any device
+  [[nodiscard]] std::uint64_t refusals() const;
   [[nodiscard]] int shown_pid() const { return here.pid != 0 ? here.pid : pid; }
   [[nodiscard]] std::string shown_command() const;  // or the program's name, both without folder
+  [[nodiscard]] std::string shown_program() const;  // without folder: "train", "ration run train"
 };
 
 struct GroupRow {
@@ -64,6 +71,9 @@ struct GroupRow {
     return kind == ledger::GroupKind::kNone ||
            (kind == ledger::GroupKind::kTree && limit == ledger::kNoLimit && claimed == 0 && waiting == 0);
   }
+  [[nodiscard]] bool is_of_group(const GroupRow &other) const {  // the same, on another device
+    return kind == other.kind && name == other.name && user == other.user;
+  }
   [[nodiscard]] bool is_idle() const { return claimed == 0 && processes == 0 && waiting == 0; }
   [[nodiscard]] std::uint64_t free() const;  // what nobody has a right to; kNoLimit where there is no limit
 };
@@ -75,6 +85,10 @@ struct DeviceRow {
   std::uint64_t reserved = 0;
   std::uint64_t used = 0;
   std::size_t processes = 0;
+  // As NVML reports them, where it does.
+  std::string name;
+  std::optional<std::uint64_t> free, others;  // others: held outside Ration
+  std::optional<unsigned> utilisation, temperature;
 };
 
 struct Usage {
@@ -84,7 +98,9 @@ struct Usage {
   std::vector<std::string> problems;  // why something is missing, one line each
   std::uint64_t now_unix_ns = 0;
 
+  [[nodiscard]] const DeviceRow *device(const std::string &uuid) const;  // nullptr: it has no row
   [[nodiscard]] bool is_empty() const { return processes.empty() && groups.empty(); }
+  [[nodiscard]] bool tells_nothing() const;  // tables have no row of a process or a group
 };
 
 // A member that holds a guarantee for a tree has a row only where it guarantees something, until a process that it
@@ -94,9 +110,6 @@ Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &fold
 
 // Adds what another state folder holds.
 void add_usage(Usage &into, Usage more);
-
-// `indexes`: those of the machine's devices, by UUID.
-void number_devices(Usage &usage, const std::map<std::string, int> &indexes);
 
 // Of the columns, and of the keys of top.
 inline constexpr const char *kPeakReservedTitle = "PEAKRES";

@@ -46,6 +46,16 @@ void add_label(std::string &labels, const char *name, const std::string &value) 
   labels += '"';
 }
 
+// The named group of a process, of which there is one at most.
+std::string group_of(const ProcessRow &row) {
+  for (const GroupOfRow &group : row.groups) {
+    if (group.kind == ledger::GroupKind::kNamed) {
+      return group.name;
+    }
+  }
+  return "-";
+}
+
 Series<ProcessRow> series_of(const Usage &usage, std::uint64_t own_pid_namespace) {
   Series<ProcessRow> series;
   std::set<std::string> taken;
@@ -56,7 +66,7 @@ Series<ProcessRow> series_of(const Usage &usage, std::uint64_t own_pid_namespace
     add_label(labels, "gpu", row.use.uuid);
     add_label(labels, "pid", std::to_string(row.pid));
     add_label(labels, "exe", row.program);
-    add_label(labels, "group", row.group_label);
+    add_label(labels, "group", group_of(row));
     if (row.pid_namespace != own_pid_namespace) {
       add_label(labels, "pid_namespace", std::to_string(row.pid_namespace));
     }
@@ -76,23 +86,30 @@ Series<ProcessRow> series_of(const Usage &usage, std::uint64_t own_pid_namespace
   return series;
 }
 
-// Processes without a group have no part of anything, nor has a group whose members have requested nothing.
+// Named groups only: a tree or a container has another number in each run, whose series would never end. Nor is there
+// a device in the row of a group whose members have requested nothing.
 Series<GroupRow> group_series_of(const Usage &usage) {
   Series<GroupRow> series;
-  std::set<std::string> taken;
   for (const GroupRow &row : usage.groups) {
-    if (row.kind == ledger::GroupKind::kNone || row.uuid.empty()) {
+    if (row.kind != ledger::GroupKind::kNamed || row.uuid.empty()) {
       continue;
     }
     std::string labels;
     add_label(labels, "gpu", row.uuid);
-    add_label(labels, "group", row.label);
+    add_label(labels, "group", row.name);
     if (!row.user.empty()) {  // where those of all users were read: two may have one name
       add_label(labels, "user", row.user);
     }
-    if (!taken.insert(labels).second) {
-      add_label(labels, "name", row.name);  // two trees whose numbers begin alike
-    }
+    series.emplace_back(std::move(labels), &row);
+  }
+  return series;
+}
+
+Series<DeviceRow> device_series_of(const Usage &usage) {
+  Series<DeviceRow> series;
+  for (const DeviceRow &row : usage.devices) {
+    std::string labels;
+    add_label(labels, "gpu", row.uuid);
     series.emplace_back(std::move(labels), &row);
   }
   return series;
@@ -136,9 +153,9 @@ constexpr Family<Use> kFamilies[] = {
      [](const Use &use) { return use.guarantee; }},
     {"ration_memory_waiting_bytes", "gauge", "Device memory that the process waits for.",
      [](const Use &use) { return use.waiting; }},
-    {"ration_memory_peak_bytes", "gauge", "Peak of ration_memory_reserved_bytes so far.",
+    {"ration_memory_reserved_peak_bytes", "gauge", "Peak of ration_memory_reserved_bytes so far.",
      [](const Use &use) { return use.peak; }},
-    {"ration_memory_peak_used_bytes", "gauge", "Peak of ration_memory_used_bytes so far.",
+    {"ration_memory_used_peak_bytes", "gauge", "Peak of ration_memory_used_bytes so far.",
      [](const Use &use) { return use.peak_used; }},
     {"ration_allocations_total", "counter", "Blocks of device memory allocated by the process.",
      [](const Use &use) { return use.allocations; }},
@@ -153,12 +170,28 @@ constexpr Family<Use> kFamilies[] = {
 constexpr Family<GroupRow> kGroupFamilies[] = {
     {"ration_group_limit_bytes", "gauge", "Limit of device memory for the group; absent without a limit.",
      [](const GroupRow &row) { return row.limit; }},
+    {"ration_group_reserved_bytes", "gauge", "Device memory that is charged to the group's members.",
+     [](const GroupRow &row) { return row.reserved; }},
+    {"ration_group_used_bytes", "gauge", "Device memory in blocks that the members' programs hold.",
+     [](const GroupRow &row) { return row.used; }},
+    {"ration_group_processes", "gauge", "Members of the group that use the device.",
+     [](const GroupRow &row) { return std::uint64_t{row.processes}; }},
     {"ration_group_claimed_bytes", "gauge", "Device memory that the group's members hold or are guaranteed.",
      [](const GroupRow &row) { return row.claimed; }},
     {"ration_group_guaranteed_bytes", "gauge", "Sum of what is guaranteed to the group's members.",
      [](const GroupRow &row) { return row.guaranteed; }},
     {"ration_group_waiting", "gauge", "Members of the group that wait for device memory.",
      [](const GroupRow &row) { return std::uint64_t{row.waiting}; }},
+};
+
+constexpr Family<DeviceRow> kDeviceFamilies[] = {
+    {"ration_device_memory_size_bytes", "gauge", "Size of the device's memory; absent where it is not known.",
+     [](const DeviceRow &row) { return row.size != 0 ? row.size : ledger::kNoLimit; }},
+    {"ration_device_memory_free_bytes", "gauge", "Free memory of the device; absent where NVML does not answer.",
+     [](const DeviceRow &row) { return row.free.value_or(ledger::kNoLimit); }},
+    {"ration_device_memory_others_bytes", "gauge",
+     "Memory of the device that is held outside Ration; absent where NVML does not answer.",
+     [](const DeviceRow &row) { return row.others.value_or(ledger::kNoLimit); }},
 };
 
 constexpr char kFailures[] = "ration_alloc_failures_total";
@@ -179,6 +212,8 @@ std::string prometheus_text(const Usage &usage, std::uint64_t own_pid_namespace)
   }
   add_families(out, kGroupFamilies, group_series_of(usage),
                [](const GroupRow &row) -> const GroupRow & { return row; });
+  add_families(out, kDeviceFamilies, device_series_of(usage),
+               [](const DeviceRow &row) -> const DeviceRow & { return row; });
   return out;
 }
 

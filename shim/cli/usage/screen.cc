@@ -125,6 +125,7 @@ std::uint32_t Screen::attributes_of(Style style) const {
   };
   switch (style) {
     case Style::kTitles:
+    case Style::kCursor:
     case Style::kKeys:
       return A_REVERSE;
     case Style::kSorted:
@@ -133,6 +134,7 @@ std::uint32_t Screen::attributes_of(Style style) const {
       return coloured(kGreenPair);
     case Style::kReserved:
       return coloured(kYellowPair);
+    case Style::kOthers:
     case Style::kHistory:
       return coloured(kCyanPair);
     case Style::kWarning:

@@ -15,7 +15,7 @@
 #include "cli/base/log.h"
 #include "cli/base/text_table.h"
 #include "cli/usage/as_user.h"
-#include "cli/usage/machine_devices.h"
+#include "cli/usage/device_rows.h"
 #include "cli/usage/plain_names.h"
 #include "cli/usage/process_facts.h"
 #include "cli/usage/usage_tables.h"
@@ -145,7 +145,7 @@ std::string where_looked(const StateFolders &folders) {
   return "looked in " + config::shown(folders.own) + all;
 }
 
-Usage take_snapshot(const StateFolders &folders) {
+Usage take_snapshot(const StateFolders &folders, NvmlProcess &nvml) {
   Usage usage;
   if (folders.of_all_users) {
     for (const UsersFolder &each : folders_of_users(folders.own)) {
@@ -160,7 +160,11 @@ Usage take_snapshot(const StateFolders &folders) {
     row.here = here.find(row);
     describe_process(row, row.here.pid != 0 || is_of_this_namespace(row));
   }
-  number_known_devices(usage);
+  std::vector<std::string> uuids;
+  for (const DeviceRow &device : usage.devices) {
+    uuids.push_back(device.uuid);
+  }
+  add_figures(usage, nvml.all_and(uuids));
   return usage;
 }
 
@@ -169,26 +173,17 @@ std::uint64_t own_pid_namespace() {
   return stat("/proc/self/ns/pid", &status) == 0 ? status.st_ino : 0;
 }
 
-std::vector<std::string> lines_for_output(Usage usage) {
+bool print_tables(Usage usage, const StateFolders &folders) {
   const bool is_unicode = use_locale();
   if (isatty(STDOUT_FILENO) == 1 && !is_unicode) {
     make_plain(usage);
   }
-  return both_tables(usage, output_width());
-}
-
-std::string sentence_of_none(const Usage &usage, const StateFolders &folders) {
-  return std::string("no process ") + (usage.is_empty() ? "runs" : "has requested device memory") +
-         " under ration here; " + where_looked(folders);
-}
-
-bool print_tables(const Usage &usage, const StateFolders &folders) {
-  const std::vector<std::string> lines = lines_for_output(usage);
-  for (const std::string &line : lines) {
+  for (const std::string &line : all_tables(usage, output_width())) {
     std::cout << line << '\n';
   }
-  if (lines.empty() && usage.problems.empty()) {
-    log_error(sentence_of_none(usage, folders));
+  if (usage.tells_nothing() && usage.problems.empty()) {
+    log_error(std::string("no process ") + (usage.is_empty() ? "runs" : "has requested device memory") +
+              " under ration here; " + where_looked(folders));
   }
   return flush_stdout();
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/run/device_figures.h"
 #include "cli/usage/process_rows.h"
 
 namespace ration::cli {
@@ -23,19 +24,15 @@ StateFolders state_folders(bool of_all_users);  // the own one is that of state_
 // "looked in FOLDER", or that a folder which a setting names is not there.
 std::string where_looked(const StateFolders &folders);
 
-Usage take_snapshot(const StateFolders &folders);
+// `nvml`: asked for what the devices hold.
+Usage take_snapshot(const StateFolders &folders, NvmlProcess &nvml);
 
 // Of this process, as the ledger records it for its members. 0: unknown.
 std::uint64_t own_pid_namespace();
 
-// That there is nothing to print, and where it was looked for.
-std::string sentence_of_none(const Usage &usage, const StateFolders &folders);
-
-// What print_tables prints, and on a terminal without UTF-8 printable ASCII.
-std::vector<std::string> lines_for_output(Usage usage);
-
-// The two tables on stdout, or a line on stderr where both are empty. False: stdout could not be written.
-bool print_tables(const Usage &usage, const StateFolders &folders);
+// The tables on stdout, on a terminal without UTF-8 in printable ASCII; a line on stderr where no process and no group
+// is in them. False: stdout could not be written.
+bool print_tables(Usage usage, const StateFolders &folders);
 
 // Logs each problem that `logged` does not hold, and adds it there.
 void log_problems(const Usage &usage, std::vector<std::string> &logged);

@@ -6,12 +6,14 @@
 #include "base/saturating.h"
 #include "cli/base/text_table.h"
 #include "cli/usage/device_lines.h"
+#include "cli/usage/device_rows.h"
 #include "cli/usage/frame_draft.h"
 #include "cli/usage/plain_names.h"
 #include "cli/usage/top_help.h"
 #include "cli/usage/top_parts.h"
 #include "cli/usage/top_title.h"
 #include "cli/usage/usage_tables.h"
+#include "cli/usage/waiting.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli {
@@ -34,18 +36,12 @@ Lines fit(Lines lines, std::size_t height) {
   return lines;
 }
 
-bool is_same_group(const GroupRow &a, const GroupRow &b) {
-  return a.kind == b.kind && a.name == b.name && a.user == b.user;
-}
-
 // What the filter leaves: groups of processes that are shown, and those that have its text in their name.
 bool is_shown(const GroupRow &group, const Usage &shown, std::string_view filter) {
   ProcessRow named;
   named.group_label = group.label;
   const auto has_it = [&group](const ProcessRow &row) {
-    return (row.use.uuid == group.uuid || group.uuid.empty()) &&
-           std::any_of(row.groups.begin(), row.groups.end(),
-                       [&group](const GroupOfRow &each) { return each.kind == group.kind && each.name == group.name; });
+    return (row.use.uuid == group.uuid || group.uuid.empty()) && row.is_in(group);
   };
   return matches(named, filter) || std::any_of(shown.processes.begin(), shown.processes.end(), has_it);
 }
@@ -58,7 +54,7 @@ std::vector<GroupRow> groups_to_show(const Usage &usage, const std::string &filt
     if (row.tells_nothing() || (!filter.empty() && !is_shown(row, usage, filter))) {
       continue;
     }
-    const bool continues_group = !groups.empty() && is_same_group(groups.back(), row);
+    const bool continues_group = !groups.empty() && groups.back().is_of_group(row);
     if (continues_group && groups.back().is_idle()) {
       groups.back() = row;
     } else if (!continues_group || !row.is_idle()) {
@@ -93,17 +89,24 @@ void add_titles(FrameDraft &draft, const Table &table, const std::string &rows) 
 
 // The rows of a part that are shown, which the frame then knows.
 ShownRows place_part(FrameDraft &draft, const TopState &state, TopPart part, std::size_t all, std::size_t room) {
-  const ShownRows rows = rows_shown(all, room, state.first_of(part));
-  draft.frame().last_first_rows[static_cast<std::size_t>(part)] = rows.last_first();
-  draft.frame().shown_rows[static_cast<std::size_t>(part)] = rows.count;
+  const auto number = static_cast<std::size_t>(part);
+  ShownRows rows = rows_shown(all, room, state.first_of(part));
+  if (has_cursor(part) && rows.count != 0) {
+    const std::size_t cursor = std::min(state.cursors[number], all - 1);
+    rows.first = std::clamp(rows.first, minus_or_zero(cursor + 1, rows.count), cursor);
+  }
+  draft.frame().all_rows[number] = all;
+  draft.frame().first_rows[number] = rows.first;
+  draft.frame().shown_rows[number] = rows.count;
   return rows;
 }
 
 // What the frame is made of: the draft, and what is shown.
 class FrameParts {
  public:
-  FrameParts(FrameDraft &draft, const Usage &usage, const TopState &state)
-      : draft_(draft), usage_(usage), state_(state) {}
+  // `all`: those that the filter leaves out, too.
+  FrameParts(FrameDraft &draft, const Usage &usage, const Usage &all, const TopState &state)
+      : draft_(draft), usage_(usage), waiting_(waiting_lines(all)), state_(state) {}
 
   // Those of the devices, as the title's end has them.
   std::string add(std::size_t lines);
@@ -111,6 +114,8 @@ class FrameParts {
  private:
   ShownRows place(TopPart part, std::size_t all, std::size_t room);
   std::string end_of(TopPart part, const ShownRows &rows) const;
+  template <class Row>
+  void add_row(const std::string &line, TopPart part, std::size_t number, const Row &row);
   void add_problems(std::size_t height);
   std::string add_devices(std::size_t height);
   void add_groups(std::size_t height);
@@ -118,6 +123,7 @@ class FrameParts {
 
   FrameDraft &draft_;
   const Usage &usage_;
+  const Lines waiting_;
   const TopState &state_;
 };
 
@@ -131,13 +137,27 @@ std::string FrameParts::end_of(TopPart part, const ShownRows &rows) const {
   return std::string(is_marked && part == state_.scrolled ? "*" : "") + rows.text();
 }
 
+template <class Row>
+void FrameParts::add_row(const std::string &line, TopPart part, std::size_t number, const Row &row) {
+  draft_.add(line);
+  if (state_.is_chosen(part, number)) {
+    draft_.mark(0, static_cast<std::size_t>(-1), Style::kCursor);
+    draft_.frame().chosen = target_of(row);
+  }
+}
+
 void FrameParts::add_problems(std::size_t height) {
   Lines problems;
   for (const std::string &problem : usage_.problems) {
     problems.push_back(std::string("! ") + config::printable(problem));
   }
-  for (const std::string &line : fit(std::move(problems), height)) {
-    draft_.add(line, Style::kWarning);
+  const std::size_t warnings = problems.size();
+  for (const std::string &line : waiting_) {
+    problems.push_back(state_.is_unicode ? line : config::ascii_only(line));
+  }
+  problems = fit(std::move(problems), height);
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    draft_.add(problems[i], i < warnings ? Style::kWarning : Style::kStrong);
   }
 }
 
@@ -165,7 +185,7 @@ void FrameParts::add_groups(std::size_t height) {
   add_titles(draft_, table, end);
   for (std::size_t i = rows.first; i < rows.first + rows.count; ++i) {
     const GroupRow &row = usage_.groups[i];
-    draft_.add(table.lines[i + 1]);
+    add_row(table.lines[i + 1], TopPart::kGroups, i, row);
     mark_bars(draft_, table, {row.used, row.reserved, row.limit != ledger::kNoLimit ? row.limit : row.device_size});
   }
 }
@@ -186,17 +206,16 @@ void FrameParts::add_processes(std::size_t height) {
   add_titles(draft_, table, end);
   for (std::size_t i = rows.first; i < rows.first + rows.count; ++i) {
     const ledger::DeviceUse &use = usage_.processes[i].use;
-    draft_.add(table.lines[i + 1]);
-    const auto of_row = [&](const DeviceRow &device) { return device.uuid == use.uuid; };
-    const auto device = std::find_if(usage_.devices.begin(), usage_.devices.end(), of_row);
-    const std::uint64_t size = device == usage_.devices.end() ? 0 : device->size;
+    add_row(table.lines[i + 1], TopPart::kProcesses, i, usage_.processes[i]);
+    const DeviceRow *const device = usage_.device(use.uuid);
+    const std::uint64_t size = device == nullptr ? 0 : device->size;
     mark_bars(draft_, table, {use.used, use.reserved, use.limit != ledger::kNoLimit ? use.limit : size});
   }
 }
 
 std::string FrameParts::add(std::size_t lines) {
   const auto of_table = [](std::size_t rows) { return rows == 0 ? 0 : rows + 1; };
-  TopParts wanted{usage_.problems.size(), usage_.devices.size(), of_table(usage_.groups.size()),
+  TopParts wanted{usage_.problems.size() + waiting_.size(), usage_.devices.size(), of_table(usage_.groups.size()),
                   of_table(usage_.processes.size())};
   wanted.processes = wanted.processes == 0 ? kLinesOfSentence : wanted.processes;
   const TopParts parts = parts_for(wanted, lines, state_.scrolled);
@@ -230,8 +249,13 @@ std::string add_help(FrameDraft &draft, const TopState &state, std::size_t heigh
 
 Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size_t width) {
   const Usage all = usage;
+  add_rows_of_others(usage);
   if (!state.filter.empty()) {
     std::erase_if(usage.processes, [&](const ProcessRow &row) { return !matches(row, state.filter); });
+  }
+  if (std::all_of(usage.processes.begin(), usage.processes.end(),
+                  [](const ProcessRow &row) { return row.is_others; })) {
+    usage.processes.clear();  // the devices' lines have it; here is said that there is no process
   }
   const TopTotals totals = totals_of_rows(usage);
   usage.groups = groups_to_show(usage, state.filter);
@@ -246,7 +270,7 @@ Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size
     if (state.shows_help) {
       shown_help = add_help(draft, state, height - 2);
     } else {
-      end = FrameParts(draft, usage, state).add(height - 2);
+      end = FrameParts(draft, usage, all, state).add(height - 2);
     }
   }
   const std::size_t room = end.empty() ? width : minus_or_zero(width, width_of(end) + 1);
@@ -262,9 +286,13 @@ Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size
 
 void keep_on_screen(const Frame &frame, TopState &state) {
   for (std::size_t part = 0; part < state.first_rows.size(); ++part) {
-    state.first_rows[part] = std::min(state.first_rows[part], frame.last_first_rows[part]);
+    if (frame.all_rows[part] != 0) {
+      state.first_rows[part] = frame.first_rows[part];
+      state.cursors[part] = std::min(state.cursors[part], frame.all_rows[part] - 1);
+    }
     state.page_rows[part] = std::max<std::size_t>(1, frame.shown_rows[part]);
   }
+  state.chosen = frame.chosen;
 }
 
 }  // namespace ration::cli

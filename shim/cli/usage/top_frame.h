@@ -10,7 +10,7 @@
 
 namespace ration::cli {
 
-enum class Style { kTitles, kSorted, kKeys, kUsed, kReserved, kHistory, kWarning, kStrong };
+enum class Style { kTitles, kSorted, kCursor, kKeys, kUsed, kReserved, kOthers, kHistory, kWarning, kStrong };
 
 struct Frame {
   struct Span {
@@ -21,8 +21,10 @@ struct Frame {
 
   std::vector<std::string> lines;  // one for each line of the screen, none wider
   std::vector<Span> spans;         // later ones lie over earlier ones
-  RowOfPart last_first_rows{};     // the first rows with which the last ones are shown
-  RowOfPart shown_rows{};          // how many of each part are
+  RowOfPart all_rows{};            // of each part; 0 where the frame has none
+  RowOfPart first_rows{};          // that are shown
+  RowOfPart shown_rows{};          // how many are
+  TopTarget chosen{};              // by the cursor
 };
 
 // Totals, devices, groups where they fit, processes, and the keys in the last line. The smallest screen is 1 x 1.
@@ -30,7 +32,8 @@ struct Frame {
 // this part for the arrow keys.
 Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size_t width);
 
-// So that a key which scrolls back acts at once, however often the one before was pressed, and a page is what is shown.
+// So that a key which scrolls back acts at once, however often the one before was pressed, a page is what is shown, and
+// a key acts on the row that the frame marks.
 void keep_on_screen(const Frame &frame, TopState &state);
 
 }  // namespace ration::cli

@@ -19,7 +19,6 @@ TopParts parts_for(const TopParts &wanted, std::size_t lines, TopPart scrolled);
 // Which of `all` rows of a part are shown where there is room for `room`.
 struct ShownRows {
   std::size_t first = 0, count = 0, all = 0;
-  [[nodiscard]] std::size_t last_first() const { return all - count; }
   // "4-9/12"; empty where all are shown.
   [[nodiscard]] std::string text() const;
 };

@@ -1,6 +1,7 @@
 #include "cli/usage/top_state.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/saturating.h"
 
@@ -37,7 +38,35 @@ void handle_typed(int key, TopState &state) {
   }
   state.is_typing = key != kEscapeKey && key != kEnterKey;
   if (type_into(state.filter, key)) {
-    state.first_rows = {};
+    state.first_rows = state.cursors = {};
+  }
+}
+
+void ask(bool is_signal, TopState &state) {
+  if (state.chosen.name.empty() || (is_signal && state.chosen.identity == 0)) {
+    state.message = is_signal ? "a signal goes to a process" : "choose a process or a group";
+    return;
+  }
+  state.question = TopQuestion{state.chosen, is_signal, is_signal ? "TERM" : ""};
+}
+
+void handle_answer(int key, TopState &state) {
+  TopQuestion &question = *state.question;
+  const bool is_entered = !question.is_sure && key == kEnterKey && !question.text.empty();
+  if (is_entered && question.is_signal && signal_called(question.text) == 0) {
+    state.message = "there is no signal " + question.text;
+    state.question.reset();
+  } else if (is_entered) {
+    question.is_sure = true;
+  } else if (question.is_sure || key == kEscapeKey) {
+    if (key == 'y') {
+      state.order = std::move(state.question);
+    } else {
+      state.message = "nothing was done";
+    }
+    state.question.reset();
+  } else {
+    type_into(question.text, key);
   }
 }
 
@@ -46,7 +75,7 @@ bool scroll(int key, TopPart part, TopState &state) {
   if (key < kUpKey || key > kPageDownKey) {
     return false;
   }
-  std::size_t &first = state.first_rows[static_cast<std::size_t>(part)];
+  std::size_t &first = (has_cursor(part) ? state.cursors : state.first_rows)[static_cast<std::size_t>(part)];
   const std::size_t by = key == kUpKey || key == kDownKey ? 1 : state.page_rows[static_cast<std::size_t>(part)];
   first = key == kDownKey || key == kPageDownKey ? first + by : minus_or_zero(first, by);
   return true;
@@ -65,9 +94,8 @@ void UsageHistory::add(const Usage &usage) {
     reserved_.try_emplace(device.uuid);
   }
   for (auto &[uuid, values] : reserved_) {
-    const auto of_uuid = [&uuid = uuid](const DeviceRow &device) { return device.uuid == uuid; };
-    const auto found = std::find_if(usage.devices.begin(), usage.devices.end(), of_uuid);
-    values.push_back(found == usage.devices.end() ? 0 : found->reserved);
+    const DeviceRow *const device = usage.device(uuid);
+    values.push_back(device == nullptr ? 0 : device->reserved);
     if (values.size() > kMostRemembered) {
       values.erase(values.begin());
     }
@@ -81,6 +109,11 @@ const std::vector<std::uint64_t> &UsageHistory::of(const std::string &uuid) cons
 }
 
 void handle_key(int key, TopState &state) {
+  state.message.clear();
+  if (state.question) {
+    handle_answer(key, state);
+    return;
+  }
   if (state.is_typing) {
     handle_typed(key, state);
     return;
@@ -103,6 +136,9 @@ void handle_key(int key, TopState &state) {
     state.scrolled = part_after(state.scrolled);
   }
   scroll(key, state.scrolled, state);
+  if (key == 'L' || key == 'x') {
+    ask(key == 'x', state);
+  }
   state.is_typing = key == '/';
   if (key == '?') {
     state.shows_help = true;

@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/usage/process_rows.h"
+#include "cli/usage/top_action.h"
 
 namespace ration::cli {
 
@@ -26,6 +28,10 @@ class UsageHistory {
 // The parts of a screen that scroll.
 enum class TopPart : std::size_t { kProcesses, kGroups, kDevices, kHelp };
 using RowOfPart = std::array<std::size_t, 4>;
+// In these a row is chosen, and the arrow keys move the choice; what is shown follows it.
+constexpr bool has_cursor(TopPart part) {
+  return part == TopPart::kProcesses || part == TopPart::kGroups;
+}
 
 struct TopState {
   SortKey sorted_by = SortKey::kReserved;
@@ -37,12 +43,20 @@ struct TopState {
   std::string filter;
   TopPart scrolled = TopPart::kProcesses;  // by the arrow keys; never kHelp, which scrolls while it is shown
   RowOfPart first_rows{};                  // that are shown of each part
+  RowOfPart cursors{};                     // the chosen rows, of processes and of groups
   RowOfPart page_rows{1, 1, 1, 1};         // by which Page Up and Page Down scroll it
   bool is_unicode = false;                 // the terminal shows UTF-8; else frames are printable ASCII
   std::string looked_in;                   // where processes were looked for; empty: not said
   UsageHistory history;
+  TopTarget chosen;                     // of the last frame, by its cursor
+  std::optional<TopQuestion> question;  // takes all keys
+  std::optional<TopQuestion> order;     // that was answered with y, to be carried out
+  std::string message;                  // until the next key
 
   [[nodiscard]] std::size_t first_of(TopPart part) const { return first_rows[static_cast<std::size_t>(part)]; }
+  [[nodiscard]] bool is_chosen(TopPart part, std::size_t row) const {
+    return part == scrolled && row == cursors[static_cast<std::size_t>(part)];
+  }
 };
 
 // Keys that are no characters, and those that terminals send in several ways.

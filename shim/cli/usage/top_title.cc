@@ -39,6 +39,9 @@ TopTotals totals_of_rows(const Usage &usage) {
   TopTotals totals;
   std::set<std::uint64_t> processes;
   for (const ProcessRow &row : usage.processes) {
+    if (row.is_others) {
+      continue;
+    }
     if (!row.is_stand_in) {
       processes.insert(row.identity);
     }
@@ -74,6 +77,12 @@ std::string title_of(const TopTotals &shown, const Usage &usage, const TopState 
 }
 
 std::string key_line(const TopState &state, const std::string &shown_help, std::size_t width) {
+  if (state.question) {
+    return line_of(*state.question);
+  }
+  if (!state.message.empty()) {
+    return state.message;
+  }
   if (state.is_typing) {
     return std::string("/") + shown_filter(state) + "_  Enter keeps  Esc clears  Ctrl-U empties";
   }
@@ -81,7 +90,8 @@ std::string key_line(const TopState &state, const std::string &shown_help, std::
     return shown_help.empty() ? "any key: back  q quit"
                               : "q quit  up, down: lines " + shown_help + "  other keys: back";
   }
-  std::string keys = std::string("q quit  ? help  / filter  space ") + (state.paused ? "goes on" : "pauses");
+  std::string keys =
+      std::string("q quit  ? help  / filter  L limit  x signal  space ") + (state.paused ? "goes on" : "pauses");
   std::string separator = "  sort by: ";
   for (const SortChoice &each : kSortChoices) {
     const std::string choice = separator + each.key + " " + each.title;

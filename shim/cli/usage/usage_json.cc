@@ -4,6 +4,9 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/usage/waiting.h"
+#include "logs/output/json_or_null.h"
+
 namespace ration::cli {
 
 namespace {
@@ -11,15 +14,15 @@ namespace {
 using nlohmann::json;
 
 json limit_or_null(std::uint64_t bytes) {
-  return bytes == ledger::kNoLimit ? json(nullptr) : json(bytes);
+  return logs::or_null(bytes != ledger::kNoLimit, bytes);
 }
 
 json text_or_null(const std::string &text) {
-  return text.empty() ? json(nullptr) : json(text);
+  return logs::or_null(!text.empty(), text);
 }
 
 json index_or_null(int gpu) {
-  return gpu == kNoIndex ? json(nullptr) : json(gpu);
+  return logs::or_null(gpu != kNoIndex, gpu);
 }
 
 // As text: many JSON parsers read numbers as doubles, which cannot hold 64 bits.
@@ -29,7 +32,8 @@ std::string identity_text(std::uint64_t identity) {
   return text;
 }
 
-json as_json(const ProcessRow &row, std::uint64_t now_unix_ns) {
+json as_json(const ProcessRow &row, const Usage &usage) {
+  const std::uint64_t now_unix_ns = usage.now_unix_ns;
   json reasons = json::object();
   for (std::size_t i = 0; i < ledger::kFailureReasons.size(); ++i) {
     reasons[ledger::kFailureReasons[i]] = row.use.failures[i];
@@ -43,9 +47,21 @@ json as_json(const ProcessRow &row, std::uint64_t now_unix_ns) {
                       {"limit_stated", limit_or_null(group.stated_limit)},
                       {"claimed", group.claimed}});
   }
+  json holders = json::array();
+  json waits_for;
+  if (row.use.waiting != 0) {
+    const Scarcity scarcity = scarcity_for(usage, row);
+    waits_for = scarcity.is_queue ? "queue" : scarcity.group.empty() ? "device" : "group";
+    for (const ProcessRow *each : scarcity.holders) {
+      holders.push_back({{"pid", each->pid},
+                         {"program", each->program},
+                         {"reserved", each->use.reserved},
+                         {"guarantee", each->use.guarantee}});
+    }
+  }
   const auto age_of = [now_unix_ns](std::uint64_t then) { return now_unix_ns - std::min(then, now_unix_ns); };
   return {{"pid", row.pid},
-          {"host_pid", row.here.pid != 0 ? json(row.here.pid) : json(nullptr)},
+          {"host_pid", logs::or_null(row.here.pid != 0, row.here.pid)},
           {"container", text_or_null(row.here.container)},
           {"program", row.program},
           {"command", text_or_null(row.command)},
@@ -59,14 +75,16 @@ json as_json(const ProcessRow &row, std::uint64_t now_unix_ns) {
           {"limit", limit_or_null(row.use.limit)},
           {"guarantee", row.use.guarantee},
           {"waiting", row.use.waiting},
-          {"peak", row.use.peak},
-          {"peak_used", row.use.peak_used},
-          {"allocations", row.use.allocations},
+          {"waits_for", std::move(waits_for)},
+          {"holders", std::move(holders)},
+          {"reserved_peak_bytes", row.use.peak},
+          {"peak_bytes", row.use.peak_used},
+          {"allocs", row.use.allocations},
           {"granules", row.use.stitching.granules},
           {"stitched_blocks", row.use.stitching.blocks},
           {"stitched_total", row.use.stitching.total},
-          {"failures", row.failures()},
-          {"failures_by_reason", std::move(reasons)},
+          {"refusals", row.refusals()},
+          {"refusals_by_reason", std::move(reasons)},
           {"age_ns", age_of(row.start_unix_ns)},
           {"start_unix_ns", row.start_unix_ns},
           {"published_age_ns", age_of(row.use.published_unix_ns)},
@@ -93,9 +111,17 @@ json as_json(const GroupRow &row) {
 }
 
 json as_json(const DeviceRow &row) {
-  return {{"uuid", row.uuid},         {"gpu_index", index_or_null(row.gpu)},
-          {"reserved", row.reserved}, {"size", row.size == 0 ? json(nullptr) : json(row.size)},
-          {"used", row.used},         {"processes", row.processes}};
+  return {{"uuid", row.uuid},
+          {"gpu_index", index_or_null(row.gpu)},
+          {"name", text_or_null(row.name)},
+          {"total", logs::or_null(row.size != 0, row.size)},
+          {"reserved", row.reserved},
+          {"used", row.used},
+          {"others", logs::or_null(row.others)},
+          {"free", logs::or_null(row.free)},
+          {"utilisation_percent", logs::or_null(row.utilisation)},
+          {"temperature_celsius", logs::or_null(row.temperature)},
+          {"processes", row.processes}};
 }
 
 }  // namespace
@@ -104,7 +130,7 @@ std::string usage_json(const Usage &usage, int indent) {
   json document = {{"schema", "ration.ps/1"}, {"unix_ns", usage.now_unix_ns}, {"processes", json::array()},
                    {"groups", json::array()}, {"devices", json::array()},     {"problems", usage.problems}};
   for (const ProcessRow &row : usage.processes) {
-    document["processes"].push_back(as_json(row, usage.now_unix_ns));
+    document["processes"].push_back(as_json(row, usage));
   }
   for (const GroupRow &row : usage.groups) {
     document["groups"].push_back(as_json(row));

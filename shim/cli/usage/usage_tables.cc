@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "cli/usage/bars.h"
+#include "cli/usage/device_rows.h"
+#include "cli/usage/waiting.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
 
@@ -128,10 +129,6 @@ Table process_table(const Usage &usage, const TableLook &look) {
   using Row = ProcessRow;
   const auto some = [&usage](auto has) { return std::any_of(usage.processes.begin(), usage.processes.end(), has); };
   const GpuNames gpus(usage);
-  std::map<std::string, std::uint64_t> sizes;
-  for (const DeviceRow &device : usage.devices) {
-    sizes[device.uuid] = device.size;
-  }
   std::vector<Shown<Row>> shown = {
       {{"PID"}, [](const Row &row) { return std::to_string(row.shown_pid()); }, SortKey::kPid},
       {name("USER", 7), [](const Row &row) { return row.user.empty() ? "-" : row.user; }, SortKey::kUser}};
@@ -168,15 +165,16 @@ Table process_table(const Usage &usage, const TableLook &look) {
     shown.push_back({yielding("WAITS", 10), [](const Row &row) { return bytes_or_dash(row.use.waiting); }, {}});
   }
   shown.push_back(
-      {yielding("FAILS", 5), [](const Row &row) { return std::to_string(row.failures()); }, SortKey::kFailures});
+      {yielding("FAILS", 5), [](const Row &row) { return std::to_string(row.refusals()); }, SortKey::kFailures});
   shown.push_back({yielding("AGE", 2),
                    [&usage](const Row &row) { return short_age(row.start_unix_ns, usage.now_unix_ns); },
                    SortKey::kAge});
   if (look.has_bars) {
     shown.push_back({yielding(kBarTitle, 11, Align::kLeft),
                      [&](const Row &row) {
-                       const std::uint64_t whole =
-                           row.use.limit != ledger::kNoLimit ? row.use.limit : sizes[row.use.uuid];
+                       const DeviceRow *const device = usage.device(row.use.uuid);
+                       const std::uint64_t size = device == nullptr ? 0 : device->size;
+                       const std::uint64_t whole = row.use.limit != ledger::kNoLimit ? row.use.limit : size;
                        return bar_of({row.use.used, row.use.reserved, whole}, bar_width(look.width), look.is_unicode);
                      },
                      {}});
@@ -186,6 +184,12 @@ Table process_table(const Usage &usage, const TableLook &look) {
   shown.push_back({{std::string(kTitleOfCommand), Align::kLeft, Fit::kShrinks, 0, least},
                    [](const Row &row) { return row.shown_command(); },
                    SortKey::kCommand});
+  for (Shown<Row> &each : shown) {
+    const std::string_view title = each.column.title;
+    if (title != "GPU" && title != "RESERVED" && title != kBarTitle && title != kTitleOfCommand) {
+      each.cell = [of_process = std::move(each.cell)](const Row &row) { return row.is_others ? "-" : of_process(row); };
+    }
+  }
   return table_of_rows(std::move(shown), usage.processes, look);
 }
 
@@ -223,19 +227,61 @@ Table group_table(const Usage &usage, const TableLook &look) {
   return table_of_rows(std::move(shown), usage.groups, look);
 }
 
-std::vector<std::string> both_tables(const Usage &usage, std::size_t width) {
-  std::vector<std::string> lines;
-  if (!usage.processes.empty()) {
-    lines = process_table(usage, {width}).lines;
+Table device_table(const Usage &usage, const TableLook &look) {
+  using Row = DeviceRow;
+  const auto some = [&usage](auto has) { return std::any_of(usage.devices.begin(), usage.devices.end(), has); };
+  const GpuNames gpus(usage);
+  const auto bytes_or_unknown = [](const std::optional<std::uint64_t> &bytes) {
+    return bytes ? short_bytes(*bytes) : "-";
+  };
+  std::vector<Shown<Row>> shown = {
+      {{"GPU", Align::kLeft}, [&gpus](const Row &row) { return gpus.of(row.uuid, row.gpu); }, {}},
+      {name("NAME", 0), [](const Row &row) { return row.name.empty() ? "-" : config::printable(row.name); }, {}},
+      {yielding("SIZE", 3), [](const Row &row) { return row.size == 0 ? "-" : short_bytes(row.size); }, {}},
+      {{"RESERVED"}, [](const Row &row) { return short_bytes(row.reserved); }, {}},
+      {{"OTHERS"}, [&](const Row &row) { return bytes_or_unknown(row.others); }, {}},
+      {{"FREE"}, [&](const Row &row) { return bytes_or_unknown(row.free); }, {}}};
+  if (some([](const Row &row) { return row.utilisation.has_value(); })) {
+    shown.push_back({yielding("UTIL", 2),
+                     [](const Row &row) { return row.utilisation ? std::to_string(*row.utilisation) + "%" : "-"; },
+                     {}});
   }
-  Usage groups = usage;
-  std::erase_if(groups.groups, [](const GroupRow &row) { return row.tells_nothing(); });
-  if (!groups.groups.empty()) {
+  if (some([](const Row &row) { return row.temperature.has_value(); })) {
+    shown.push_back({yielding("TEMP", 1),
+                     [](const Row &row) { return row.temperature ? std::to_string(*row.temperature) + "C" : "-"; },
+                     {}});
+  }
+  return table_of_rows(std::move(shown), usage.devices, look);
+}
+
+std::vector<std::string> all_tables(Usage usage, std::size_t width) {
+  const std::vector<std::string> waiting = waiting_lines(usage);
+  add_rows_of_others(usage);
+  std::erase_if(usage.groups, [](const GroupRow &row) { return row.tells_nothing(); });
+  std::vector<std::string> lines;
+  const auto add = [&lines](const std::vector<std::string> &part) {
     if (!lines.empty()) {
       lines.emplace_back();
     }
-    const std::vector<std::string> of_groups = group_table(groups, {width}).lines;
-    lines.insert(lines.end(), of_groups.begin(), of_groups.end());
+    lines.insert(lines.end(), part.begin(), part.end());
+  };
+  if (!usage.processes.empty()) {
+    add(process_table(usage, {width}).lines);
+  }
+  if (!usage.groups.empty()) {
+    add(group_table(usage, {width}).lines);
+  }
+  const auto is_known = [](const DeviceRow &row) { return !row.name.empty() || row.free; };
+  if (std::any_of(usage.devices.begin(), usage.devices.end(), is_known)) {
+    add(device_table(usage, {width}).lines);
+  }
+  if (!waiting.empty()) {
+    lines.emplace_back();
+  }
+  for (const std::string &line : waiting) {
+    for (std::string &part : wrapped(line, width)) {
+      lines.push_back(std::move(part));
+    }
   }
   return lines;
 }

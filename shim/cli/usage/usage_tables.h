@@ -1,4 +1,4 @@
-// The two tables of `ration ps` and `ration top`: processes and groups. Layer: cli. Threads: values, pure functions.
+// The tables of `ration ps` and `ration top`: processes, groups, devices. Layer: cli. Threads: values, pure functions.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,10 @@ inline constexpr const char *kBarTitle = "MEMORY";
 Table process_table(const Usage &usage, const TableLook &look);
 Table group_table(const Usage &usage, const TableLook &look);
 
-// Processes, an empty line, groups; a table without rows is omitted. Processes without a group are no group.
-std::vector<std::string> both_tables(const Usage &usage, std::size_t width);
+Table device_table(const Usage &usage, const TableLook &look);
+
+// Processes and what others hold; groups; devices where NVML knows them; who waits, and for what. Empty lines between;
+// a table without rows is omitted. Processes without a group are no group.
+std::vector<std::string> all_tables(Usage usage, std::size_t width);
 
 }  // namespace ration::cli

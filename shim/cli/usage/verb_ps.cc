@@ -2,7 +2,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <ctime>
@@ -15,7 +14,6 @@
 #include "cli/base/verbs.h"
 #include "cli/usage/prometheus_text.h"
 #include "cli/usage/snapshot.h"
-#include "cli/usage/terminal_type.h"
 #include "cli/usage/usage_json.h"
 #include "config/values/quotes.h"
 #include "logs/output/whole_file.h"
@@ -23,9 +21,6 @@
 namespace ration::cli {
 
 namespace {
-
-constexpr double kLeastWatchSeconds = 0.1;
-constexpr double kMostWatchSeconds = 86400;
 
 // True: as long as the output is wanted. The reader of a pipe ends it, which poll(2) reports as an error.
 bool goes_on_after(double seconds) {
@@ -43,46 +38,23 @@ std::string time_of(const Usage &usage) {
   return text;
 }
 
-// Redraws the terminal: the first lines, so that time and titles stay on it.
-bool redraw(const Usage &usage, const StateFolders &folders) {
-  std::vector<std::string> lines = lines_for_output(usage);
-  if (lines.empty() && usage.problems.empty()) {
-    lines = wrapped(sentence_of_none(usage, folders), output_width());
-  }
-  for (const std::string &problem : usage.problems) {
-    lines.insert(lines.begin(), truncate("! " + config::printable(problem), output_width()));
-  }
-  lines.insert(lines.begin(), truncate(time_of(usage), output_width()));
-  const std::size_t height = std::max<std::size_t>(output_height(), 3) - 1;  // the cursor's line stays free
-  if (lines.size() > height) {
-    const std::size_t omitted = lines.size() - height + 1;
-    lines.resize(height - 1);
-    lines.push_back(truncate("and " + counted(omitted, "more line", "more lines"), output_width()));
-  }
-  std::cout << "\x1b[H\x1b[2J";
-  for (const std::string &line : lines) {
-    std::cout << line << '\n';
-  }
-  return flush_stdout();
-}
-
-// Until a signal ends it.
-int watch_tables(const StateFolders &folders, double seconds) {
+// Until a signal ends it, or the reader goes.
+int watch(const StateFolders &folders, double seconds, bool as_json) {
   std::signal(SIGPIPE, SIG_IGN);
-  const bool redraws = isatty(STDOUT_FILENO) == 1 && terminal_has_cursor();
   std::vector<std::string> logged;
+  NvmlProcess nvml;
   for (bool is_first = true;; is_first = false) {
-    const Usage usage = take_snapshot(folders);
-    if (!redraws) {
+    const Usage usage = take_snapshot(folders, nvml);
+    if (as_json) {
+      std::cout << usage_json(usage, -1) << '\n';
+    } else {
       std::cout << (is_first ? "" : "\n") << time_of(usage) << '\n';
     }
     errno = 0;
-    if (!(redraws ? redraw(usage, folders) : print_tables(usage, folders))) {
+    if (!(as_json ? flush_stdout() : print_tables(usage, folders))) {
       return errno == EPIPE ? 0 : kOurError;
     }
-    if (!redraws) {
-      log_problems(usage, logged);
-    }
+    log_problems(usage, logged);
     if (!goes_on_after(seconds)) {
       return 0;
     }
@@ -108,11 +80,6 @@ void print_targets(const Usage &usage) {
 }  // namespace
 
 int run_verb(const PsRequest &request) {
-  if (request.watch_seconds &&
-      !(*request.watch_seconds >= kLeastWatchSeconds && *request.watch_seconds <= kMostWatchSeconds)) {
-    log_line("ps: --watch takes seconds from 0.1 to 86400");
-    return kUsageError;
-  }
   if (request.textfile == "-") {
     log_line("ps: --textfile -: it replaces a file; --prometheus prints the same");
     return kUsageError;
@@ -122,9 +89,10 @@ int run_verb(const PsRequest &request) {
     return kOurError;
   }
   if (request.watch_seconds) {
-    return watch_tables(folders, *request.watch_seconds);
+    return watch(folders, *request.watch_seconds, request.json);
   }
-  const Usage usage = take_snapshot(folders);
+  NvmlProcess nvml;
+  const Usage usage = take_snapshot(folders, nvml);
   if (request.targets) {
     print_targets(usage);
     return flush_stdout() ? 0 : kOurError;

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "cli/base/text_table.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
+#include "logs/report/caveats.h"
+#include "logs/report/refusal_text.h"
 
 namespace ration::logs {
 namespace {
@@ -21,11 +24,8 @@ std::string on_device(std::size_t ordinal) {
 
 Reasons above_peak(const config::Size &most, const History &history) {
   Reasons reasons;
-  if (!history.knows_peak() && history.was_cut_off()) {
-    reasons.emplace_back("the log was cut off: the peak is not known");
-  } else if (!history.knows_peak()) {
-    reasons.push_back("the log lacks " + cli::counted(history.dropped(), "record", "records") +
-                      " and has no end: the peak is not known");
+  if (std::string caveat = caveat_of_peak(history); !caveat.empty()) {
+    reasons.push_back(std::move(caveat));
   }
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
     const History::Device &device = history.devices()[i];
@@ -65,13 +65,27 @@ Reasons leaks(const History &history) {
   return reasons;
 }
 
+Reasons growth(const History &history) {
+  Reasons reasons;
+  if (history.dropped() != 0 || history.was_cut_off()) {
+    reasons.emplace_back("records are missing: whether memory grew is not known");
+  }
+  for (std::size_t i = 0; i < history.devices().size(); ++i) {
+    for (const History::Growing &each : history.devices()[i].growing) {
+      reasons.push_back(on_device(i) + growth_words(each));
+    }
+  }
+  return reasons;
+}
+
 Reasons failures(const History &history) {
   Reasons reasons;
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
     for (const History::Refusal &each : history.devices()[i].refusals) {
-      reasons.push_back(on_device(i) + cli::counted(each.count, "refusal", "refusals") + " of " +
-                        config::printable(each.api) + ", reason " + config::printable(each.reason) +
-                        (each.largest == 0 ? "" : "; the largest request: " + config::show_exact_bytes(each.largest)));
+      reasons.push_back(
+          on_device(i) + cli::counted(each.count, "refusal", "refusals") + " of " + config::printable(each.api) +
+          ", reason " + config::printable(each.reason) +
+          (each.largest.bytes == 0 ? "" : "; the largest request: " + config::show_exact_bytes(each.largest.bytes)));
     }
   }
   if (history.failed_allocs() != 0) {
@@ -84,8 +98,8 @@ Reasons failures(const History &history) {
     reasons.push_back("the log lacks " + cli::counted(history.dropped() - history.left_out(), "record", "records") +
                       " that could not be written");
   } else if (!history.has_ended()) {
-    reasons.emplace_back(
-        "the log has no end record, which tells whether records were lost: what is there has no failure");
+    reasons.emplace_back(std::string("the log has no end record, which tells whether records were lost") +
+                         (reasons.empty() ? ": what is there has no failure" : ""));
   }
   if (history.left_out() != 0) {
     reasons.push_back("the log lacks " + cli::counted(history.left_out(), "record", "records") +
@@ -153,6 +167,9 @@ std::vector<Verdict> judge(const Conditions &conditions, const History &history)
   if (conditions.no_leaks) {
     verdicts.push_back({"--no-leaks", leaks(history)});
   }
+  if (conditions.no_growth) {
+    verdicts.push_back({"--no-growth", growth(history)});
+  }
   if (conditions.no_failures) {
     verdicts.push_back({"--no-failures", failures(history)});
   }
@@ -162,26 +179,29 @@ std::vector<Verdict> judge(const Conditions &conditions, const History &history)
   return verdicts;
 }
 
-std::string junit_report(const std::string &log, const std::vector<Verdict> &verdicts, double seconds) {
-  const std::string name = escaped(config::printable(log));
-  const auto failed =
-      std::count_if(verdicts.begin(), verdicts.end(), [](const Verdict &each) { return !each.reasons.empty(); });
-  std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"" + name +
-                     "\" tests=\"" + std::to_string(verdicts.size()) + "\" failures=\"" + std::to_string(failed) +
-                     "\" errors=\"0\" time=\"" + std::to_string(seconds) + "\">\n";
-  for (const Verdict &each : verdicts) {
-    text += "<testcase classname=\"" + name + "\" name=\"" + escaped(each.condition) + "\"";
-    if (each.reasons.empty()) {
-      text += "/>\n";
-      continue;
+std::string junit_report(const std::vector<CheckedLog> &logs) {
+  std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n";
+  for (const auto &[log, verdicts, seconds] : logs) {
+    const std::string name = escaped(config::printable(log));
+    const auto failed =
+        std::count_if(verdicts.begin(), verdicts.end(), [](const Verdict &each) { return !each.reasons.empty(); });
+    text += "<testsuite name=\"" + name + "\" tests=\"" + std::to_string(verdicts.size()) + "\" failures=\"" +
+            std::to_string(failed) + "\" errors=\"0\" time=\"" + std::to_string(seconds) + "\">\n";
+    for (const Verdict &each : verdicts) {
+      text += "<testcase classname=\"" + name + "\" name=\"" + escaped(each.condition) + "\"";
+      if (each.reasons.empty()) {
+        text += "/>\n";
+        continue;
+      }
+      text += "><failure message=\"" + escaped(each.reasons.front()) + "\">";
+      for (const std::string &reason : each.reasons) {
+        text += escaped(reason) + "\n";
+      }
+      text += "</failure></testcase>\n";
     }
-    text += "><failure message=\"" + escaped(each.reasons.front()) + "\">";
-    for (const std::string &reason : each.reasons) {
-      text += escaped(reason) + "\n";
-    }
-    text += "</failure></testcase>\n";
+    text += "</testsuite>\n";
   }
-  return text + "</testsuite>\n</testsuites>\n";
+  return text + "</testsuites>\n";
 }
 
 }  // namespace ration::logs

@@ -13,6 +13,7 @@ namespace ration::logs {
 struct Conditions {
   std::optional<config::Size> max_peak;  // of live blocks, on each device; a share is one of the device
   bool no_leaks = false;
+  bool no_growth = false;
   bool no_failures = false;
   std::optional<double> max_fragmentation_percent;
 };
@@ -28,7 +29,12 @@ std::string percent(double value);
 // One for each condition that was asked for, in the order of the struct.
 std::vector<Verdict> judge(const Conditions &conditions, const History &history);
 
-// A JUnit report: one suite named after the log, one case for each verdict.
-std::string junit_report(const std::string &log, const std::vector<Verdict> &verdicts, double seconds);
+struct CheckedLog {
+  std::string log;
+  std::vector<Verdict> verdicts;
+  double seconds = 0;
+};
+// A JUnit report: a suite for each log, a case for each of its verdicts.
+std::string junit_report(const std::vector<CheckedLog> &logs);
 
 }  // namespace ration::logs

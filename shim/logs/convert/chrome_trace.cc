@@ -103,8 +103,8 @@ class ChromeTrace : public Converter {
   void refusal(const Record &record) {
     TraceJson arguments = {{"dev", record.device()}};
     for (const char *key : {"api", "req", "reason", "used", "limit", "device_free", "largest_free", "reserved"}) {
-      if (const auto found = record.fields.find(key); found != record.fields.end()) {
-        arguments[key] = *found;
+      if (record.has(key)) {
+        arguments[key] = record.value(key);
       }
     }
     arguments["caller"] = caller_of(record.number("stack"));
@@ -152,7 +152,7 @@ class ChromeTrace : public Converter {
 
   void count(const Record &record) {
     const std::size_t ordinal = record.device();
-    if (!record.fields.contains("dev") || ordinal >= history_.devices().size()) {
+    if (!record.has("dev") || ordinal >= history_.devices().size()) {
       return;
     }
     const History::Device &device = history_.devices()[ordinal];
@@ -168,7 +168,7 @@ class ChromeTrace : public Converter {
   }
 
   std::ostream &out_;
-  History history_{History::By::kind};
+  History history_{History::By::call};
   std::unordered_map<std::uint64_t, std::string> callers_;
   std::unordered_map<std::size_t, Counted> counted_;
   std::set<std::uint64_t> threads_;

@@ -11,6 +11,7 @@
 
 namespace ration::logs {
 
+// Design: design/log.md#other-formats
 class Converter {
  public:
   virtual ~Converter() = default;

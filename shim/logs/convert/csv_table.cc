@@ -46,6 +46,7 @@ class CsvTable : public Converter {
       case Record::Type::mod:
       case Record::Type::frame:
       case Record::Type::stack:
+      case Record::Type::names:
         stacks_.add(record);
         return;
       case Record::Type::end:
@@ -57,14 +58,14 @@ class CsvTable : public Converter {
     const char *separator = "";
     for (const char *key : kCsvKeys) {
       out_ << separator;
-      if (const auto found = record.fields.find(key); found != record.fields.end() && !found->is_null()) {
-        out_ << csv_cell(*found);
+      if (const nlohmann::json value = record.value(key); !value.is_null()) {
+        out_ << csv_cell(value);
       }
       separator = ",";
     }
     out_ << ',';
-    if (const auto holders = record.fields.find("holders"); holders != record.fields.end()) {
-      out_ << csv_cell(*holders);
+    if (record.has("holders")) {
+      out_ << csv_cell(record.value("holders"));
     }
     out_ << ',' << csv_cell(caller_of(record.number("stack"))) << '\n';
   }

@@ -1,5 +1,7 @@
 #include <nlohmann/json.hpp>
 
+#include "logs/output/json_or_null.h"
+
 #include "logs/diff/log_difference.h"
 
 namespace ration::logs {
@@ -9,6 +11,13 @@ using DiffJson = nlohmann::ordered_json;
 
 DiffJson figures_json(const BothFigures &figures) {
   return {{"before", figures.before}, {"after", figures.after}, {"change", figures.change()}};
+}
+
+// null: not known.
+DiffJson peak_json(const BothFigures &peak, const LogDifference &of) {
+  return {{"before", or_null(of.knows_peak_before, peak.before)},
+          {"after", or_null(of.knows_peak_after, peak.after)},
+          {"change", or_null(of.knows_peak_before && of.knows_peak_after, peak.change())}};
 }
 
 DiffJson callers_json(const DeviceDifference &device) {
@@ -28,24 +37,26 @@ DiffJson callers_json(const DeviceDifference &device) {
 
 }  // namespace
 
-std::string difference_json(const LogDifference &difference, const std::string &by, std::optional<bool> exceeds) {
+std::string difference_json(const LogDifference &difference, const std::string &by,
+                            const std::optional<std::vector<std::string>> &reasons) {
   DiffJson devices = DiffJson::array();
   for (const DeviceDifference &each : difference.devices) {
     devices.push_back({{"dev", each.ordinal},
-                       {"peak_bytes", figures_json(each.peak)},
+                       {"peak_bytes", peak_json(each.peak, difference)},
                        {"reserved_peak_bytes", figures_json(each.reserved_peak)},
                        {"allocs", figures_json(each.allocs)},
                        {"frees", figures_json(each.frees)},
                        {"refusals", figures_json(each.refusals)},
-                       {"leaks", figures_json(each.leaks)},
-                       {"leaked_bytes", figures_json(each.leaked_bytes)},
+                       {"live_blocks", figures_json(each.live_blocks)},
+                       {"live_bytes", figures_json(each.live_bytes)},
                        {"callers", callers_json(each)}});
   }
   const DiffJson document = {{"schema", "ration.diff/1"},
                              {"before", difference.before},
                              {"after", difference.after},
                              {"by", by},
-                             {"fails", exceeds ? DiffJson(*exceeds) : DiffJson()},
+                             {"fails", or_null(reasons.has_value(), reasons && !reasons->empty())},
+                             {"reasons", reasons.value_or(std::vector<std::string>())},
                              {"failed_allocs", figures_json(difference.failed_allocs)},
                              {"dropped", figures_json(difference.dropped)},
                              {"ended", {{"before", difference.before_ended}, {"after", difference.after_ended}}},

@@ -15,43 +15,30 @@ using LogDevice = History::Device;
 
 constexpr double kMostPercent = 1e6;
 
-std::uint64_t refusals_on(const LogDevice &device) {
-  std::uint64_t sum = 0;
-  for (const History::Refusal &each : device.refusals) {
-    sum += each.count;
+using Callers = std::map<std::string, CallerDifference>;
+
+void add_callers(Callers &callers, const LogDevice &device, BothFigures::Side side) {
+  for (const auto &[name, figures] : device.figures()) {
+    CallerDifference &caller = callers[name];
+    caller.requested.*side += figures.total.bytes;
+    caller.allocs.*side += figures.total.count;
+    caller.peak.*side += figures.peak.bytes;
+    caller.live.*side += figures.left.bytes;
   }
-  return sum;
 }
 
-History::Group group_in(const History::Groups &groups, const std::string &name) {
-  const auto found = groups.find(name);
-  return found != groups.end() ? found->second : History::Group{};
-}
-
-std::vector<CallerDifference> callers_of(const LogDevice &before, const LogDevice &after) {
-  std::map<std::string, CallerDifference> callers;
-  const auto put = [&callers](const LogDevice &device, std::uint64_t BothFigures::*side) {
-    for (const auto &[name, all] : device.in_all) {
-      CallerDifference &caller = callers[name];
-      caller.name = name;
-      caller.requested.*side = all.bytes;
-      caller.allocs.*side = all.count;
-      caller.peak.*side = group_in(device.at_peak, name).bytes;
-      caller.live.*side = group_in(device.live, name).bytes;
-    }
-  };
-  put(before, &BothFigures::before);
-  put(after, &BothFigures::after);
-  std::vector<CallerDifference> sorted;
-  for (auto &[name, caller] : callers) {
-    caller.is_new = caller.allocs.before == 0;
-    caller.is_gone = caller.allocs.after == 0;
-    sorted.push_back(caller);
+std::vector<CallerDifference> sorted(const Callers &callers) {
+  std::vector<CallerDifference> all;
+  for (const auto &[name, caller] : callers) {
+    all.push_back(caller);
+    all.back().name = name;
+    all.back().is_new = caller.allocs.before == 0;
+    all.back().is_gone = caller.allocs.after == 0;
   }
-  std::stable_sort(sorted.begin(), sorted.end(), [](const CallerDifference &a, const CallerDifference &b) {
+  std::stable_sort(all.begin(), all.end(), [](const CallerDifference &a, const CallerDifference &b) {
     return a.largest() != b.largest() ? a.largest() > b.largest() : a.allocs.distance() > b.allocs.distance();
   });
-  return sorted;
+  return all;
 }
 
 }  // namespace
@@ -62,27 +49,43 @@ std::uint64_t CallerDifference::largest() const {
   return held != 0 ? held : requested.distance();
 }
 
-LogDifference difference_of(const History &before, const History &after) {
+LogDifference difference_of(const std::vector<History> &before, const std::vector<History> &after) {
   LogDifference difference;
-  difference.failed_allocs = {before.failed_allocs(), after.failed_allocs()};
-  difference.dropped = {before.dropped(), after.dropped()};
-  difference.before_ended = before.has_ended();
-  difference.after_ended = after.has_ended();
-  difference.before_cut_off = before.was_cut_off();
-  difference.after_cut_off = after.was_cut_off();
-  const std::size_t devices = std::max(before.devices().size(), after.devices().size());
-  for (std::size_t i = 0; i < devices; ++i) {
-    const LogDevice was = i < before.devices().size() ? before.devices()[i] : LogDevice{};
-    const LogDevice is = i < after.devices().size() ? after.devices()[i] : LogDevice{};
-    difference.devices.push_back({i,
-                                  {was.peak.bytes, is.peak.bytes},
-                                  {was.reserved_peak.bytes, is.reserved_peak.bytes},
-                                  {was.allocs, is.allocs},
-                                  {was.frees, is.frees},
-                                  {refusals_on(was), refusals_on(is)},
-                                  {was.live_count(), is.live_count()},
-                                  {was.live_bytes, is.live_bytes},
-                                  callers_of(was, is)});
+  std::vector<Callers> callers;  // by device
+  const auto add = [&](const History &history, BothFigures::Side side) {
+    difference.failed_allocs.*side += history.failed_allocs();
+    difference.dropped.*side += history.dropped();
+    for (std::size_t i = 0; i < history.devices().size(); ++i) {
+      const LogDevice &device = history.devices()[i];
+      if (i == callers.size()) {
+        difference.devices.emplace_back().ordinal = i;
+        callers.emplace_back();
+      }
+      DeviceDifference &sum = difference.devices[i];
+      sum.peak.*side += device.peak.bytes;
+      sum.reserved_peak.*side += device.reserved_peak.bytes;
+      sum.allocs.*side += device.allocs;
+      sum.frees.*side += device.frees;
+      sum.refusals.*side += device.refusal_count();
+      sum.live_blocks.*side += device.live_count();
+      sum.live_bytes.*side += device.live_bytes;
+      add_callers(callers[i], device, side);
+    }
+  };
+  for (const History &each : before) {
+    add(each, &BothFigures::before);
+    difference.before_ended = difference.before_ended && each.has_ended();
+    difference.before_cut_off = difference.before_cut_off || each.was_cut_off();
+    difference.knows_peak_before = difference.knows_peak_before && each.knows_peak();
+  }
+  for (const History &each : after) {
+    add(each, &BothFigures::after);
+    difference.after_ended = difference.after_ended && each.has_ended();
+    difference.after_cut_off = difference.after_cut_off || each.was_cut_off();
+    difference.knows_peak_after = difference.knows_peak_after && each.knows_peak();
+  }
+  for (std::size_t i = 0; i < callers.size(); ++i) {
+    difference.devices[i].callers = sorted(callers[i]);
   }
   return difference;
 }

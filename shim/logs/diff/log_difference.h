@@ -14,6 +14,7 @@ namespace ration::logs {
 // The same figure of both logs.
 struct BothFigures {
   std::uint64_t before = 0, after = 0;
+  using Side = std::uint64_t BothFigures::*;
 
   bool operator==(const BothFigures &) const = default;
   [[nodiscard]] bool is_same() const { return before == after; }
@@ -34,20 +35,22 @@ struct CallerDifference {
 
 struct DeviceDifference {
   std::size_t ordinal = 0;
-  BothFigures peak, reserved_peak, allocs, frees, refusals, leaks, leaked_bytes;
+  BothFigures peak, reserved_peak, allocs, frees, refusals, live_blocks, live_bytes;
   std::vector<CallerDifference> callers;  // that of the largest difference first
 };
 
 struct LogDifference {
-  std::string before, after;  // logs
-  BothFigures failed_allocs;  // in the driver
-  BothFigures dropped;        // records
+  std::vector<std::string> before, after;  // logs
+  BothFigures failed_allocs;               // in the driver
+  BothFigures dropped;                     // records
   bool before_ended = true, after_ended = true;
   bool before_cut_off = false, after_cut_off = false;
+  bool knows_peak_before = true, knows_peak_after = true;
   std::vector<DeviceDifference> devices;
 };
 
-LogDifference difference_of(const History &before, const History &after);
+// Of the sums of several processes: those of a device are of all that have one of that number.
+LogDifference difference_of(const std::vector<History> &before, const std::vector<History> &after);
 
 // How much a peak may grow: by so many bytes, or by a part of what it was.
 struct Growth {
@@ -59,9 +62,11 @@ struct Growth {
 // Otherwise one sentence with what is wrong.
 std::variant<Growth, std::string> read_growth(const std::string &text);
 
-// `rows`: callers of each device at most.
-std::vector<std::string> difference_text(const LogDifference &difference, std::size_t rows, std::size_t width);
-// Schema ration.diff/1 (../README.md). `exceeds`: --fail-above; nothing: it was not given.
-std::string difference_json(const LogDifference &difference, const std::string &by, std::optional<bool> exceeds);
+// `title`: of the column of callers. `rows`: of them for each device at most.
+std::vector<std::string> difference_text(const LogDifference &difference, const char *title, std::size_t rows,
+                                         std::size_t width);
+// Schema ration.diff/1 (cli/README.md). `reasons`: why --fail-above does not hold; nothing: it was not given.
+std::string difference_json(const LogDifference &difference, const std::string &by,
+                            const std::optional<std::vector<std::string>> &reasons);
 
 }  // namespace ration::logs

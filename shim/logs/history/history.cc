@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <iterator>
 
-#include "base/saturating.h"
 #include "config/values/option_parsers.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
-#include "logs/history/limit_need.h"
 
 namespace ration::logs {
 namespace {
@@ -18,32 +15,42 @@ namespace {
 using Type = Record::Type;
 using By = History::By;
 
-constexpr std::array<std::pair<const char *, By>, 6> kGroupings = {{{"function", By::function},
-                                                                    {"library", By::library},
-                                                                    {"kind", By::kind},
-                                                                    {"stream", By::stream},
-                                                                    {"thread", By::thread},
-                                                                    {"size", By::size}}};
+constexpr std::array<std::pair<const char *, By>, 4> kGroupings = {
+    {{"caller", By::caller}, {"library", By::library}, {"thread", By::thread}, {"size", By::size}}};
 
-constexpr const char *kMissing = "records that the log lacks";
-constexpr std::uint64_t kMillion = 1'000'000;
-
-// The handle as debuggers show it; 1 and 2 are the driver's own (cuda.h, CU_STREAM_LEGACY).
-std::string stream_name(std::uint64_t handle) {
-  constexpr const char *kNamed[] = {"no stream", "the legacy default stream", "the per-thread default stream"};
-  if (handle < std::size(kNamed)) {
-    return kNamed[handle];
-  }
-  char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof(text), handle, 16);
-  return "stream 0x" + std::string(text, end);
-}
+constexpr std::uint64_t kDeviceNumbers = 4096;  // as the reader lets through
 
 }  // namespace
 
 std::string size_class(std::uint64_t bytes) {
   const std::uint64_t from = std::bit_floor(std::max<std::uint64_t>(bytes, 1));
   return config::show_bytes(from) + " to " + config::show_bytes(from * 2);
+}
+
+const char *History::title_of(By by) {
+  switch (by) {
+    case By::library:
+      return "LIBRARY";
+    case By::thread:
+      return "THREAD";
+    case By::size:
+      return "SIZE";
+    default:
+      return "CALLER";
+  }
+}
+
+bool History::knows_peak() const {
+  if (ended_) {
+    return dropped_ == 0 || totals_.size() >= devices_.size();
+  }
+  return dropped_ == 0 && !cut_off_ &&
+         std::any_of(devices_.begin(), devices_.end(), [](const Device &each) { return each.peak.bytes != 0; });
+}
+
+bool History::lacks_callers() const {
+  return !has_stacks_ && by_ != By::thread && by_ != By::size &&
+         std::any_of(devices_.begin(), devices_.end(), [](const Device &each) { return !each.in_all.empty(); });
 }
 
 std::variant<By, std::string> read_grouping(const std::string &name) {
@@ -78,24 +85,20 @@ History::Device &History::device(std::size_t ordinal) {
 std::string History::group_of(const Record &record) {
   switch (by_) {
     case By::library:
-    case By::function:
-    case By::function_in_file:
+    case By::caller:
+    case By::caller_in_file:
       if (const std::uint64_t stack = record.number("stack"); stack != 0) {
         const auto [found, is_new] = callers_.try_emplace(stack);
         if (is_new) {
-          found->second = by_ == By::library    ? stacks_.library(stack)
-                          : by_ == By::function ? stacks_.caller(stack)
-                                                : stacks_.caller(stack, StackTable::Lines::left_out);
+          found->second = by_ == By::library  ? stacks_.library(stack)
+                          : by_ == By::caller ? stacks_.caller(stack)
+                                              : stacks_.caller(stack, StackTable::Lines::left_out);
         }
         if (!found->second.empty()) {
           return found->second;
         }
       }
       break;
-    case By::kind:
-      return std::string(record.text("kind"));
-    case By::stream:
-      return stream_name(record.number("stream"));
     case By::thread:
       return "thread " + std::to_string(record.number("tid"));
     case By::size:
@@ -125,22 +128,40 @@ void History::keep_peak(Device &device) {
   }
 }
 
+History::Places History::places_of(Device &device, const Block &block, bool is_host, const Record &record) {
+  const bool is_by_stack = block.stack != 0 && by_ != By::thread && by_ != By::size;
+  Places unkept;
+  Places &places =
+      is_by_stack ? places_[(block.stack * kDeviceNumbers + block.device) * 2 + (is_host ? 1 : 0)] : unkept;
+  if (places.live != nullptr) {
+    return places;
+  }
+  const std::string group = group_of(record);
+  places.in_all = &device.in_all[group];
+  places.live = &(is_host ? device.host.live : device.live)[group];
+  places.place = block.stack != 0 ? &(is_host ? device.host.live_stacks : device.live_stacks)[block.stack]
+                                  : &(is_host ? device.host.live_others : device.live_others)[group];
+  places.growth = &growth_[places.live];
+  return places;
+}
+
 void History::begin(Block &block, const Record &record) {
   Device &where = device(block.device);
-  const std::string group = group_of(record);
-  Group &in_all = where.in_all[group];
   Held &held = block.note;
   held.is_host = !block.is_charged && record.text("kind") == "host";
   held.is_own = record.text("src") == "driver";
   held.in_granules = where.backing == "vmm" && block.slab != 0;
-  held.live = &(held.is_host ? where.host.live : where.live)[group];
   has_stacks_ |= block.stack != 0;
-  held.place = block.stack != 0 ? &(held.is_host ? where.host.live_stacks : where.live_stacks)[block.stack]
-                                : &(held.is_host ? where.host.live_others : where.live_others)[group];
-  ++in_all.count;
-  in_all.bytes += block.requested;
+  static_cast<Places &>(held) = places_of(where, block, held.is_host, record);
+  ++held.in_all->count;
+  held.in_all->bytes += block.requested;
   if (!block.is_charged && !held.is_host) {
     return;
+  }
+  if (block.is_charged) {
+    held.growth->levels.note(where.work, held.live->bytes);
+    where.work.alloc(block.ts_ns);
+    is_refused_last_ = false;
   }
   for (Group *each : {held.live, held.place}) {
     ++each->count;
@@ -174,6 +195,9 @@ void History::end(const Block &block) {
   Device &where = device(block.device);
   if (block.is_charged) {
     keep_peak(where);
+    held.growth->levels.note(where.work, held.live->bytes);
+    where.work.free(last_ts_ns_);
+    held.growth->oldest_ns = std::max(held.growth->oldest_ns, minus_or_zero(last_ts_ns_, block.ts_ns));
   }
   for (Group *each : {held.live, held.place}) {
     --each->count;
@@ -195,85 +219,25 @@ void History::end(const Block &block) {
   }
 }
 
-namespace {
-
-History::RefusedBy refused_by(const Record &record) {
-  // Logs of earlier versions have no guarantees.
-  const std::uint64_t claimed = std::max(record.number("group_claimed"), record.number("group_reserved"));
-  History::RefusedBy by{std::string(record.text("group")), record.number("group_limit"), claimed, {}};
-  for (const nlohmann::json &fields : record.list("holders")) {
-    const Record holder{Type::other, fields};
-    by.holders.push_back(
-        {std::string(holder.text("exe")), holder.number("pid"), holder.number("reserved"), holder.number("guarantee")});
-  }
-  return by;
-}
-
-}  // namespace
-
-void History::oom(const Record &record) {
-  Device &where = device(record.device());
-  const std::uint64_t asked = record.number("req");
-  const std::string_view api = record.text("api");
-  const std::string_view reason = record.text("reason");
-  const bool is_first = where.refusals.empty();
-  auto entry = std::find_if(where.refusals.begin(), where.refusals.end(),
-                            [&](const Refusal &each) { return each.api == api && each.reason == reason; });
-  if (entry == where.refusals.end()) {
-    entry = where.refusals.emplace(where.refusals.end());
-    entry->api = api;
-    entry->reason = reason;
-    entry->first_seq = record.number("seq");
-    entry->mode = where.mode;
-    entry->backing = where.backing;
-    entry->total = where.total;
-  }
-  if (++entry->count == 1 || asked > entry->largest) {
-    entry->largest = asked;
-    entry->stack = record.number("stack");
-    entry->used = record.number("used");
-    entry->limit = record.number("limit");
-    entry->largest_free = record.number("largest_free");
-    entry->device_free = record.known_number("device_free");
-    entry->need = need_of(record, where, dropped_ == 0);
-    if (!is_first) {
-      entry->need.sure = Need::Sure::least;  // what was refused before would be held, too
-    }
-    entry->by = refused_by(record);
-  }
-  const std::uint64_t limit_now = record.number("limit");
-  const std::uint64_t limit_before = where.later_limit != 0 ? where.later_limit
-                                     : where.limit != 0     ? where.limit
-                                                            : where.total;
-  if (where.total != 0 && limit_now != 0 && limit_now != limit_before) {
-    where.later_limit = limit_now;
-  }
-  const std::uint64_t free_bytes = minus_or_zero(record.number("limit"), record.number("used"));
-  if (reason == "pool_holds" && free_bytes >= asked && free_bytes > 0) {
-    const std::uint64_t pieces = minus_or_zero(free_bytes, record.number("largest_free"));
-    const auto ppm =
-        static_cast<std::uint64_t>(static_cast<double>(pieces) * kMillion / static_cast<double>(free_bytes));
-    where.fragmentation_ppm = std::max(where.fragmentation_ppm, ppm);
-  }
-}
-
 void History::add(const Record &record) {
   last_ts_ns_ = std::max(last_ts_ns_, record.number("ts"));
   switch (record.type) {
     case Type::mod:
     case Type::frame:
     case Type::stack:
+    case Type::names:
       stacks_.add(record);
       break;
     case Type::meta:
       stacks_.add(record);
       program_ = record.text("exe");
+      ration_version_ = record.text("ver");
+      driver_version_ = record.number("driver");
       pid_ = record.number("pid");
       left_out_ = record.missing();
       dropped_ += left_out_;
       for (const nlohmann::json &each : record.list("devices")) {
-        Record of_device;
-        of_device.fields = each;
+        const Record of_device(each);
         Device &described = device(of_device.device());
         described.name = of_device.text("name");
         described.total = of_device.number("total");
@@ -326,8 +290,11 @@ void History::add(const Record &record) {
     case Type::end:
       ended_ = true;
       take_totals(record);
+      dropped_ = std::max(dropped_, left_out_ + record.number("dropped"));  // a `dropped` may be lost, too
       failed_allocs_ = record.number("failed_allocs");
       failed_frees_ = record.number("failed_frees");
+      asked_ = {record.number("unknown_names"), record.texts("unknown"), record.number("unknown_versions"),
+                record.texts("newer")};
       break;
     case Type::trim:
     case Type::other:
@@ -335,77 +302,21 @@ void History::add(const Record &record) {
   }
 }
 
-void History::take_totals(const Record &record) {
-  const auto number = [](const nlohmann::json &value) {
-    return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
+std::uint64_t History::Device::refusal_count() const {
+  return std::accumulate(refusals.begin(), refusals.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const Refusal &each) { return sum + each.count; });
+}
+
+std::vector<std::pair<std::string, History::Figures>> History::Device::figures() const {
+  const auto of = [](const Groups &groups, const std::string &name) {
+    const auto found = groups.find(name);
+    return found != groups.end() ? found->second : Group{};
   };
-  const nlohmann::json &peaks = record.list("peak");
-  const nlohmann::json &reserved = record.list("reserved_peak");
-  const nlohmann::json &live = record.list("live");
-  totals_.assign(std::min(devices_.size(), peaks.size()), {});
-  for (std::size_t i = 0; i < totals_.size(); ++i) {
-    totals_[i].peak = number(peaks[i]);
-    totals_[i].reserved_peak = i < reserved.size() ? number(reserved[i]) : 0;
-    if (i < live.size() && live[i].is_object()) {
-      totals_[i].live_count = number(live[i].value("count", nlohmann::json()));
-      totals_[i].live_bytes = number(live[i].value("bytes", nlohmann::json()));
-    }
+  std::vector<std::pair<std::string, Figures>> all;
+  for (const auto &[name, total] : in_all) {
+    all.push_back({name, {of(at_peak, name), total, of(live, name)}});
   }
-}
-
-// Of records that are missing only the end tells.
-void History::fill_in(Device &device, const Totals &totals) {
-  if (totals.peak > device.peak.bytes) {
-    device.peak = {totals.peak, 0, 0};
-    device.at_peak.clear();
-  }
-  if (totals.reserved_peak > device.reserved_peak.bytes) {
-    device.reserved_peak = {totals.reserved_peak, 0, 0};
-  }
-  const std::uint64_t seen = device.allocs - device.frees;
-  if (totals.live_count > seen && totals.live_bytes >= device.live_bytes) {
-    const Group missing{totals.live_bytes - device.live_bytes, totals.live_count - seen};
-    device.live[kMissing] = missing;
-    device.live_others[kMissing] = missing;
-    device.unseen = missing.count;
-    device.live_bytes = totals.live_bytes;
-  }
-}
-
-void History::finish() {
-  for (std::size_t i = 0; i < devices_.size(); ++i) {
-    keep_peak(devices_[i]);
-    if (dropped_ != 0 && i < totals_.size()) {
-      fill_in(devices_[i], totals_[i]);
-    }
-  }
-  blocks_ = {};  // of a log with millions of leaks: most of what it takes
-}
-
-std::uint64_t History::allocs() const {
-  std::uint64_t sum = 0;
-  for (const Device &each : devices_) {
-    sum += each.allocs;
-  }
-  return sum;
-}
-
-std::uint64_t History::frees() const {
-  std::uint64_t sum = 0;
-  for (const Device &each : devices_) {
-    sum += each.frees;
-  }
-  return sum;
-}
-
-std::uint64_t History::refusals() const {
-  std::uint64_t sum = 0;
-  for (const Device &each : devices_) {
-    for (const Refusal &refusal : each.refusals) {
-      sum += refusal.count;
-    }
-  }
-  return sum;
+  return all;
 }
 
 const History::Device *History::busiest() const {

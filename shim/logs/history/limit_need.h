@@ -10,6 +10,7 @@
 namespace ration::logs {
 
 // Of the record of a refusal on `device`, as that was then. `has_all`: no record before it is missing.
+// Design: design/log.md#advised-limits
 History::Need need_of(const Record &oom, const History::Device &device, bool has_all);
 
 // What a user could change so that a refusal would not have happened; one sentence.

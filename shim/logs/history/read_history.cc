@@ -1,15 +1,25 @@
 #include "logs/history/read_history.h"
 
 #include "cli/base/log.h"
+#include "config/values/quotes.h"
 #include "logs/reader/log_reader.h"
 #include "logs/reader/progress.h"
+#include "logs/report/caveats.h"
 
 namespace ration::logs {
 
-ReadTo say_how_far(const std::string &verb, const std::string &log, const LogReader &reader) {
+ReadTo each_record(const std::string &verb, const std::string &log, const std::function<void(const Record &)> &take) {
+  LogReader reader(log);
+  {
+    Progress progress(log);
+    for (Record record; reader.next(record);) {
+      take(record);
+      progress.read(reader.bytes());
+    }
+  }
   if (!reader.problem().empty()) {
     cli::log_error(verb + ": " + log + ": " + reader.problem());
-    return ReadTo::nowhere;
+    return reader.is_empty() ? ReadTo::empty : ReadTo::nowhere;
   }
   if (reader.cut_off_line() != 0) {
     cli::log_line(verb + ": " + log + ": the log was cut off in line " + std::to_string(reader.cut_off_line()) +
@@ -20,24 +30,24 @@ ReadTo say_how_far(const std::string &verb, const std::string &log, const LogRea
 }
 
 ReadTo read_records(const std::string &verb, const std::string &log, const std::function<void(const Record &)> &take) {
-  LogReader reader(log);
-  {
-    Progress progress(log);
-    for (Record record; reader.next(record);) {
-      take(record);
-      progress.read(reader.bytes());
-    }
+  bool has_ended = false;
+  const ReadTo read = each_record(verb, log, [&](const Record &record) {
+    has_ended = has_ended || record.type == Record::Type::end;
+    take(record);
+  });
+  if (read == ReadTo::end && !has_ended) {
+    cli::log_line(verb + ": " + config::printable(log) + ": " + caveat_of_end(false, false));
   }
-  return say_how_far(verb, log, reader);
+  return read;
 }
 
-bool read_history(const std::string &verb, const std::string &log, History &history) {
-  const ReadTo read = read_records(verb, log, [&history](const Record &record) { history.add(record); });
+ReadTo read_history(const std::string &verb, const std::string &log, History &history) {
+  const ReadTo read = each_record(verb, log, [&history](const Record &record) { history.add(record); });
   if (read == ReadTo::cut) {
     history.note_cut_off();
   }
   history.finish();
-  return read != ReadTo::nowhere;
+  return read;
 }
 
 }  // namespace ration::logs

@@ -9,8 +9,9 @@
 #include "base/saturating.h"
 #include "logs/history/limit_need.h"
 #include "logs/page/flame.h"
-#include "logs/page/page.h"
-#include "logs/report/report.h"
+#include "logs/page/page_json.h"
+#include "logs/report/caveats.h"
+#include "logs/report/refusal_text.h"
 
 namespace ration::logs {
 namespace {
@@ -22,11 +23,6 @@ constexpr std::size_t kPoints = 40'000;   // of all series
 constexpr std::size_t kSpans = 220'000;   // of all moments
 constexpr std::size_t kMostHolders = 40;  // of a moment, by name
 constexpr std::size_t kCallers = 1'000;   // of a device
-
-struct CallerRow {
-  std::uint32_t name = 0;
-  SiteFigures figures;
-};
 
 const char *word(Why why) {
   switch (why) {
@@ -63,39 +59,27 @@ Json columns_of(const Series &series) {
   return {{"times", std::move(times)}, {"used", std::move(used)}, {"reserved", std::move(reserved)}};
 }
 
-// The largest first, as many as are shown.
-std::vector<CallerRow> callers_of(const PageDevice &device, const std::vector<Site> &sites, std::size_t &left_out) {
-  std::map<std::uint32_t, CallerRow> by_name;
-  for (std::size_t i = 0; i < std::min(sites.size(), device.sites.size()); ++i) {
-    const SiteFigures &figures = device.sites[i];
-    if (figures.total.count == 0) {
-      continue;
-    }
-    CallerRow &row = by_name[sites[i].caller];
-    row.name = sites[i].caller;
-    for (const auto group : {&SiteFigures::peak, &SiteFigures::total, &SiteFigures::left}) {
-      (row.figures.*group).bytes += (figures.*group).bytes;
-      (row.figures.*group).count += (figures.*group).count;
-    }
-  }
-  std::vector<CallerRow> rows;
-  for (const auto &[name, row] : by_name) {
-    rows.push_back(row);
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const CallerRow &a, const CallerRow &b) {
-    const auto key = [](const CallerRow &row) {
-      return std::tuple(row.figures.left.bytes + row.figures.peak.bytes, row.figures.total.bytes);
-    };
-    return key(a) > key(b);
-  });
-  left_out = rows.size() > kCallers ? rows.size() - kCallers : 0;
-  rows.resize(rows.size() - left_out);
-  return rows;
-}
-
 Json figures_of(const SiteFigures &figures) {
   return {figures.peak.bytes,  figures.peak.count, figures.total.bytes,
           figures.total.count, figures.left.bytes, figures.left.count};
+}
+
+// The largest first, as many as are shown: name, figures, and the age of the oldest block that was not freed.
+Json callers_of(const History::Device &device, std::size_t &left_out) {
+  auto rows = device.figures();
+  std::stable_sort(rows.begin(), rows.end(), [](const auto &a, const auto &b) {
+    const auto key = [](const SiteFigures &each) {
+      return std::tuple(each.left.bytes + each.peak.bytes, each.total.bytes);
+    };
+    return key(a.second) > key(b.second);
+  });
+  left_out = minus_or_zero(rows.size(), kCallers);
+  rows.resize(rows.size() - left_out);
+  Json callers = Json::array();
+  for (const auto &[name, figures] : rows) {
+    callers.push_back({name, figures_of(figures), figures.left.oldest_ns});
+  }
+  return callers;
 }
 
 // The callers that hold most at a moment, then the count and the bytes of the others.
@@ -153,9 +137,42 @@ Json refusals_of_page(const PageDevice &device) {
   Json refusals = Json::array();
   for (const PageRefusal &each : device.refusals) {
     refusals.push_back({each.seq, each.ts_ns, each.requested, each.used, each.limit, each.largest_free,
-                        each.device_free, each.api, each.reason});
+                        each.device_free, each.api, each.reason, each.is_repeat ? 1 : 0});
   }
   return refusals;
+}
+
+// Who held most then.
+Json held_then(const History::Refusal &refusal) {
+  Json held = Json::array();
+  for (const auto &[name, group] : refusal.held) {
+    held.push_back({name, group.bytes});
+  }
+  return held;
+}
+
+Json growing_of_page(const History::Device &device) {
+  Json growing = Json::array();
+  for (const History::Growing &each : device.growing) {
+    growing.push_back({each.name, each.rise.from, each.rise.to, each.oldest_ns});
+  }
+  return growing;
+}
+
+// What the callers of `callers`, and the others together, held at each time.
+Json stack_of(const PageDevice &device) {
+  Json times = Json::array();
+  std::vector<Json> columns(device.top.size() + 1, Json::array());
+  std::uint64_t before = 0;
+  for (const auto &[ts_ns, bytes] : device.stack.points()) {
+    times.push_back(ts_ns - before);
+    for (std::size_t i = 0; i < device.top.size(); ++i) {
+      columns[i].push_back(bytes[i]);
+    }
+    columns.back().push_back(bytes.back());
+    before = ts_ns;
+  }
+  return {{"callers", device.top}, {"times", std::move(times)}, {"bytes", std::move(columns)}};
 }
 
 // Each function and reason once, with what would have helped.
@@ -163,10 +180,16 @@ Json remedies_of(const History::Device &device) {
   Json remedies = Json::array();
   for (const History::Refusal &each : device.refusals) {
     remedies.push_back({{"api", each.api},
-                        {"reason", each.reason},
+                        {"reason", reason_words(each.reason)},
                         {"count", each.count},
-                        {"first_seq", each.first_seq},
-                        {"largest_request", each.largest},
+                        {"first_seq", each.first.seq},
+                        {"largest_request", each.largest.bytes},
+                        {"largest_ts", each.largest.ts_ns},
+                        {"largest_seq", each.largest.seq},
+                        {"missing", each.missing()},
+                        {"used", each.used},
+                        {"held", held_then(each)},
+                        {"holders", holder_lines(each.by)},
                         {"remedy", remedy(each)}});
   }
   return remedies;
@@ -191,10 +214,7 @@ Json device_json(const PageLog &log, std::size_t ordinal, std::size_t points, bo
   Series series = device.series;
   series.reduce(points);
   std::size_t left_out_callers = 0;
-  Json callers = Json::array();
-  for (const CallerRow &row : callers_of(device, sites, left_out_callers)) {
-    callers.push_back({row.name, figures_of(row.figures)});
-  }
+  Json callers = callers_of(history, left_out_callers);
   const Flame flame = flame_of(sites, device.sites);
   Json moments = Json::array();
   std::size_t left_out_moments = 0;
@@ -210,6 +230,8 @@ Json device_json(const PageLog &log, std::size_t ordinal, std::size_t points, bo
           {"total", history.total},
           {"limit", history.limit},
           {"limit_asked", history.limit_asked},
+          {"group_limit", history.group_limit},
+          {"peak_is_exact", log.history.has_exact_peak()},
           {"peak_bytes", history.peak.bytes},
           {"peak_seq", history.peak.seq},
           {"peak_ts", history.peak.ts_ns},
@@ -219,6 +241,8 @@ Json device_json(const PageLog &log, std::size_t ordinal, std::size_t points, bo
           {"left_bytes", history.live_bytes},
           {"left_count", history.live_count()},
           {"series", columns_of(series)},
+          {"stack", stack_of(device)},
+          {"growing", growing_of_page(history)},
           {"refusals", refusals_of_page(device)},
           {"remedies", remedies_of(history)},
           {"moments", std::move(moments)},
@@ -263,7 +287,9 @@ std::string page_json(const std::vector<PageLog> &logs, const Names &names) {
                    {"program", log.history.program()},
                    {"pid", log.history.pid()},
                    {"ended", log.history.has_ended()},
+                   {"ended_cleanly", log.history.has_ended_cleanly()},
                    {"cut_off", log.history.was_cut_off()},
+                   {"notes", caveats_of_names(log.history)},
                    {"start_ns", log.start_unix_ns - start},
                    {"duration_ns", log.history.last_ts_ns()},
                    {"dropped", log.history.dropped()},

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 #include "cli/base/exit_status.h"
 #include "cli/base/log.h"
 #include "logs/history/read_history.h"
-#include "logs/reader/log_reader.h"
-#include "logs/reader/progress.h"
+#include "logs/report/refusal_text.h"
 
 namespace ration::logs {
 namespace {
@@ -17,9 +17,11 @@ namespace {
 using Type = Record::Type;
 using Why = PageMoment::Why;
 
-constexpr std::size_t kRefusals = 10'000;              // of a device, kept one by one
-constexpr std::size_t kRefusalMoments = 12;            // of a device
-constexpr std::uint64_t kBlocksLookedAt = 30'000'000;  // for samples, so that a log with millions of blocks is quick
+constexpr std::size_t kRefusals = 10'000;                 // of a device, kept one by one
+constexpr std::size_t kStackBuckets = 300;                // of a device
+constexpr std::uint64_t kRepeatedWithin = 1'000'000'000;  // of one refusal by several layers
+constexpr std::size_t kRefusalMoments = 12;               // of a device
+constexpr std::uint64_t kBlocksLookedAt = 30'000'000;     // for samples, so that a log with millions of blocks is quick
 
 bool moves_figures(Type type) {
   return type == Type::alloc || type == Type::free || type == Type::slab_alloc || type == Type::slab_free ||
@@ -37,6 +39,32 @@ std::vector<Value> thinned(const std::vector<Value> &values, std::size_t most) {
     kept.push_back(values[i * (values.size() - 1) / (most - 1)]);
   }
   return kept;
+}
+
+std::vector<std::uint32_t> top_callers(const History::Device &device, Names &names) {
+  History::Groups most = device.at_peak;
+  for (const auto &[name, group] : device.live) {
+    History::Group &held = most[name];
+    held.count += group.count;
+    held.bytes = std::max(held.bytes, group.bytes);
+  }
+  std::vector<std::uint32_t> top;
+  for (const auto &[name, group] : History::largest_first(most)) {
+    if (top.size() < CallerStack::kCallers) {
+      top.push_back(names.number(name));
+    }
+  }
+  return top;
+}
+
+// Of each site the place of its caller in `top`; of the others' the place behind that.
+std::vector<std::size_t> ranks_of(const std::vector<Site> &sites, const std::vector<std::uint32_t> &top) {
+  std::vector<std::size_t> ranks;
+  for (const Site &site : sites) {
+    const auto found = std::find(top.begin(), top.end(), site.caller);
+    ranks.push_back(found == top.end() ? CallerStack::kCallers : static_cast<std::size_t>(found - top.begin()));
+  }
+  return ranks;
 }
 
 // The log, record by record.
@@ -57,12 +85,24 @@ class Outline {
     } else if (record.type == Type::oom) {
       refuse(record);
     }
+    if (record.type == Type::alloc) {
+      refused_.erase(record.number("tid"));
+    }
   }
   std::uint64_t last_seq() const { return last_seq_; }
 
  private:
+  // Allocators free what they keep and ask again, perhaps by another function, before they report a failure.
+  bool is_repeat(const Record &record) {
+    const Asked asked{record.device(), record.number("req"), record.number("ts")};
+    const auto [before, is_first] = refused_.try_emplace(record.number("tid"), asked);
+    const Asked last = std::exchange(before->second, asked);
+    return !is_first && last.device == asked.device && last.bytes == asked.bytes &&
+           asked.ts_ns - last.ts_ns <= kRepeatedWithin;
+  }
   void refuse(const Record &record) {
     PageDevice &device = log_.devices[record.device()];
+    const bool repeats = is_repeat(record);
     if (device.refusals.size() == kRefusals) {
       ++device.left_out_refusals;
       return;
@@ -70,21 +110,29 @@ class Outline {
     device.refusals.push_back({record.number("seq"), record.number("ts"), record.number("req"), record.number("used"),
                                record.number("limit"), record.number("largest_free"), record.number("device_free"),
                                names_.number(std::string(record.text("api"))),
-                               names_.number(std::string(record.text("reason")))});
+                               names_.number(reason_words(std::string(record.text("reason")))), repeats});
   }
 
   Names &names_;
   PageLog &log_;
   EventFile &events_;
+  struct Asked {
+    std::size_t device;
+    std::uint64_t bytes, ts_ns;
+  };
+  std::unordered_map<std::uint64_t, Asked> refused_;  // by thread: the last request, with no allocation since
   std::uint64_t last_seq_ = 0;
 };
 
 // Its events again, with the moments known at which to look.
 class Details {
  public:
-  Details(std::size_t samples, std::uint64_t last_seq, PageLog &log) : last_seq_(last_seq), log_(log) {
+  Details(std::size_t samples, std::uint64_t last_seq, Names &names, PageLog &log) : last_seq_(last_seq), log_(log) {
     for (std::size_t i = 0; i < log.devices.size(); ++i) {
       const History::Device &device = log.history.devices()[i];
+      log.devices[i].top = top_callers(device, names);
+      log.devices[i].stack = {log.history.last_ts_ns(), kStackBuckets};
+      ranks_.push_back(ranks_of(log.sites.all(), log.devices[i].top));
       if (device.peak.seq != 0) {
         wanted_[device.peak.seq].push_back({i, Why::peak});
       }
@@ -108,6 +156,7 @@ class Details {
       --group.count;
       group.bytes -= ended->bytes;
       used_[ended->device] -= ended->bytes;
+      restack(event.ts_ns, *ended, true);
     }
     if (event.type == PoolEvent::Type::alloc) {
       alloc(event);
@@ -116,6 +165,7 @@ class Details {
   }
   void finish() {
     for (std::size_t i = 0; i < log_.devices.size(); ++i) {
+      log_.devices[i].stack.finish(log_.history.last_ts_ns());
       live_[i].resize(log_.sites.all().size());
       log_.devices[i].sites.resize(log_.sites.all().size());
       for (std::size_t site = 0; site < live_[i].size(); ++site) {
@@ -149,7 +199,11 @@ class Details {
       ++group.count;
       group.bytes += event.bytes;
       used_[event.device] += event.bytes;
+      restack(event.ts_ns, *map_.begun(), false);
     }
+  }
+  void restack(std::uint64_t ts, const PoolMap::Block &block, bool is_less) {
+    log_.devices[block.device].stack.change(ts, ranks_[block.device][block.note.site], block.bytes, is_less);
   }
 
   struct Wanted {
@@ -204,6 +258,7 @@ class Details {
   const std::uint64_t last_seq_;
   PageLog &log_;
   PoolMap map_;
+  std::vector<std::vector<std::size_t>> ranks_;              // by device and site: of its caller
   std::vector<Groups> live_;                                 // by device
   std::vector<std::uint64_t> used_;                          // by device
   std::map<std::uint64_t, std::vector<Wanted>> wanted_;      // by seq
@@ -223,15 +278,10 @@ int read_page_log(const std::string &path, std::size_t samples, Names &names, Pa
   log.path = path;
   EventFile events;
   Outline outline(names, log, events);
-  LogReader reader(path);
-  {
-    Progress progress(path);
-    for (Record record; events.is_whole() && reader.next(record);) {
-      outline.add(record);
-      progress.read(reader.bytes());
-    }
-  }
-  switch (say_how_far("report", path, reader)) {
+  switch (each_record("report", path, [&outline](const Record &record) { outline.add(record); })) {
+    case ReadTo::empty:
+      log.is_empty = true;
+      return cli::kUnreadable;
     case ReadTo::nowhere:
       return cli::kUnreadable;
     case ReadTo::cut:
@@ -241,7 +291,7 @@ int read_page_log(const std::string &path, std::size_t samples, Names &names, Pa
       break;
   }
   log.history.finish();
-  Details details(samples, outline.last_seq(), log);
+  Details details(samples, outline.last_seq(), names, log);
   for (PoolEvent event; events.next(event);) {
     details.add(event);
   }

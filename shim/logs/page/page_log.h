@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "logs/history/history.h"
+#include "logs/page/caller_stack.h"
 #include "logs/page/pool_map.h"
 #include "logs/page/series.h"
 #include "logs/page/sites.h"
@@ -18,6 +19,7 @@ namespace ration::logs {
 struct PageRefusal {
   std::uint64_t seq = 0, ts_ns = 0, requested = 0, used = 0, limit = 0, largest_free = 0, device_free = 0;
   std::uint32_t api = 0, reason = 0;  // of Names
+  bool is_repeat = false;             // of the one before by its thread: a layer of the program asked once more
 };
 
 struct PageMoment {
@@ -27,9 +29,7 @@ struct PageMoment {
   MapMoment map;
 };
 
-struct SiteFigures {
-  History::Group peak, total, left;
-};
+using SiteFigures = History::Figures;
 
 struct PageDevice {
   Series series;
@@ -37,12 +37,15 @@ struct PageDevice {
   std::uint64_t left_out_refusals = 0;
   std::vector<PageMoment> moments;
   std::vector<SiteFigures> sites;  // by site of the log
+  std::vector<std::uint32_t> top;  // names of the callers that held most, at the peak or at the end
+  CallerStack stack;               // of these
 };
 
 struct PageLog {
-  explicit PageLog(Names &names) : history(History::By::function), sites(names) {}
+  explicit PageLog(Names &names) : history(History::By::caller), sites(names) {}
 
   std::string path;
+  bool is_empty = false;  // it has no line
   History history;
   Sites sites;
   std::uint64_t start_unix_ns = 0;

@@ -39,7 +39,7 @@ PoolEvent pool_event(const Record &record, std::uint32_t site, Names &names) {
   event.slab = record.number("slab");
   event.site = site;
   event.is_charged = record.is_charged();
-  event.is_range = record.fields.contains("range");
+  event.is_range = record.has("range");
   event.bytes = record.number(event.is_range ? "range" : "size");
   if (event.type == PoolEvent::Type::alloc || event.type == PoolEvent::Type::free) {
     event.requested = record.number("req");

@@ -45,6 +45,8 @@ class PoolMap {
   void add(const PoolEvent &event);
   // What the last event ended.
   const Block *ended() const { return blocks_.ended(); }
+  // And began.
+  const Block *begun() const { return blocks_.begun(); }
   std::uint64_t live() const { return blocks_.count(); }
 
   MapMoment at(std::uint32_t device) const;

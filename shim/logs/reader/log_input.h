@@ -1,4 +1,4 @@
-// The text of a log's file, plain or compressed by zstd, whichever its first byte says. Layer: logs.
+// The text of a log's file, plain or compressed by zstd or gzip, whichever its first byte says. Layer: logs.
 // Threads: none of its own. Owns: the file. Memory: a frame's window, of at most 128 MiB.
 #pragma once
 
@@ -11,8 +11,8 @@ namespace ration::logs {
 
 class LogInput {
  public:
-  // A file, or a pipe; problem() says where that cannot be opened.
-  explicit LogInput(const std::string &path);
+  // A file, or a pipe; -: standard input. problem() says where that cannot be opened.
+  explicit LogInput(const std::string &name);
   ~LogInput();
   LogInput(const LogInput &) = delete;
   LogInput &operator=(const LogInput &) = delete;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "config/values/quotes.h"
@@ -18,7 +21,7 @@ using Type = Record::Type;
 
 constexpr std::size_t kMostDevices = 4096;
 
-constexpr std::array<std::pair<std::string_view, Type>, 14> kTypes = {{{"alloc", Type::alloc},
+constexpr std::array<std::pair<std::string_view, Type>, 15> kTypes = {{{"alloc", Type::alloc},
                                                                        {"free", Type::free},
                                                                        {"slab_alloc", Type::slab_alloc},
                                                                        {"slab_free", Type::slab_free},
@@ -30,6 +33,7 @@ constexpr std::array<std::pair<std::string_view, Type>, 14> kTypes = {{{"alloc",
                                                                        {"mod", Type::mod},
                                                                        {"frame", Type::frame},
                                                                        {"stack", Type::stack},
+                                                                       {"names", Type::names},
                                                                        {"end", Type::end},
                                                                        {"meta", Type::meta}}};
 
@@ -53,12 +57,20 @@ int version_of(std::string_view schema) {
   return version;
 }
 
+bool copy_rest(std::istream &from, std::FILE &into) {
+  for (std::string line; std::getline(from, line);) {
+    line.append(from.eof() ? 0 : 1, '\n');
+    if (std::fwrite(line.data(), 1, line.size(), &into) != line.size()) {
+      return false;
+    }
+  }
+  return std::fflush(&into) == 0;
+}
+
 bool has_real_devices(const Record &meta) {
   const json &devices = meta.list("devices");
   return devices.size() <= kMostDevices && std::all_of(devices.begin(), devices.end(), [](const json &each) {
-           Record device;
-           device.fields = each;
-           return device.device() < kMostDevices;
+           return Record(each).device() < kMostDevices;
          });
 }
 
@@ -74,6 +86,18 @@ std::string problem_of_first(const Record &record) {
 }
 
 }  // namespace
+
+bool is_record_of(std::string_view line, std::string_view type) {
+  constexpr std::string_view kKey = R"({"t":")";
+  return line.substr(0, kKey.size()) == kKey && line.substr(kKey.size(), type.size() + 1) == std::string(type) + '"';
+}
+
+Record record_in(const std::string &line) {
+  Record record;
+  (void)record.read(line);
+  record.type = type_of(record.text("t"));
+  return record;
+}
 
 LogReader::LogReader(const std::string &path) : log_(nullptr), path_(path) {
   const std::string name = present_log(path);
@@ -106,9 +130,8 @@ bool LogReader::next_line(Record &record) {
   }
   ++lines_;
   bytes_ += line_.size() + 1;
-  record.fields = json::parse(line_, nullptr, false);
-  const bool is_record = record.fields.is_object();
-  record.type = is_record ? type_of(record.text("t")) : Type::other;
+  is_broken_ = !record.read(line_) && !json::accept(line_);
+  record.type = type_of(record.text("t"));
   cut_off_line_ = is_cut_off(record) ? lines_ : 0;
   return true;
 }
@@ -119,7 +142,7 @@ bool LogReader::is_cut_off(const Record &record) {
   if (last_ != nullptr || record.type == Type::end) {
     return false;
   }
-  return log_->eof() || (record.fields.is_discarded() && log_->peek() == std::istream::traits_type::eof());
+  return log_->eof() || (is_broken_ && log_->peek() == std::istream::traits_type::eof());
 }
 
 // Opens the part before the one whose first line this is. False: it is not there, or is of another run.
@@ -135,8 +158,7 @@ bool LogReader::open_previous(const std::string &path, Record &last) {
     return false;
   }
   Record first;
-  first.fields = json::parse(line, nullptr, false);
-  if (!first.fields.is_object() || !has_real_devices(first) || first.text("tree") != last.text("tree") ||
+  if (!first.read(line) || !has_real_devices(first) || first.text("tree") != last.text("tree") ||
       first.number("pid") != last.number("pid") || first.number("start_unix_ns") != last.number("start_unix_ns") ||
       std::max<std::uint64_t>(first.number("part"), 1) + 1 != last.number("part")) {
     return false;
@@ -153,24 +175,54 @@ bool LogReader::open_previous(const std::string &path, Record &last) {
 bool LogReader::read_first(Record &record) {
   if (!next_line(record)) {
     if (problem_.empty()) {
+      is_empty_ = true;
       problem_ = "it is empty: the program has made no CUDA call, or could not write it";
     }
     return false;
   }
   const bool is_beginning = !line_.empty() && events::kLogBegins.substr(0, line_.size()) ==
                                                   std::string_view(line_).substr(0, events::kLogBegins.size());
-  if (record.fields.is_discarded() && is_beginning) {
+  if (is_broken_ && is_beginning) {
     return fail("the log was cut off here");
   }
   problem_ = problem_of_first(record);
   if (!problem_.empty()) {
     return false;
   }
+  is_to_look_ahead_ = record.has(kHasNames);
   if (record.number("part") > 1 && !path_.empty()) {
     read_previous(record);
   }
   next_seq_ = record.first_seq();
   return true;
+}
+
+// `ration run --embed-names` writes them when the program has ended, and a reader needs them from the first stack on.
+// What a pipe has can be read once, so the rest of it goes through a temporary file without a name.
+void LogReader::look_ahead() {
+  is_to_look_ahead_ = false;
+  std::string path = files_.empty() ? "" : files_.front() == "-" ? "/dev/stdin" : files_.front();
+  std::error_code ignored;
+  const bool is_pipe = !path.empty() && !std::filesystem::is_regular_file(path, ignored);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE *)> rest(is_pipe ? std::tmpfile() : nullptr, &std::fclose);
+  if (path.empty() || (is_pipe && rest == nullptr)) {
+    return;
+  }
+  if (is_pipe) {
+    problem_ = copy_rest(*log_, *rest) ? file_->problem() : "there is no room for a temporary file";
+    if (!problem_.empty()) {
+      return;
+    }
+    path = "/proc/self/fd/" + std::to_string(fileno(rest.get()));
+    file_ = std::make_unique<LogInput>(path);
+    log_ = &file_->text();
+  }
+  LogInput file(path);
+  for (std::string line; std::getline(file.text(), line);) {
+    if (is_record_of(line, "names")) {
+      ahead_.push_back(record_in(line));
+    }
+  }
 }
 
 bool LogReader::next(Record &record) {
@@ -179,6 +231,17 @@ bool LogReader::next(Record &record) {
   }
   if (lines_ == 0) {
     return read_first(record);
+  }
+  if (is_to_look_ahead_) {
+    look_ahead();
+    if (!problem_.empty()) {
+      return false;
+    }
+  }
+  if (!ahead_.empty()) {
+    record = std::move(ahead_.back());
+    ahead_.pop_back();
+    return true;
   }
   if (!next_line(record)) {
     if (!problem_.empty() || last_ == nullptr) {
@@ -191,10 +254,10 @@ bool LogReader::next(Record &record) {
       return false;
     }
   }
-  if (record.fields.is_discarded() && cut_off_line_ != 0) {
+  if (is_broken_ && cut_off_line_ != 0) {
     return false;
   }
-  if (!record.fields.is_object() || !record.fields.contains("t")) {
+  if (!record.has("t")) {
     return fail("no record: the log was cut off or changed");
   }
   if (record.number("seq") != next_seq_) {

@@ -24,11 +24,16 @@ struct NamedLog {
 
 NamedLog look_at_log(const std::string &path) {
   NamedLog log{path, {}};
+  const std::string name = path == "-" ? "/dev/stdin" : path;
   struct stat status {};
-  if (stat(present_log(path).c_str(), &status) != 0 || !S_ISREG(status.st_mode)) {
+  if (stat(present_log(name).c_str(), &status) != 0) {
+    return log;
+  }
+  log.process = std::to_string(status.st_dev) + '\n' + std::to_string(status.st_ino);
+  if (!S_ISREG(status.st_mode)) {
     return log;  // what a pipe has can be read once
   }
-  LogReader reader(path);
+  LogReader reader(name);
   Record meta;
   if (!reader.next(meta)) {
     return log;
@@ -38,8 +43,6 @@ NamedLog look_at_log(const std::string &path) {
   if (const std::uint64_t start = meta.number("start_unix_ns"); start != 0) {
     log.process = std::string(meta.text("host")) + '\n' + std::string(meta.text("tree")) + '\n' +
                   std::to_string(meta.number("pid")) + '\n' + std::to_string(start);
-  } else {
-    log.process = std::to_string(status.st_dev) + '\n' + std::to_string(status.st_ino);
   }
   return log;
 }

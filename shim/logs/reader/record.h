@@ -7,10 +7,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ration::logs {
 
-struct Record {
+class Record {
+ public:
   enum class Type {
     meta,
     alloc,
@@ -25,36 +27,51 @@ struct Record {
     mod,
     frame,
     stack,
+    names,
     end,
     other
   };
 
-  Type type = Type::other;
-  nlohmann::json fields;
+  Record() = default;
+  // An object within a record.
+  explicit Record(const nlohmann::json &object);
+  // Reads a line, into the memory of the one before. False: it is no object; the record is empty then.
+  bool read(std::string_view line);
 
-  std::uint64_t number(const char *key) const { return known_number(key).value_or(0); }
+  Type type = Type::other;
+
+  bool has(std::string_view key) const { return find(key) != nullptr; }
+  std::uint64_t number(std::string_view key) const { return known_number(key).value_or(0); }
   // nullopt: it has none.
-  std::optional<std::uint64_t> known_number(const char *key) const {
-    const auto found = fields.find(key);
-    return found != fields.end() && found->is_number_unsigned() ? std::optional(found->get<std::uint64_t>())
-                                                                : std::nullopt;
+  std::optional<std::uint64_t> known_number(std::string_view key) const {
+    const Field *found = find(key);
+    return found != nullptr && found->kind == Kind::number ? std::optional(found->number) : std::nullopt;
   }
-  std::string_view text(const char *key) const {
-    const auto found = fields.find(key);
-    return found != fields.end() && found->is_string()
-               ? std::string_view(found->get_ref<const nlohmann::json::string_t &>())
-               : std::string_view();
+  std::string_view text(std::string_view key) const {
+    const Field *found = find(key);
+    return found != nullptr && found->kind == Kind::text ? std::string_view(found->text) : std::string_view();
   }
-  bool flag(const char *key) const {
-    const auto found = fields.find(key);
-    return found != fields.end() && found->is_boolean() && found->get<bool>();
+  bool flag(std::string_view key) const {
+    const nlohmann::json &found = other(key);
+    return found.is_boolean() && found.get<bool>();
   }
   // An array, empty where there is none.
-  const nlohmann::json &list(const char *key) const {
+  const nlohmann::json &list(std::string_view key) const {
     static const nlohmann::json kEmpty = nlohmann::json::array();
-    const auto found = fields.find(key);
-    return found != fields.end() && found->is_array() ? *found : kEmpty;
+    const nlohmann::json &found = other(key);
+    return found.is_array() ? found : kEmpty;
   }
+  std::vector<std::string> texts(std::string_view key) const {
+    std::vector<std::string> all;
+    for (const nlohmann::json &each : list(key)) {
+      if (each.is_string()) {
+        all.push_back(each.get<std::string>());
+      }
+    }
+    return all;
+  }
+  // Null where there is none.
+  nlohmann::json value(std::string_view key) const;
   // Of a `meta`: the number of the log's first record.
   std::uint64_t first_seq() const { return std::max<std::uint64_t>(number("first_seq"), 1); }
   // Count of records that the log lacks according to this one: before its first, or lost where it stands.
@@ -63,7 +80,33 @@ struct Record {
   }
   std::size_t device() const { return number("dev"); }
   // Whether the block counts in the totals of its device.
-  bool is_charged() const { return !fields.contains("charged"); }
+  bool is_charged() const { return !has("charged"); }
+
+ private:
+  enum class Kind { number, text, other };
+  struct Field {
+    std::string key;
+    Kind kind = Kind::other;
+    std::uint64_t number = 0;
+    std::string text;
+    nlohmann::json value;  // of the kind `other`
+  };
+  class Reading;
+
+  const Field *find(std::string_view key) const {
+    const auto end = fields_.begin() + static_cast<std::ptrdiff_t>(count_);
+    const auto found = std::find_if(fields_.begin(), end, [key](const Field &each) { return each.key == key; });
+    return found == end ? nullptr : &*found;
+  }
+  const nlohmann::json &other(std::string_view key) const {
+    static const nlohmann::json kNone;
+    const Field *found = find(key);
+    return found != nullptr && found->kind == Kind::other ? found->value : kNone;
+  }
+  Field &add(std::string_view key);
+
+  std::vector<Field> fields_;  // the first `count_` are the record's; the others keep memory for longer ones
+  std::size_t count_ = 0;
 };
 
 }  // namespace ration::logs

@@ -108,8 +108,7 @@ void DeviceLog::add(const Record &record) {
       pid_ = record.number("pid");
       dropped_ += record.missing();
       for (const nlohmann::json &each : record.list("devices")) {
-        Record of_device;
-        of_device.fields = each;
+        const Record of_device(each);
         Device &described = device(of_device);
         described.total = of_device.number("total");
         described.limit = of_device.number("limit");
@@ -137,6 +136,7 @@ void DeviceLog::add(const Record &record) {
       break;
     case Type::end:
       has_ended_ = true;
+      dropped_ = std::max(dropped_, record.number("dropped"));  // a `dropped` may be lost, too
       break;
     default:
       break;

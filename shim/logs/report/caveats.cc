@@ -1,24 +1,64 @@
 #include "logs/report/caveats.h"
 
 #include "cli/base/text_table.h"
+#include "config/values/quotes.h"
+#include "config/values/size.h"
 
 namespace ration::logs {
 
 std::string caveat_of_end(bool has_ended, bool was_cut_off) {
-  return has_ended ? "" : was_cut_off ? "the log was cut off" : "no end record: killed, or still running";
+  return has_ended     ? ""
+         : was_cut_off ? "the log was cut off, as by a full disk"
+                       : "no end record: killed, still running, or its disk was full";
 }
 
 std::string caveat_of_losses(const History &history) {
   if (history.dropped() == 0) {
     return {};
   }
+  const bool is_disk = history.dropped() != history.left_out();
   return "the log lacks " + cli::counted(history.dropped(), "record", "records") +
+         (is_disk ? " (its disk was full, or a file size limit reached)" : "") +
          (history.has_ended() ? ": the peak and what was not freed are as its end has them, other figures are too low"
                               : ": figures are too low");
 }
 
+std::vector<std::string> caveats_of_names(const History &history) {
+  std::vector<std::string> lines;
+  if (history.lacks_callers()) {
+    lines.emplace_back("recorded without --stacks native (or python): driver functions stand for callers");
+  }
+  for (const auto &[path, why] : history.stacks().unnamed()) {
+    lines.push_back("no names of functions in " + config::printable(path) + ": " + why);
+  }
+  if (!history.stacks().unnamed().empty()) {
+    lines.emplace_back("with ration run --embed-names a log has the names itself");
+  }
+  return lines;
+}
+
+std::string caveat_of_peak(const History &history) {
+  if (history.has_exact_peak()) {
+    return {};
+  }
+  if (history.was_cut_off()) {
+    return "the log was cut off: the peak is unknown";
+  }
+  const std::string lacks =
+      history.dropped() == 0 ? "" : "lacks " + cli::counted(history.dropped(), "record", "records");
+  return "the log " + lacks +
+         (history.has_ended() ? ""
+          : lacks.empty()     ? "has no end record"
+                              : " and has no end record") +
+         ": the peak is unknown";
+}
+
+std::string peak_words(bool is_known, const std::string &shown, std::uint64_t peak) {
+  return is_known ? shown : peak == 0 ? "unknown" : "at least " + shown;
+}
+
 std::string nothing_requested(bool is_whole) {
-  return "no device memory was requested" + as_far_as_it_goes(is_whole);
+  return "no device memory was requested" + as_far_as_it_goes(is_whole) + (is_whole ? "" : ": the peak is unknown");
 }
 
 std::string as_far_as_it_goes(bool is_whole) {

@@ -2,6 +2,7 @@
 // Threads: pure functions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,10 +10,18 @@
 
 namespace ration::logs {
 
-// "no end record: killed, or still running", "the log was cut off"; empty: it has its end.
+// "the log was cut off, as by a full disk"; empty: it has its end.
 std::string caveat_of_end(bool has_ended, bool was_cut_off);
 // That records are missing, and what follows from it; empty: none is.
 std::string caveat_of_losses(const History &history);
+// Why callers have no names: no stacks, or files that are not those of the run. After the names were asked for.
+std::vector<std::string> caveats_of_names(const History &history);
+
+// Why its peaks are unknown; empty: they are known.
+std::string caveat_of_peak(const History &history);
+// `shown`, "at least" so much, or "unknown": of a peak, as far as the log knows it. Where a log has no end, that it has
+// no record of memory says nothing.
+std::string peak_words(bool is_known, const std::string &shown, std::uint64_t peak);
 
 // Of a log in which nothing was; `is_whole`: to its end.
 std::string nothing_requested(bool is_whole);

@@ -2,8 +2,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "events/event.h"
 #include "logs/history/limit_need.h"
+#include "logs/output/json_or_null.h"
+#include "logs/report/caveats.h"
 #include "logs/report/report.h"
+#include "logs/report/unknown_functions.h"
 
 namespace ration::logs {
 namespace {
@@ -29,20 +33,15 @@ OrderedJson places_of(const std::vector<StackFrame> &frames) {
 
 OrderedJson groups_of(const History::Device &device) {
   OrderedJson groups = OrderedJson::array();
-  const auto of = [](const History::Groups &all, const std::string &name) {
-    const auto found = all.find(name);
-    return found != all.end() ? found->second : History::Group{};
-  };
-  for (const auto &[name, in_all] : device.in_all) {
-    const History::Group peak = of(device.at_peak, name);
-    const History::Group live = of(device.live, name);
+  for (const auto &[name, figures] : device.figures()) {
     groups.push_back({{"name", name},
-                      {"requested_bytes", in_all.bytes},
-                      {"allocs", in_all.count},
-                      {"peak_bytes", peak.bytes},
-                      {"peak_count", peak.count},
-                      {"live_bytes", live.bytes},
-                      {"live_count", live.count}});
+                      {"requested_bytes", figures.total.bytes},
+                      {"allocs", figures.total.count},
+                      {"peak_bytes", figures.peak.bytes},
+                      {"peak_blocks", figures.peak.count},
+                      {"live_bytes", figures.left.bytes},
+                      {"live_blocks", figures.left.count},
+                      {"live_oldest_ns", figures.left.oldest_ns}});
   }
   return groups;
 }
@@ -53,7 +52,30 @@ OrderedJson holders_of(const History::RefusedBy &by) {
     holders.push_back(
         {{"pid", each.pid}, {"program", each.program}, {"reserved", each.reserved}, {"guarantee", each.guarantee}});
   }
+  if (by.outside != 0) {
+    holders.push_back({{"pid", nullptr}, {"program", events::kOutside}, {"reserved", by.outside}, {"guarantee", 0}});
+  }
   return holders;
+}
+
+// Who held most then, by group.
+OrderedJson held_of(const History::Refusal &refusal) {
+  OrderedJson held = OrderedJson::array();
+  for (const auto &[name, group] : refusal.held) {
+    held.push_back({{"name", name}, {"bytes", group.bytes}, {"count", group.count}});
+  }
+  return held;
+}
+
+OrderedJson growing_of(const History::Device &device) {
+  OrderedJson growing = OrderedJson::array();
+  for (const History::Growing &each : device.growing) {
+    growing.push_back({{"name", each.name},
+                       {"from_bytes", each.rise.from},
+                       {"to_bytes", each.rise.to},
+                       {"oldest_ns", each.oldest_ns}});
+  }
+  return growing;
 }
 
 OrderedJson refusals_of(const History &history, const History::Device &device) {
@@ -62,12 +84,17 @@ OrderedJson refusals_of(const History &history, const History::Device &device) {
     refusals.push_back({{"api", each.api},
                         {"reason", each.reason},
                         {"count", each.count},
-                        {"first_seq", each.first_seq},
-                        {"largest_request", each.largest},
+                        {"first_seq", each.first.seq},
+                        {"first_ts", each.first.ts_ns},
+                        {"largest_request", each.largest.bytes},
+                        {"largest_seq", each.largest.seq},
+                        {"largest_ts", each.largest.ts_ns},
+                        {"missing", each.missing()},
+                        {"held", held_of(each)},
                         {"used", each.used},
                         {"limit", each.limit},
                         {"largest_free", each.largest_free},
-                        {"device_free", each.device_free ? OrderedJson(*each.device_free) : OrderedJson()},
+                        {"device_free", or_null(each.device_free)},
                         {"stack", places_of(history.stacks().frames(each.stack))},
                         {"remedy", remedy(each)}});
     if (!each.by.group.empty()) {
@@ -81,6 +108,15 @@ OrderedJson refusals_of(const History &history, const History::Device &device) {
   return refusals;
 }
 
+// Files whose functions have no names, and why.
+OrderedJson unnamed_of(const History &history) {
+  OrderedJson unnamed = OrderedJson::array();
+  for (const auto &[path, why] : history.stacks().unnamed()) {
+    unnamed.push_back({{"path", path}, {"why", why}});
+  }
+  return unnamed;
+}
+
 OrderedJson devices_of(const History &history) {
   OrderedJson devices = OrderedJson::array();
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
@@ -90,8 +126,9 @@ OrderedJson devices_of(const History &history) {
                        {"total", device.total},
                        {"limit", device.limit},
                        {"limit_asked", device.limit_asked},
-                       {"later_limit", device.later_limit != 0 ? OrderedJson(device.later_limit) : OrderedJson()},
-                       {"peak_bytes", device.peak.bytes},
+                       {"later_limit", or_null(device.later_limit != 0, device.later_limit)},
+                       {"peak_bytes", or_null(history.knows_peak(), device.peak.bytes)},
+                       {"least_peak_bytes", device.peak.bytes},
                        {"peak_seq", device.peak.seq},
                        {"peak_ts", device.peak.ts_ns},
                        {"reserved_peak_bytes", device.reserved_peak.bytes},
@@ -100,6 +137,7 @@ OrderedJson devices_of(const History &history) {
                        {"frees", device.frees},
                        {"waits", device.waits},
                        {"waited_ns", device.waited_ns},
+                       {"growing", growing_of(device)},
                        {"groups", groups_of(device)},
                        {"refusals", refusals_of(history, device)}});
   }
@@ -135,6 +173,7 @@ OrderedJson leaks_of(const std::vector<Report> &reports) {
 std::string report_json(const std::vector<Report> &reports) {
   OrderedJson logs = OrderedJson::array();
   History::Moment peak;
+  bool is_known = true;
   std::uint64_t allocs = 0;
   std::uint64_t frees = 0;
   std::uint64_t failures = 0;
@@ -144,6 +183,7 @@ std::string report_json(const std::vector<Report> &reports) {
     if (busiest != nullptr && busiest->peak.bytes > peak.bytes) {
       peak = busiest->peak;
     }
+    is_known = is_known && history.knows_peak();
     allocs += history.allocs();
     frees += history.frees();
     failures += history.refusals() + history.failed_allocs();
@@ -151,13 +191,25 @@ std::string report_json(const std::vector<Report> &reports) {
                     {"program", history.program()},
                     {"pid", history.pid()},
                     {"ended", history.has_ended()},
+                    {"ended_cleanly", history.has_ended_cleanly()},
                     {"cut_off", history.was_cut_off()},
                     {"duration_ns", history.last_ts_ns()},
                     {"dropped", history.dropped()},
+                    {"peak_is_exact", history.has_exact_peak()},
+                    {"has_stacks", history.has_stacks()},
+                    {"driver", history.driver_version()},
+                    {"ration", history.ration_version()},
+                    {"unknown_names", history.asked().unknown_names},
+                    {"unknown", history.asked().unknown},
+                    {"unknown_versions", history.asked().unknown_versions},
+                    {"newer", history.asked().newer},
+                    {"may_take_memory", unknown_that_take_memory(history.asked())},
                     {"devices", devices_of(history)}});
+    logs.back()["unnamed"] = unnamed_of(history);  // all that are shown were asked for by now
   }
   const OrderedJson document = {{"schema", "ration.report/1"},
-                                {"peak_bytes", peak.bytes},
+                                {"peak_bytes", or_null(is_known, peak.bytes)},
+                                {"least_peak_bytes", peak.bytes},
                                 {"peak_seq", peak.seq},
                                 {"allocs", allocs},
                                 {"frees", frees},

@@ -1,42 +1,45 @@
 #include <algorithm>
-#include <cstdio>
+#include <iterator>
 #include <utility>
 
 #include "cli/base/text_table.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
-#include "logs/history/limit_need.h"
 #include "logs/report/caveats.h"
+#include "logs/report/refusal_text.h"
 #include "logs/report/report.h"
+#include "logs/report/unknown_functions.h"
 
 namespace ration::logs {
 namespace {
 
-using Lines = std::vector<std::string>;
 using Rows = std::vector<std::vector<std::string>>;
 
-constexpr double kNsOfSecond = 1e9;
-
-std::string seconds(std::uint64_t ns) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.3f s", static_cast<double>(ns) / kNsOfSecond);
-  return text;
-}
-
-void add_table(Lines &lines, const std::string &title, const History::Groups &groups, std::size_t most,
-               std::size_t width) {
+void add_table(Lines &lines, const std::string &title, const char *what, const History::Groups &groups,
+               std::size_t most, std::size_t width) {
   const std::vector<History::NamedGroup> sorted = History::largest_first(groups);
   if (sorted.empty()) {
     return;
   }
+  const bool has_ages =
+      std::any_of(sorted.begin(), sorted.end(), [](const auto &each) { return each.second.oldest_ns != 0; });
+  std::vector<cli::Column> columns = {{title}, {"BLOCKS"}};
+  if (has_ages) {
+    columns.push_back({"OLDEST"});
+  }
+  columns.push_back({what, cli::Align::kLeft, cli::Fit::kShrinks});
   Rows rows;
   for (std::size_t i = 0; i < std::min(sorted.size(), most); ++i) {
     const auto &[name, group] = sorted[i];
-    rows.push_back({config::show_bytes(group.bytes), std::to_string(group.count), name});
+    std::vector<std::string> &row = rows.emplace_back();
+    row = {config::show_bytes(group.bytes), std::to_string(group.count)};
+    if (has_ages) {
+      row.push_back(seconds(group.oldest_ns));
+    }
+    row.push_back(name);
   }
   lines.push_back("");
-  for (std::string &line :
-       cli::table_lines({{title}, {"BLOCKS"}, {"BY", cli::Align::kLeft, cli::Fit::kShrinks}}, std::move(rows), width)) {
+  for (std::string &line : cli::table_lines(std::move(columns), std::move(rows), width)) {
     lines.push_back(std::move(line));
   }
   if (sorted.size() > most) {
@@ -67,54 +70,17 @@ void add_stack(Lines &lines, const std::vector<StackFrame> &frames) {
   }
 }
 
-constexpr std::size_t kHolders = 3;  // of a group or device
-
-void add_holders(Lines &lines, const History::RefusedBy &by) {
-  if (!by.group.empty()) {
-    lines.push_back("  of group " + config::printable(by.group) + " " + config::show_exact_bytes(by.claimed) +
-                    " were held or guaranteed, its limit was " + config::show_exact_bytes(by.limit));
-  }
-  for (std::size_t i = 0; i < std::min(by.holders.size(), kHolders); ++i) {
-    const History::RefusedBy::Holder &holder = by.holders[i];
-    lines.push_back(
-        "  " + config::printable(holder.program) + " (pid " + std::to_string(holder.pid) + ")" +
-        (holder.reserved != 0 || holder.guarantee == 0 ? " held " + config::show_exact_bytes(holder.reserved) : "") +
-        (holder.reserved != 0 && holder.guarantee != 0 ? " and" : "") +
-        (holder.guarantee != 0 ? " was guaranteed " + config::show_exact_bytes(holder.guarantee) : ""));
-  }
-  if (by.holders.size() > kHolders) {
-    lines.push_back("  and " + cli::counted(by.holders.size() - kHolders, "other", "others"));
-  }
-}
-
-void add_refusals(Lines &lines, const History &history, const History::Device &device) {
-  for (const History::Refusal &each : device.refusals) {
-    lines.push_back("");
-    lines.push_back("refused: " + cli::counted(each.count, "call", "calls") + " of " + config::printable(each.api) +
-                    ", reason " + config::printable(each.reason) + ", first at record " +
-                    std::to_string(each.first_seq));
-    lines.push_back("  " +
-                    (each.largest != 0 ? "the largest asked for " + config::show_exact_bytes(each.largest)
-                                       : std::string("only the driver knows how much it lacked")) +
-                    "; the program held " + config::show_exact_bytes(each.used) + ", at most " +
-                    config::show_exact_bytes(each.largest_free) + " could be had at once");
-    lines.push_back("  " + remedy(each));
-    add_holders(lines, each.by);
-    if (const std::string caller = history.stacks().caller(each.stack); !caller.empty()) {
-      lines.push_back("  called by " + config::printable(caller));
-    }
-  }
-}
-
 void add_device(Lines &lines, const History &history, std::size_t ordinal, std::size_t rows, std::size_t width) {
   const History::Device &device = history.devices()[ordinal];
+  const char *const what = History::title_of(history.by());
   lines.push_back("");
   std::string head = "device " + std::to_string(ordinal);
   if (!device.name.empty()) {
     head += " ";
     head += config::printable(device.name);
   }
-  head += ": peak used " + config::show_exact_bytes(device.peak.bytes);
+  head += ": peak used " +
+          peak_words(history.has_exact_peak(), config::show_exact_bytes(device.peak.bytes), device.peak.bytes);
   head += device.limit_asked ? " of the limit of " + config::show_exact_bytes(device.limit)
                              : " of " + config::show_exact_bytes(device.total) + ", no limit";
   if (device.later_limit != 0) {
@@ -146,11 +112,10 @@ void add_device(Lines &lines, const History &history, std::size_t ordinal, std::
     counts += seconds(device.waited_ns) + " in all";
   }
   lines.push_back(std::move(counts));
-  add_table(lines, "AT THE PEAK", device.at_peak, rows, width);
-  add_table(lines, "REQUESTED IN ALL", device.in_all, rows, width);
-  add_table(lines, "NOT FREED", device.live, rows, width);
-  add_table(lines, "HOST MEMORY NOT FREED", device.host.live, rows, width);
-  add_refusals(lines, history, device);
+  add_table(lines, "AT PEAK", what, device.at_peak, rows, width);
+  add_table(lines, "TOTAL", what, device.in_all, rows, width);
+  add_table(lines, "NOT FREED", what, device.live, rows, width);
+  add_table(lines, "HOST MEMORY NOT FREED", what, device.host.live, rows, width);
 }
 
 }  // namespace
@@ -164,15 +129,28 @@ Lines report_text(const Report &report, std::size_t rows, std::size_t width) {
   if (std::string losses = caveat_of_losses(history); !losses.empty()) {
     lines.push_back(std::move(losses));
   }
+  const std::size_t head = lines.size();
+  for (std::size_t i = 0; i < history.devices().size(); ++i) {
+    add_refusals(lines, history, i);
+  }
+  for (std::size_t i = 0; i < history.devices().size(); ++i) {
+    add_growth(lines, history.devices()[i], i);
+  }
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
     const History::Device &device = history.devices()[i];
     if (!device.in_all.empty() || !device.refusals.empty() || device.reserved_peak.bytes != 0) {
       add_device(lines, history, i, rows, width);
     }
   }
-  if (lines.size() == 1) {
+  if (lines.size() == head) {
     lines.push_back(nothing_requested(history.has_ended()));
   }
+  if (std::vector<std::string> unknown = unknown_functions_text(history); !unknown.empty()) {
+    lines.emplace_back();
+    std::move(unknown.begin(), unknown.end(), std::back_inserter(lines));
+  }
+  const Lines names = caveats_of_names(history);  // all that are shown were asked for by now
+  lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(head), names.begin(), names.end());
   return cli::fitting(lines, width);
 }
 
@@ -201,15 +179,16 @@ Lines leaks_text(const Report &report, std::size_t width) {
   for (std::size_t i = 0; i < report.history.devices().size(); ++i) {
     const History::Device &device = report.history.devices()[i];
     const std::string head = config::printable(report.log) + ": device " + std::to_string(i) + ": ";
+    const char *const what = History::title_of(report.history.by());
     if (device.live_count() != 0) {
       lines.push_back(head + cli::counted(device.live_count(), "block", "blocks") + " not freed, " +
                       config::show_exact_bytes(device.live_bytes));
-      add_table(lines, "NOT FREED", device.live, cli::kUnlimitedWidth, width);
+      add_table(lines, "NOT FREED", what, device.live, cli::kUnlimitedWidth, width);
     }
     if (device.host.count != 0) {
       lines.push_back(head + cli::counted(device.host.count, "block", "blocks") + " of pinned host memory not freed, " +
                       config::show_exact_bytes(device.host.bytes) + ", none of it on the device");
-      add_table(lines, "HOST MEMORY NOT FREED", device.host.live, cli::kUnlimitedWidth, width);
+      add_table(lines, "HOST MEMORY NOT FREED", what, device.host.live, cli::kUnlimitedWidth, width);
     }
     for (const Leak &leak : leaks_of(report.history, i)) {
       if (leak.stack != 0) {
@@ -225,11 +204,12 @@ Lines leaks_text(const Report &report, std::size_t width) {
     lines.push_back(config::printable(report.log) + ": every block was freed" +
                     as_far_as_it_goes(report.history.has_ended()));
   }
-  for (const std::string &caveat :
-       {caveat_of_losses(report.history),
-        caveat_of_end(report.history.has_ended(), report.history.was_cut_off())}) {  // the later stands first
-    if (!caveat.empty()) {
-      lines.insert(lines.begin(), config::printable(report.log) + ": " + caveat);
+  Lines caveats = caveats_of_names(report.history);
+  caveats.insert(caveats.begin(), caveat_of_losses(report.history));
+  caveats.insert(caveats.begin(), caveat_of_end(report.history.has_ended(), report.history.was_cut_off()));
+  for (auto caveat = caveats.rbegin(); caveat != caveats.rend(); ++caveat) {
+    if (!caveat->empty()) {
+      lines.insert(lines.begin(), config::printable(report.log) + ": " + *caveat);
     }
   }
   return cli::fitting(lines, width);

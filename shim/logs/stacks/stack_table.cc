@@ -60,6 +60,18 @@ void StackTable::add(const Record &record) {
     case Record::Type::stack:
       nodes_[record.number("id")] = {record.number("frame"), record.number("parent")};
       break;
+    case Record::Type::names: {
+      std::vector<StackFrame> &named = places_[record.number("frame")].named;
+      named.clear();  // the reader gives them twice
+      for (const nlohmann::json &each : record.list("calls")) {
+        const Record call(each);
+        StackFrame &frame = named.emplace_back();
+        frame.function = call.text("fn");
+        frame.file = call.text("file");
+        frame.line = static_cast<unsigned>(call.number("line"));
+      }
+      break;
+    }
     default:
       break;
   }
@@ -74,7 +86,7 @@ const std::vector<StackFrame> &StackTable::resolve(Place &place) {
     return place.resolved;
   }
   const Module &module = modules_[place.module];
-  place.resolved = symbols_.at(module, place.offset);
+  place.resolved = place.named.empty() ? symbols_.at(module, place.offset) : place.named;
   const bool of_program = module.path == program_ && !is_interpreter(program_);
   const std::string library = of_program                    ? kTheProgram
                               : is_interpreter(module.path) ? "Python"

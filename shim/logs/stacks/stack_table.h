@@ -1,9 +1,10 @@
 // The stacks of a log: its `mod`, `frame` and `stack` records, and what they mean to a reader.
-// Layer: logs. Threads: none of its own. Native frames are resolved when they are first asked for, from the files that
-// the log names (symbols.h), so on the machine that wrote it, or one with the same files.
+// Layer: logs. Threads: none of its own. Native frames are resolved when they are first asked for: from the log's own
+// `names`, else from the files that it names (symbols.h), so on the machine that wrote it, or one with the same files.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -16,9 +17,8 @@ namespace ration::logs {
 
 class StackTable {
  public:
-  // Takes `meta`, `mod`, `frame` and `stack` records, and ignores the others.
+  // Takes `meta`, `mod`, `frame`, `stack` and `names` records, and ignores the others.
   void add(const Record &record);
-  bool empty() const { return nodes_.empty(); }
 
   // Innermost first; a native frame counts once for each function that was inlined there. Empty: there is no such
   // stack.
@@ -28,6 +28,8 @@ class StackTable {
   // stack.
   enum class Lines { shown, left_out };  // left out, a name stays the same where code is inserted above it
   std::string caller(std::uint64_t stack, Lines lines = Lines::shown);
+  // Files whose functions have no names, and why (symbols.h); of stacks that were asked for.
+  const std::map<std::string, std::string> &unnamed() const { return symbols_.unnamed(); }
   // The library that asked for the memory: the innermost that is none of the driver's and the runtime's.
   std::string library(std::uint64_t stack);
 
@@ -35,6 +37,7 @@ class StackTable {
   struct Place {  // a `frame` record
     std::uint64_t module = 0, offset = 0;
     StackFrame python;
+    std::vector<StackFrame> named;     // by the log
     std::vector<StackFrame> resolved;  // of a native one; empty: not yet
   };
   struct Node {  // a `stack` record

@@ -83,7 +83,7 @@ std::string demangled(const std::string &name) {
   return shown;
 }
 
-std::string unnamed(const Module &module, std::uint64_t offset) {
+std::string offset_name(const Module &module, std::uint64_t offset) {
   char text[32];
   std::snprintf(text, sizeof(text), "+0x%llx", static_cast<unsigned long long>(offset));
   return module.path.substr(module.path.rfind('/') + 1) + text;
@@ -219,8 +219,10 @@ class DebugInformation {
 
 class Symbols::File {
  public:
-  explicit File(const std::string &path) : debug_(is_file(path) ? path : ""), symbols_(is_file(path) ? path : "") {}
+  explicit File(const std::string &path)
+      : is_there_(is_file(path)), debug_(is_there_ ? path : ""), symbols_(is_there_ ? path : "") {}
 
+  bool is_there() const { return is_there_; }
   bool is(const std::string &build_id) const { return build_id.empty() || symbols_.build_id() == build_id; }
   std::vector<StackFrame> at(std::uint64_t address) const {
     std::vector<StackFrame> frames = debug_.at(address);
@@ -234,6 +236,7 @@ class Symbols::File {
   }
 
  private:
+  const bool is_there_;
   DebugInformation debug_;
   ElfSymbols symbols_;
 };
@@ -251,12 +254,16 @@ const std::vector<StackFrame> &Symbols::at(const Module &module, std::uint64_t o
   if (file == nullptr) {
     file = std::make_unique<File>(module.path);
   }
-  if (file->is(module.build_id) && offset != 0) {
+  if (!module.path.empty() && !file->is_there()) {
+    unnamed_[module.path] = "it is not here";
+  } else if (!file->is(module.build_id)) {
+    unnamed_[module.path] = "it has changed since";
+  } else if (offset != 0) {
     frames = file->at(offset - 1);  // within the call that will return there
   }
   if (frames.empty()) {
     frames.emplace_back();
-    frames.back().function = unnamed(module, offset);
+    frames.back().function = offset_name(module, offset);
   }
   return frames;
 }

@@ -30,10 +30,13 @@ class Symbols {
   // innermost first. One frame with the offset as its name where nothing is known, or the file is not the one that the
   // build id names.
   const std::vector<StackFrame> &at(const Module &module, std::uint64_t offset);
+  // Files of which no function could be named, and why: "it has changed since", "it is not here".
+  const std::map<std::string, std::string> &unnamed() const { return unnamed_; }
 
  private:
   class File;
   std::map<std::string, std::unique_ptr<File>> files_;
+  std::map<std::string, std::string> unnamed_;
   std::map<std::pair<std::string, std::uint64_t>, std::vector<StackFrame>> known_;  // by path and build id, and offset
 };
 

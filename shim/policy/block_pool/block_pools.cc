@@ -119,6 +119,7 @@ CUresult BlockPools::serve(const PoolCall &call, pool::Block &block, std::option
   }
 }
 
+// Design: design/quarantine.md#racing-frees
 CUresult BlockPools::retire(const char *api, std::uint64_t address, std::optional<CUstream> stream,
                             const ContextRef &owner, std::uint64_t &bytes) {
   if (const CUresult state = parts_.contexts.state_of_caller(); state != CUDA_SUCCESS) {

@@ -37,6 +37,7 @@ class BlockPools {
                     std::optional<events::Reason> &denied);
   // REQUIRES: `owner` is the answer of slabs.owner_of(). Anything but the start of a live block: INVALID_VALUE.
   CUresult free(const char *api, std::uint64_t address, const ContextRef &owner);
+  // Design: design/quarantine.md#stream-ordered-frees
   CUresult free_in_stream(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner);
   // Fills in what an oom record says of the pools; `of` is the requesting context.
   void explain(events::Oom &oom, const Context *of);

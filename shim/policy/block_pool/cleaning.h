@@ -8,6 +8,7 @@
 
 namespace ration::policy {
 
+// Design: design/quarantine.md#order-of-a-miss
 class Cleaning {
  public:
   Cleaning(FenceTracker &fences, const PoolCall &call) : fences_(fences), call_(call) {}
@@ -20,6 +21,7 @@ class Cleaning {
   // Of the latest look.
   CUresult error() const { return error_; }
   // Another thread freed while this one looked: the room may have moved between hole, block and quarantine meanwhile.
+  // Design: design/quarantine.md#looking-again
   bool overtaken() const;
 
  private:

@@ -6,6 +6,7 @@
 // brings the preallocation, and a context that is alive and not about to end. A thread that changes one of these closes
 // the fast path under the lock first; the next allocation on the slow path opens it again. With a log a hit is followed
 // by its record, and until that is written the call is in flight; a block that it freed enters the quarantine after it.
+// Design: design/fast-path.md#closing-it
 #pragma once
 
 #include <atomic>

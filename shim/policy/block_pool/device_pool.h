@@ -66,6 +66,7 @@ class DevicePool {
 
   // After a free: waits as the driver's would where what is clean could not serve such a block again, or where half of
   // the limit, or more than the quarantine's cap, is freed and not clean.
+  // Design: design/quarantine.md#waiting-in-the-free
   void wait_after_free(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept;
   // Waits until nothing is in quarantine, at most so long: the device's work may itself wait for this call to return.
   void drain_briefly(const char *api, std::uint64_t most_ns);

@@ -2,6 +2,7 @@
 // context's pool. A hit touches only what that lock guards and the totals, and asks the driver only for the current
 // context; with a log its record follows. A call whose change must be published in the ledger is no hit.
 // Layer: policy/block_pool. Threads: any.
+// Design: design/fast-path.md#one-critical-section
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,7 @@ Freed free(ContextPool &pool, CUcontext handle, std::uint64_t address, events::J
            std::uint64_t most) noexcept;
 // With a log: the caller writes `event`, in which these fill in what the pool knows, and keeps what it freed after
 // that. The totals change with the record. GUARANTEES: where true, the call is in flight until ContextPool::land().
+// Design: design/fast-path.md#hits-with-a-log
 bool allocate_unrecorded(ContextPool &pool, CUcontext handle, std::uint64_t bytes, events::Alloc &event) noexcept;
 bool retire_unrecorded(ContextPool &pool, CUcontext handle, std::uint64_t most, events::Free &event) noexcept;
 Freed keep(ContextPool &pool, const events::Free &event) noexcept;

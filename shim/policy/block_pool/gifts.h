@@ -11,6 +11,7 @@
 
 namespace ration::policy {
 
+// Design: design/groups.md#wishes
 class Gifts {
  public:
   Gifts(const PoolParts &parts, DevicePools &pools, Publication &publication, Returning &returning, Room &room)

@@ -135,6 +135,7 @@ void GranuleBacking::peer_may_access(int device, int peer) noexcept try {
 
 // All or none of them. Of two processes in the middle of this neither may have enough: then they go back, and one
 // handle for all is tried.
+// Design: design/granules.md#growing-by-granules
 CUresult GranuleBacking::create(int device, std::uint64_t bytes, std::uint64_t piece_bytes,
                                 std::vector<pool::Slab> &pieces) {
   CUresult result = CUDA_SUCCESS;

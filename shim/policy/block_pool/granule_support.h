@@ -26,6 +26,7 @@ struct alignas(2) GranuleKind {
   bool rdma = false;
 };
 
+// Design: design/granules.md#granules-by-default
 class GranuleSupport {
  public:
   GranuleSupport(Devices &devices, ledger::Ledger &ledger, BackingKind asked)

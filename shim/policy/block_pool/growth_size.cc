@@ -13,6 +13,7 @@ constexpr std::uint64_t kStep = kFirstSlabBytes;
 constexpr std::uint64_t kLeastOfOneSize = 32U << 20U;
 // Where fewer blocks of one size fit under the limit, each slab holds a whole number of them: the rest of each slab
 // would be one block less in the end.
+// Design: design/granules.md#whole-slabs
 constexpr std::uint64_t kFewBlocks = 1024;
 constexpr std::uint64_t kSmallPart = 32;    // of the limit, before preallocation
 constexpr std::uint64_t kLargestPart = 16;  // of a limit: a slab with one small block in it cannot go back

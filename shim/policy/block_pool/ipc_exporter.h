@@ -23,6 +23,7 @@ namespace ration::policy {
 
 class ContextPool;
 
+// Design: design/ipc.md#freed-blocks
 class IpcExporter {
  public:
   explicit IpcExporter(std::string state_folder) : state_folder_(std::move(state_folder)) {}

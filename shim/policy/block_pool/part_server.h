@@ -2,6 +2,7 @@
 // share of such a block on.
 // Layer: policy/block_pool. Threads: any start and stop; its own serves, one request at a time, with no lock held.
 // Owns: the thread and its socket (ledger/part_socket.h); a forked child has neither.
+// Design: design/granules.md#descriptors-for-openers
 #pragma once
 
 #include <array>

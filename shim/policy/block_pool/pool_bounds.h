@@ -29,6 +29,7 @@ class PoolBounds {
   bool is_of_few(std::uint64_t bytes) const { return bytes >= most_bytes() / 128; }
   // Whether a block of that size is better the driver's own than a reason for a slab, or a chunk of a driver's pool, to
   // be taken: neither goes back to other processes while a small block is in it.
+  // Design: design/groups.md#parts
   bool strands_others(std::uint64_t bytes) const { return bytes >= kLeastAlone && account_.neighbours() != 0; }
   // Whether anything is left of a limit; touches no shared memory.
   bool has_rest() const;

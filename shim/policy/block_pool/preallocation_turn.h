@@ -1,5 +1,6 @@
 // Which context of a device preallocates, the first one to allocate, and how far that is.
 // Layer: policy/block_pool. Threads: any.
+// Design: design/placement.md#first-context-only
 #pragma once
 
 #include <atomic>

@@ -9,6 +9,7 @@
 
 namespace ration::policy {
 
+// Design: design/ledger.md#published-use
 class Publication {
  public:
   Publication(const PoolParts &parts, DevicePools &pools) : parts_(parts), pools_(pools) {}

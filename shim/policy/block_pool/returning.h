@@ -25,6 +25,7 @@ class Returning {
   void clean(int device) noexcept;
   // Granules go back at once, slabs if the device is idle, because the driver's free waits for its work. `briefly`
   // waits for that. False: there was nothing, the device is at work, or the driver refused.
+  // Design: design/granules.md#returning-slabs
   bool give_back(const Room::Need &need, Room::Patience patience) noexcept;
   // Gives back what is free beyond the threshold of a device, or what this process holds beyond an order. After frees,
   // where the quarantine was asked.

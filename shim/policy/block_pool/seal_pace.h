@@ -50,6 +50,7 @@ class SealPace {
   std::uint64_t cap_bytes() const { return cap_bytes_.load(std::memory_order_relaxed); }
   // Where only a call that waits learns what is clean: how much may be freed and not clean; UINT64_MAX: no cap. What
   // other contexts keep does not count: until they pass, the next wait is for as much again.
+  // Design: design/groups.md#frees-that-wait
   std::uint64_t most_unwaited_bytes(std::uint64_t freed_bytes) const {
     return takes_from_others_.load(std::memory_order_relaxed)
                ? cap_bytes() + std::min(left_bytes_.load(std::memory_order_relaxed), freed_bytes)

@@ -1,5 +1,6 @@
 // Slabs that no block is in become one slab, as a driver's free leaves no borders between what is free.
 // Layer: policy/block_pool. Threads: any; waits briefly for what was freed to be clean.
+// Design: design/granules.md#merging-slabs
 #pragma once
 
 #include <atomic>

@@ -29,6 +29,7 @@ struct Block {
 };
 using AddressedBlock = std::pair<std::uint64_t, Block>;
 
+// Design: design/modes.md#direct-frees
 class AddressBook {
  public:
   enum class Inserted {

@@ -26,6 +26,7 @@ events::Holder as_event(ledger::Holder &&holder) {
 }
 
 // The group that leaves least, and its largest members.
+// Design: design/groups.md#full-groups
 void explain_group(const ledger::Account &account, events::Oom &oom) {
   events::GroupState &group = oom.group;
   int place = -1;

@@ -27,6 +27,7 @@ class Admission {
   // Reserves `request.upper_bound`, runs `act`, commits what it obtained. Denied: OUT_OF_MEMORY, and nothing is held.
   // The driver's own error goes back verbatim. `surplus`, where what is committed may be more than is needed: gets a
   // transit, which the caller ends once that is released.
+  // Design: design/charging.md#reserve-first
   CUresult admit(const Request &request, const Contexts::Current &where, Act act, Undo undo, Obtained &obtained,
                  std::optional<ledger::Transit> *surplus = nullptr);
   // The same, and enters it in a book. Only success writes `*key`.
@@ -35,6 +36,7 @@ class Admission {
   // The same for a block of the driver's own. Charged in units, to which the driver rounds up, as a pool does: what
   // is left of a limit could be very many blocks of one byte. The last may be charged less, so that the limit can be
   // used to the last byte.
+  // Design: design/charging.md#whole-units
   CUresult obtain_in_units(AddressBook &book, Request request, const Contexts::Current &where, Act act, Undo undo,
                            CUdeviceptr *key);
   // The same in the current context; refuses where the limit is unknown. What is not charged is exact, and gets room as

@@ -37,6 +37,7 @@ bool loses_a_block(const CallParts &parts, int device, std::uint64_t bytes, std:
 }
 
 // What one request asks of the device's pool, and what it got.
+// Design: design/modes.md#near-the-limit
 class PoolRequest {
  public:
   PoolRequest(const CallParts &parts, AsyncHints &hints, const Request &request, const Contexts::Current &where,
@@ -161,8 +162,8 @@ class PoolRequest {
   bool strands_a_step(std::uint64_t available) const {
     return available / 2 < bound_ && !parts_.stream_pools.can_reach_cap(*pool_);
   }
-  // Whether the driver itself serves it better than its pool (decision 013). What neighbours there are is in shared
-  // memory, so it is asked last.
+  // Whether the driver itself serves it better than its pool. What neighbours there are is in shared memory, so it is
+  // asked last.
   bool is_for_driver() const {
     const std::uint64_t available = account_.available();
     const std::uint64_t idle = parts_.async_pools.idle_bytes(device_);
@@ -435,8 +436,8 @@ void AsyncMemory::preallocate(const Request &request, const Contexts::Current &w
     bytes = nine_tenths(bytes);
   }
   if (plan.exact && result != CUDA_SUCCESS) {
-    events::say("mode async: device " + std::to_string(where.device) + ": " + std::to_string(bytes) +
-                " bytes cannot be preallocated (error " + std::to_string(result) + ")");
+    events::say("mode async: cannot preallocate " + parts_.devices.spoken(bytes) + " on device " +
+                std::to_string(where.device) + " (error " + std::to_string(result) + ")");
   }
   charge_missing(parts_, request.api, *pool);
   hints_[where.device].single_chunk.store(parts_.async_pools.idle_bytes(where.device), std::memory_order_relaxed);

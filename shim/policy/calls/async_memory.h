@@ -40,6 +40,7 @@ class AsyncMemory {
   std::optional<Block> block_at(CUdeviceptr address, CUdeviceptr *base = nullptr);
 
  private:
+  // Design: design/modes.md#preallocation
   void preallocate(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool);
   // Before one of few blocks that fit: the chunks of a pool without a block become one where it then holds more.
   void merge_chunks(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool);

@@ -1,5 +1,6 @@
 // Contexts that come and go, by every version of the calls; a context that goes takes its blocks along.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
+// Design: design/quarantine.md#ends-of-contexts
 #pragma once
 
 #include <unordered_map>

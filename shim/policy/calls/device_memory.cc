@@ -41,6 +41,10 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
     request.pooled = false;
     return parts_.admission.obtain_in_units(parts_.books.blocks, request, where, act, undo_free, address);
   }
+  const auto obtain_beside_pool = [&] {
+    const RelaxedCapture relaxed;  // as if the pool had served it: no capture is lost
+    return parts_.admission.obtain_in_units(parts_.books.blocks, request, where, act, undo_free, address);
+  };
   std::optional<events::Reason> denied;
   request.in_holes_only = true;
   CUresult result = pools_.allocate(request, where, parts_.books.via_of(request), address, denied);
@@ -48,7 +52,7 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
   if (denied && !has_granules(*where.context) &&
       pools_.devices.on(where.device).bounds.strands_others(request.upper_bound)) {
     if (parts_.admission.has_room(request, where, Room::Patience::briefly)) {
-      return parts_.admission.obtain_in_units(parts_.books.blocks, request, where, act, undo_free, address);
+      return obtain_beside_pool();
     }
     denied.reset();
     result = pools_.allocate(request, where, parts_.books.via_of(request), address, denied);
@@ -69,7 +73,7 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
        (no_slab_ever &&
         parts_.room.make_room({request.api, where.device, request.upper_bound, nullptr, 0, request.begun_ns},
                               Room::Patience::briefly)))) {
-    return parts_.admission.obtain_in_units(parts_.books.blocks, request, where, act, undo_free, address);
+    return obtain_beside_pool();
   }
   return parts_.admission.deny(request, where, *denied);
 }
@@ -95,6 +99,10 @@ CUresult DeviceMemory::free_slow(const char *api, CUdeviceptr address, DriverCal
   }
   std::optional<Block> deferred;
   const auto end = [&](const Block *block) {
+    if (block != nullptr && parts_.options.pool && block->kind == events::Kind::device) {
+      const RelaxedCapture relaxed;  // it may lie beside a pool that had no room
+      return call();
+    }
     if (block == nullptr || !parts_.async_pools.owns(block->pool)) {
       return call();
     }

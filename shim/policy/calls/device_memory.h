@@ -12,6 +12,7 @@ struct CallParts;
 class DeviceMemory {
  public:
   // With ipc=direct, blocks of this size and more are the driver's own, so that any process can open them.
+  // Design: design/ipc.md#direct-handles
   static constexpr std::uint64_t kLargeBytes = 2U << 20U;
 
   explicit DeviceMemory(const CallParts &parts);
@@ -26,6 +27,7 @@ class DeviceMemory {
     return is_for_pools(bytes) && pools_.fast_path.allocate_hit(bytes, address);
   }
   CUresult allocate_slow(const Request &request, Act act, CUdeviceptr *address);
+  // Design: design/charging.md#managed-memory
   CUresult allocate_managed(Request request, Act act, CUdeviceptr *address);
   // A block that is none of ours is the driver's to answer.
   CUresult free(const char *api, CUdeviceptr address, DriverCall call) {

@@ -3,6 +3,7 @@
 // (Contexts::may_reach). Which frees come before it. And whether a synchronous call has to wait for it (sync_memops.h).
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 // Called from: hooks, around the driver's call.
+// Design: design/quarantine.md#reach-of-other-devices
 #pragma once
 
 #include "policy/calls/sync_memops.h"

@@ -2,9 +2,10 @@
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 //
 // A driver of 2026 takes nothing when it instantiates a graph: the first launch or upload takes what the graph has at
-// once, from memory that all graphs of the device share and that only a trim gives back (an H100, driver 580; decision
-// 165). Another driver may take it at the instantiation, which is assumed until it is seen to take nothing there: by a
-// small graph of ours, if the program's first one would not fit.
+// once, from memory that all graphs of the device share and that only a trim gives back (an H100, driver 580). Another
+// driver may take it at the instantiation, which is assumed until it is seen to take nothing there: by a small graph of
+// ours, if the program's first one would not fit.
+// Design: design/charging.md#graphs
 #pragma once
 
 #include <atomic>

@@ -8,6 +8,7 @@ namespace ration::policy {
 
 struct CallParts;
 
+// Design: design/charging.md#pinned-memory
 class HostMemory {
  public:
   explicit HostMemory(const CallParts &parts) : parts_(parts) {}

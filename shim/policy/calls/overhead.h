@@ -28,6 +28,7 @@ namespace ration::policy {
 
 struct CallParts;
 
+// Design: design/charging.md#contexts-and-code
 class Overhead {
  public:
   explicit Overhead(const CallParts &parts);

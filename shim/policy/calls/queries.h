@@ -1,6 +1,7 @@
 // What the driver and NVML report about memory, as this process can really have it; and questions about an address,
 // answered for the block around it and not for the slab that the driver knows.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
+// Design: design/granules.md#pointer-queries
 #pragma once
 
 #include <atomic>

@@ -2,6 +2,7 @@
 // The driver knows it of a whole slab, which has it from the first block on that asks for it: calls on other blocks may
 // wait where they need not. Of granules it knows nothing (NOT_SUPPORTED), so there a call waits here, once it returns.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
+// Design: design/granules.md#sync_memops
 #pragma once
 
 #include <atomic>

@@ -4,6 +4,7 @@
 // cuCtxRecordEvent and cuCtxSynchronize invalidate every capture of their context (driver API manual), so they run only
 // while no capture does, and a capture that begins meanwhile waits for them. A capture may take in streams of several
 // contexts, so any capture counts.
+// Design: design/quarantine.md#captures
 #pragma once
 
 #include <atomic>

@@ -162,6 +162,7 @@ class Contexts {
   // One call at a time that retains, releases or resets a device's primary context: its handle stays the same, so only
   // the order of the calls tells one life from the next. A gate, not a lock: it spans the driver's call, and a thread
   // that is called back by the driver is inside already.
+  // Design: design/quarantine.md#primary-contexts
   class PrimaryGate : public ReentrantGate {
    public:
     PrimaryGate(Contexts &contexts, int device) : ReentrantGate(contexts.primary_gates_[device]) {}
@@ -170,6 +171,7 @@ class Contexts {
   // The context of the calling thread; under a green context its device's primary one, whose memory it uses. If nothing
   // is current, `error` is the answer to a call that needs a context; if the driver serves the call all the same, it is
   // charged to the first device: the strictest reading.
+  // Design: design/first-use.md#no-context
   struct Current {
     ContextRef context;
     int device = 0;

@@ -6,6 +6,7 @@
 // fence is one event for each context, which covers the streams of all threads and the green contexts of a primary one,
 // and nothing that is submitted later. Otherwise only cuCtxSynchronize says it, so a fence is a number to synchronise
 // past.
+// Design: design/quarantine.md#fences
 #pragma once
 
 #include <atomic>

@@ -52,6 +52,8 @@ class LimitSource {
   virtual Preallocation async_preallocation_on(const events::DeviceFacts &) const { return {}; }
   // Whether a limit was asked for on any device, known or not.
   virtual bool asked_for() const { return true; }
+  // For people, as "4.00GiB".
+  virtual std::string spoken(std::uint64_t bytes) const = 0;
   // The folder of the groups' files; empty: this process has books of its own only.
   virtual std::string state_folder() const { return {}; }
   // The narrowest first.
@@ -65,6 +67,7 @@ class LimitSource {
 };
 
 // The limit of a device whose total is unknown. False: it is a share of the total, and cannot be enforced.
+// Design: design/charging.md#unknown-sizes
 template <class LimitOn, class Limit>
 bool without_total(const events::DeviceFacts &device, const LimitOn &limit_on, Limit &limit) {
   events::DeviceFacts guess = device;
@@ -104,8 +107,9 @@ class Devices {
   int ordinal_of(CUdevice handle);
   // Learns the size of a device from cuMemGetInfo where cuDeviceTotalMem is missing. REQUIRES a current context on it.
   void learn_total(int ordinal);
-  std::uint64_t total_on(int ordinal);                              // bytes; 0: not known
-  Preallocation preallocation_on(int ordinal, bool async = false);  // `async`: of mode async
+  std::string spoken(std::uint64_t bytes) const { return limits_.spoken(bytes); }  // for people
+  std::uint64_t total_on(int ordinal);                                             // bytes; 0: not known
+  Preallocation preallocation_on(int ordinal, bool async = false);                 // `async`: of mode async
   // Applies what was ordered for this process or its groups while it runs. False: nothing was for the process since it
   // did so last. Touches shared memory.
   bool heed(int ordinal) noexcept {
@@ -119,6 +123,7 @@ class Devices {
   // From now on limits that are set while the process runs are in its totals.
   void note_limits_in(events::Journal *journal) { journal_.store(journal, std::memory_order_release); }
   // A limit was asked for, and the driver does not say for which devices.
+  // Design: design/first-use.md#no-device-list
   bool limit_unknown() { return all() == nullptr && limits_.asked_for(); }
 
  private:

@@ -22,6 +22,7 @@ struct FaultRule {
   std::uint64_t seed = 0;
 };
 
+// Design: design/log.md#faults
 class Faults {
  public:
   explicit Faults(std::vector<FaultRule> rules);

@@ -85,14 +85,17 @@ void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::st
       const std::uint64_t before = group->limit(place);
       group->state_limit(place, limit.value());
       const std::uint64_t held = group->limit(place);
+      const auto uses_smallest = [&](const std::string &uses, const std::string &others) {
+        return spoken + uses + " the smallest limit given, " + limits_.spoken(held) + " on device " +
+               std::to_string(facts.ordinal) + " (" + others + ")";
+      };
+      const std::string asked = "asked here: " + limits_.spoken(limit.value());
       if (held == limit.value() && before > held && before != ledger::kNoLimit) {
-        lines.push_back(on + ": " + std::to_string(held) + " bytes were requested, another member states " +
-                        std::to_string(before) + ", and the smallest limit applies");
+        lines.push_back(uses_smallest(" now uses", "another member asked for " + limits_.spoken(before)));
+      } else if (held != limit.value() && group->has_ordered_limit(place)) {
+        lines.push_back(on + " is " + limits_.spoken(held) + ", as `ration set` has made it (" + asked + ")");
       } else if (held != limit.value()) {
-        lines.push_back(on + ": " + std::to_string(limit.value()) + " bytes were requested, but " +
-                        (group->has_ordered_limit(place)
-                             ? "`ration set` has made it " + std::to_string(held)
-                             : "another member states " + std::to_string(held) + ", and the smallest limit applies"));
+        lines.push_back(uses_smallest(" uses", asked));
       }
     }
     const std::uint64_t bytes = group->kind() == ledger::GroupKind::kNamed ? limits_.guarantee_on(facts) : 0;
@@ -157,14 +160,14 @@ void Devices::heed_all(std::vector<Device> &devices) {
 
 namespace {
 
-std::string holders_of(const ledger::Membership &group, int place) {
+std::string holders_of(const ledger::Membership &group, int place, const LimitSource &limits) {
   constexpr std::size_t kMostHolders = 8;
   std::string text;
   for (const ledger::Holder &holder : group.holders(place, kMostHolders)) {
     text += (text.empty() ? "" : ", ") + holder.program + " (pid " + std::to_string(holder.pid) + ") holds " +
-            std::to_string(holder.reserved);
+            limits.spoken(holder.reserved);
     if (holder.guarantee != 0) {
-      text += " and is guaranteed " + std::to_string(holder.guarantee);
+      text += " and is guaranteed " + limits.spoken(holder.guarantee);
     }
   }
   return text.empty() ? "nobody holds any" : text;
@@ -192,10 +195,11 @@ void Devices::claim(const std::vector<Owed> &owed) {
       continue;
     }
     events::say(ledger::group_label(each.group->kind(), each.group->name()) + " cannot guarantee " +
-                std::to_string(each.bytes) + " bytes of device " + std::to_string(each.ordinal) + ", so every " +
-                "allocation there is refused: its limit is " + std::to_string(each.group->limit(each.place)) +
-                " bytes, of which " + std::to_string(each.group->available(each.place)) + " are left; " +
-                holders_of(*each.group, each.place));
+                limits_.spoken(each.bytes) + " on device " + std::to_string(each.ordinal) +
+                ", so every allocation there is refused: of its limit of " +
+                limits_.spoken(each.group->limit(each.place)) + ", " +
+                limits_.spoken(each.group->available(each.place)) + " is left; " +
+                holders_of(*each.group, each.place, limits_));
   }
 }
 

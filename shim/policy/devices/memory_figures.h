@@ -13,6 +13,7 @@
 namespace ration::policy {
 
 // Bytes; the rest of the total is used.
+// Design: design/nvml.md#sums-that-add-up
 struct MemoryFigures {
   std::uint64_t total = 0;
   std::uint64_t reserved = 0;  // by the driver, for itself
@@ -29,6 +30,7 @@ struct MemoryFigures {
 // What lists of processes show beside these figures, so that their sum is never more than `used`: of this process what
 // counts as its own there, without what its pools hold and do not use; of the others, in proportion, as much of the
 // rest as they hold.
+// Design: design/nvml.md#lists-of-processes
 class ProcessShares {
  public:
   static constexpr std::uint64_t kNotAvailable = UINT64_MAX;
@@ -56,6 +58,7 @@ enum class Presented {
 };
 
 // Whether both name one device. Neither does where one is empty, or names a MIG device by its place in a GPU.
+// Design: design/nvml.md#matching-devices
 bool same_uuid(std::string_view a, std::string_view b);
 
 // What a process that has not initialised CUDA would have of a device: by `limits`, and by what the groups have left.

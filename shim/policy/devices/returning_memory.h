@@ -10,6 +10,7 @@
 
 namespace ration::policy {
 
+// Design: design/ledger.md#late-memory
 class ReturningMemory {
  public:
   // For a request of so many bytes.

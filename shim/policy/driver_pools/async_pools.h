@@ -45,6 +45,7 @@ class AsyncPools {
   // The device's pool, made at the first call; nullptr if the device has none, which is logged once.
   StreamPools::PoolRef pool_on(int device);
   bool owns(const StreamPools::PoolRef &pool) const;
+  // Design: design/modes.md#hidden-pool
   bool owns_handle(std::uintptr_t handle) const;  // as the driver writes it
 
   // A complete block of the device's pool for `context`. If the driver has no memory, one last try follows one more
@@ -139,6 +140,7 @@ class AsyncPools {
   bool return_some(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept;
   // By a call in that context, which is pinned. Leaves what the driver did not take. True: it took some.
   bool free_through(const ContextRef &context, DevicePool &device_pool, DeferredFrees::Items &blocks) noexcept;
+  // Design: design/modes.md#ended-contexts
   bool free_elsewhere(DevicePool &device_pool, DeferredFrees::Items &blocks) noexcept;
   void record_wait(const char *api, int device, const DeferredFrees::Cleaned &cleaned, std::uint64_t start_ns);
 

@@ -1,6 +1,6 @@
 // The pool that serves in the place of a device's default one: the same to the program, but with a cap. Where the limit
 // leaves no room for a pool to grow by a whole step, only its cap tells that a block will come from what is free in it
-// (StreamPools::begin_to_cap), and the driver makes its default pool without one.
+// (StreamPools::reserve_to_cap), and the driver makes its default pool without one.
 // Layer: policy/driver_pools. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -12,6 +12,7 @@
 
 namespace ration::policy {
 
+// Design: design/modes.md#capped-pools
 class DefaultPools {
  public:
   DefaultPools(Devices &devices, ledger::Ledger &ledger, StreamPools &stream_pools)

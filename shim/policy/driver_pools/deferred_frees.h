@@ -22,6 +22,7 @@ struct DeferredBlock final : Deferred {
   const ContextRef context;  // the program's that it was obtained in
 };
 
+// Design: design/modes.md#deferred-frees
 class DeferredFrees final : public DeferredQueue {
  public:
   DeferredFrees(FenceTracker &fences, int device) : DeferredQueue(fences, Rank::kDeferredFrees, device) {}

@@ -27,6 +27,7 @@
 
 namespace ration::policy {
 
+// Design: design/charging.md#driver-pools
 class StreamPools {
  public:
   using Pool = DriverPool;

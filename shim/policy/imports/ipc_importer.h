@@ -23,6 +23,7 @@
 
 namespace ration::policy {
 
+// Design: design/ipc.md#opened-blocks
 class IpcImporter {
  public:
   IpcImporter(FenceTracker &fences, std::string state_folder)
@@ -90,6 +91,7 @@ class IpcImporter {
       }
     }
     // Bounded, because what runs on the device may itself wait for this thread.
+    // Design: design/ipc.md#closing
     void wait_briefly() noexcept;
 
    private:

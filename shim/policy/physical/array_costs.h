@@ -32,6 +32,7 @@ struct ArrayShape {
   std::uint64_t least() const { return least_array_bytes(descriptor, levels); }
 };
 
+// Design: design/charging.md#arrays
 class ArrayCosts {
  public:
   using Key = std::array<std::uint64_t, 8>;

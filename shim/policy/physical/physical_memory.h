@@ -19,6 +19,7 @@
 
 namespace ration::policy {
 
+// Design: design/charging.md#physical-memory
 class PhysicalMemory {
  public:
   struct Piece {

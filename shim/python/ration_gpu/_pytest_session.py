@@ -135,7 +135,7 @@ class Refusals:
             if new and new[-1].held:
                 words += ["this process held then:", *("  " + line for line in _log.by_place(new[-1].held)[:10])]
             return words
-        failures = sum(row["failures"] for row in usage()["processes"] if row["pid"] == os.getpid())
+        failures = sum(row["refusals"] for row in usage()["processes"] if row["pid"] == os.getpid())
         new_failures, self.seen = failures - self.seen, failures
         return [f"{new_failures} request{'s' if new_failures > 1 else ''} for GPU memory refused"] if new_failures > 0 else []
 

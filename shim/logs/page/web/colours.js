@@ -20,16 +20,21 @@ function themed(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
+// Of a rank; the last is of all other callers.
+function colourOfRank(rank) {
+  return rank === undefined || rank >= letters.length ? themed('other') : palette()[rank];
+}
+
 // Text on a colour of the palette.
 function onColour() {
   return isDark() ? '#14171b' : '#fff';
 }
 
-// The callers of a lane that have a colour of their own: those with most bytes, at the peak and left.
-function rankedCallers(lane) {
+// The callers that have a colour of their own: those with most bytes, at the peak and left.
+function rankedCallers(callers) {
   const ranks = new Map();
   const weight = caller => Math.max(caller.peak.bytes, caller.left.bytes);
-  const ranked = [...lane.callers].sort((a, b) => weight(b) - weight(a) || b.total.bytes - a.total.bytes);
+  const ranked = [...callers].sort((a, b) => weight(b) - weight(a) || b.total.bytes - a.total.bytes);
   ranked.slice(0, letters.length).forEach((caller, rank) => ranks.set(caller.name, rank));
   return ranks;
 }

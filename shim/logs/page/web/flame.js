@@ -20,14 +20,10 @@ function treeFrom(rows) {
 class FlameView {
   constructor() {
     this.measure = 'peak';
-    byId('flame-of').append(...measures.map(([name, title]) => {
-      const radio = element('input', {type: 'radio', name: 'flame-of', value: name, onchange: () => {
-        this.measure = name;
-        this.zoom(this.root);
-      }});
-      radio.checked = name === this.measure;
-      return element('label', {}, radio, ` ${title}`);
-    }));
+    choiceOf('flame-of', measures, this.measure, name => {
+      this.measure = name;
+      this.zoom(this.root);
+    });
     this.listen();
   }
 

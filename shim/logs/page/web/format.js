@@ -1,21 +1,48 @@
 // Figures as text, and elements without markup in strings: every text of a log reaches the page as a text node.
 
-const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+const nsOfSecond = 1e9;
+const prefixes = 'KMGTPE';
 
+// As the command prints it (config/values/size.cc): three digits, "512MiB", "1.50GiB".
 function bytes(count) {
-  let unit = 0;
-  let value = count;
-  while (Math.abs(value) >= 1024 && unit < units.length - 1) {
-    value /= 1024;
-    ++unit;
+  if (count < 1024) {
+    return `${Math.round(count)}B`;
   }
-  const digits = unit === 0 || value >= 100 || Number.isInteger(value) ? 0 : value >= 10 ? 1 : 2;
-  return `${value.toFixed(digits)} ${units[unit]}`;
+  let unit = 1024;
+  let prefix = 0;
+  const of = parts => Math.round(count * parts / unit);
+  for (; of(1) >= 1024 && prefix + 1 < prefixes.length; ++prefix) {
+    unit *= 1024;
+  }
+  const isWhole = prefix < 2 && count % unit === 0;
+  const decimals = isWhole || of(10) >= 1000 ? 0 : of(100) >= 1000 ? 1 : 2;
+  return `${(of(10 ** decimals) / 10 ** decimals).toFixed(decimals)}${prefixes[prefix]}iB`;
+}
+
+function exactBytes(count) {
+  return count < 1024 ? `${count} bytes` : `${bytes(count)} (${count} bytes)`;
 }
 
 // As the axis has room for: no decimals that say nothing.
 function shortBytes(count) {
-  return bytes(count).replace(/\.0+ /, ' ');
+  return bytes(count).replace(/\.0+(?=[KMGTPE])/, '');
+}
+
+const longestName = 72;
+
+// A long name without arguments of templates and functions, then without its middle. The whole name is its title.
+function abridged(name) {
+  let text = name;
+  for (let before = ''; text.length > longestName && text !== before;) {
+    before = text;
+    text = text.replace(/(\w)<[^<>]+>/g, '$1‹…›').replace(/\((?=[^()]*[ ,*&])[^()]*\)/g, '(…)');
+  }
+  const half = Math.floor(longestName / 2);
+  return text.length > longestName ? `${text.slice(0, half)}…${text.slice(1 - half)}` : text;
+}
+
+function nameElement(name, attributes = {}) {
+  return element('span', {title: name, ...attributes}, abridged(name));
 }
 
 function duration(ns) {
@@ -34,6 +61,12 @@ function counted(count, one, many) {
 
 function percent(part, whole) {
   return whole > 0 ? `${(100 * part / whole).toFixed(1)}%` : '0%';
+}
+
+// What to know of a log's figures by how it ends.
+function endNotes(hasEnded, isCutOff) {
+  return hasEnded ? [] : [isCutOff ? 'the log was cut off, as by a full disk: what came after that is not known'
+    : 'the log has no end: the program was killed, still ran, or its disk was full'];
 }
 
 function byId(id) {

@@ -10,7 +10,8 @@ const labelWidth = 92;
 const whyOfMoment = {peak: '◆ peak', refusal: '▼ refusal', sample: 'sample', end: '■ end'};
 
 class PoolMapView {
-  constructor(onMoment) {
+  constructor(ranks, onMoment) {
+    this.ranks = ranks;
     this.onMoment = onMoment;
     this.at = null;       // index of the span that is told
     this.picked = null;   // a caller that alone keeps its colour
@@ -20,7 +21,6 @@ class PoolMapView {
 
   showLane(lane) {
     this.lane = lane;
-    this.ranks = lane ? rankedCallers(lane) : new Map();
     this.picked = null;
     byId('moment').replaceChildren(...(lane ? lane.moments : []).map((moment, i) => element('option', {value: i},
       `${whyOfMoment[moment.why]}, ${duration(moment.at)}: ${bytes(moment.used)} in ${counted(moment.blocks, 'block', 'blocks')}`)));
@@ -70,8 +70,7 @@ class PoolMapView {
   }
 
   colour(caller) {
-    const rank = this.ranks.get(caller);
-    return rank === undefined ? themed('other') : palette()[rank];
+    return colourOfRank(this.ranks.get(caller));
   }
 
   letter(caller) {
@@ -85,7 +84,7 @@ class PoolMapView {
     const others = [...held].filter(([name]) => !this.ranks.has(name));
     const entries = named.map(name => element('button', {
       type: 'button', 'aria-pressed': String(this.picked === name), onclick: () => this.pick(name), title: 'Show only its blocks in colour',
-    }, element('span', {class: 'swatch', style: `background:${this.colour(name)};color:${onColour()}`}, this.letter(name)), `${name} ${bytes(held.get(name))}`));
+    }, element('span', {class: 'swatch', style: `background:${this.colour(name)};color:${onColour()}`}, this.letter(name)), nameElement(name), ` ${bytes(held.get(name))}`));
     const count = others.length + (this.moment ? this.moment.others.count : 0);
     if (count) {
       const rest = others.reduce((sum, [, each]) => sum + each, this.moment.others.bytes);
@@ -214,7 +213,7 @@ class PoolMapView {
     const age = duration(Math.max(0, this.moment.ts - span.since));
     const address = area.slab ? `0x${(BigInt(area.address) + BigInt(span.offset)).toString(16)} in slab ${area.slab}` : 'in no slab';
     return span.count === 1
-      ? [`${bytes(span.bytes)} (${span.bytes.toLocaleString('en')} bytes)`, `by ${span.caller}`, `age ${age}`, address]
+      ? [exactBytes(span.bytes), `by ${span.caller}`, `age ${age}`, address]
       : [`${counted(span.count, 'small block', 'small blocks')}, ${bytes(span.bytes)}`, `mostly by ${span.caller}`, `the oldest ${age} old`, `from ${address}`];
   }
 

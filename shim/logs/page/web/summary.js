@@ -1,69 +1,105 @@
-// The first screen: the worst leak, a line for each process, and what would have helped where memory was refused.
+// The first screen: what was refused, what grows, what was left, and a line for each process.
 
-function topLeak(model) {
-  let top = null;
-  for (const lane of model.lanes) {
-    for (const caller of lane.callers) {
-      if (caller.left.bytes > 0 && (!top || caller.left.bytes > top.caller.left.bytes)) {
-        top = {lane, caller};
-      }
-    }
-  }
-  return top;
-}
+const refusalsInBanner = 4;
+const callersInBanner = 3;
 
-// What holds for every figure of a log without an end.
+// What holds for every figure of a log, or of its callers' names.
 function caveats(logs) {
-  return logs.filter(log => !log.ended).map(log => log.cut_off
-    ? ` ${log.log} was cut off: what came after that is not known.`
-    : ` ${log.log} has no end: the program was killed, or still ran.`);
+  return logs.flatMap(log => [
+    ...endNotes(log.ended, log.cut_off),
+    ...log.notes,
+  ].map(note => `${logs.length > 1 ? `${log.log}: ` : ''}${note}.`));
 }
 
-function showTopLeak(model) {
-  const box = byId('top-leak');
-  const top = topLeak(model);
-  box.classList.toggle('is-none', !top);
-  if (!top) {
-    box.append(model.lanes.length ? 'Every block was freed.' : 'No device memory was requested.', ...caveats(model.logs));
-    return;
+function heldWords(held) {
+  return held.flatMap(([name, count], i) => [i ? ', ' : '', `${bytes(count)} by `, nameElement(name)]);
+}
+
+// A line of the banner, which leads to what it is about.
+function bannerLine(word, isBad, where, onClick, ...words) {
+  const line = element('li', {class: isBad ? 'bad' : ''}, element('b', {}, word), ' ', ...words, where);
+  line.append(' ', element('button', {type: 'button', onclick: onClick}, 'Show'));
+  return line;
+}
+
+function refusalLines(model, show) {
+  const all = model.lanes.flatMap(lane => lane.remedies.map(each => ({lane, each})));
+  all.sort((a, b) => b.each.missing - a.each.missing);
+  const lines = all.slice(0, refusalsInBanner).map(({lane, each}) => bannerLine('Refused:', true, whereOf(model, lane),
+    () => show.moment(lane, lane.log.start_ns + each.largest_ts),
+    `${counted(each.count, 'call', 'calls')} of ${each.api}, ${each.reason}; `,
+    `${each.largest_request ? `the largest ${exactBytes(each.largest_request)} ` : ''}at ${duration(each.largest_ts)}`,
+    `${each.missing ? `, ${bytes(each.missing)} short` : ''}. ${each.remedy[0].toUpperCase()}${each.remedy.slice(1)}. `,
+    `The program held ${bytes(each.used)} then${each.held.length ? ': ' : '.'}`, ...heldWords(each.held.slice(0, callersInBanner)),
+    each.holders.length ? `. By process: ${each.holders.join('; ')}.` : ''));
+  if (all.length > lines.length) {
+    lines.push(element('li', {}, `${all.length - lines.length} more kinds of refusals are in the chart.`));
   }
-  const all = model.lanes.reduce((sum, lane) => sum + lane.left_bytes, 0);
-  box.append('Top leak: ', element('strong', {id: 'top-leak-name'}, top.caller.name),
-    ` left ${bytes(top.caller.left.bytes)} in ${counted(top.caller.left.count, 'block', 'blocks')}`,
-    ` never freed, of ${bytes(all)} in all${model.lanes.length > 1 ? `, in ${top.lane.title}` : ''}.`,
-    ...caveats(model.logs));
+  return lines;
 }
 
-function processRow(lane) {
+function growthLines(model, show) {
+  return model.lanes.flatMap(lane => lane.growing.slice(0, callersInBanner).map(([name, from, to, oldest]) =>
+    bannerLine('Grows:', true, whereOf(model, lane), () => show.caller(name), nameElement(name, {class: 'grows'}),
+      `, from ${bytes(from)} to ${bytes(to)}; its oldest block lived for ${duration(oldest)}.`)));
+}
+
+function whereOf(model, lane) {
+  return model.lanes.length > 1 ? ` [${lane.title}]` : '';
+}
+
+// A leak is what a program forgot that ended by itself; one that could not go on still held what it worked with.
+function leftLines(model, show) {
+  return model.lanes.filter(lane => lane.left_count).map(lane => {
+    const caller = lane.callers.reduce((most, each) => (!most || each.left.bytes > most.left.bytes ? each : most), null);
+    const isLeak = lane.log.ended_cleanly;
+    const word = isLeak ? 'Leaked:' : lane.log.ended ? 'Held at the end:' : 'Held when the log ends:';
+    const all = `${bytes(lane.left_bytes)} in ${counted(lane.left_count, 'block', 'blocks')}`;
+    return caller && caller.left.bytes ? bannerLine(word, isLeak, whereOf(model, lane), () => show.caller(caller.name),
+      `${all}, ${bytes(caller.left.bytes)} of it by `, nameElement(caller.name, {class: 'left'}), `; the oldest ${duration(caller.oldest)} old.`)
+      : element('li', {}, element('b', {}, word), ` ${all}.`);
+  });
+}
+
+function showBanner(model, show) {
+  const bad = [...refusalLines(model, show), ...growthLines(model, show), ...leftLines(model, show)];
+  const fine = model.lanes.length ? 'Nothing was refused, and every block was freed.' : 'No device memory was requested.';
+  const lines = bad.length ? bad : [element('li', {}, fine)];
+  byId('banner').classList.toggle('is-none', !bad.some(line => line.classList.contains('bad')));
+  byId('banner').append(...lines, ...caveats(model.logs).map(note => element('li', {}, note)));
+}
+
+function peakOf(lane) {
+  return lane.peak_is_exact ? bytes(lane.peak_bytes) : lane.peak_bytes ? `at least ${bytes(lane.peak_bytes)}` : 'unknown';
+}
+
+function processRow(lane, show) {
   const cell = (text, more = {}) => element('td', more, text);
-  const exact = count => ({title: `${count.toLocaleString('en')} bytes`});
-  const limit = lane.limit_asked ? `limit ${bytes(lane.limit)}` : `${bytes(lane.total)}, no limit`;
+  const exact = count => ({title: `${count} bytes`});
+  const limit = (lane.limit_asked ? `limit ${bytes(lane.limit)}` : `${bytes(lane.total)}, no limit${lane.group_limit ? ' of its own' : ''}`)
+    + (lane.group_limit ? `, in a group of ${bytes(lane.group_limit)}` : '');
   return element('tr', {'data-lane': lane.number},
-    cell(lane.title, {class: 'name', title: `${lane.log.log}\n${lane.log.program}\n${lane.name}`}),
-    cell(bytes(lane.peak_bytes), exact(lane.peak_bytes)),
+    element('td', {class: 'name', title: `${lane.log.log}\n${lane.log.program}\n${lane.name}`},
+      element('button', {type: 'button', title: 'Show only this process', onclick: () => show.lane(lane)}, lane.title)),
+    cell(peakOf(lane), exact(lane.peak_bytes)),
     cell(`${percent(lane.peak_bytes, lane.limit_asked ? lane.limit : lane.total)} of ${limit}`),
     cell(lane.peak_seq ? `${duration(lane.peak_ts)}, record ${lane.peak_seq}` : '–'),
     cell(bytes(lane.reserved_peak_bytes), exact(lane.reserved_peak_bytes)),
     cell(`${lane.allocs.toLocaleString('en')} / ${lane.frees.toLocaleString('en')}`),
     cell(lane.left_count ? `${bytes(lane.left_bytes)} in ${lane.left_count.toLocaleString('en')}` : 'nothing',
-      {class: lane.left_count ? 'bad' : '', ...exact(lane.left_bytes)}),
+      {class: lane.left_count && lane.log.ended_cleanly ? 'bad' : '', ...exact(lane.left_bytes)}),
     cell(lane.refusalCount.toLocaleString('en'), {class: lane.refusalCount ? 'bad' : ''}));
 }
 
-function showSummary(model) {
-  showTopLeak(model);
-  const titles = ['Process', 'Peak', 'of', 'Peak at', 'Reserved at most', 'Allocations / frees', 'Never freed', 'Refused'];
+// `show`: moment(lane, ns), caller(name) and lane(lane) bring what was clicked into view.
+function showSummary(model, show) {
+  showBanner(model, show);
+  const titles = ['Process', 'Peak', 'of', 'Peak at', 'Peak reserved', 'Allocations / frees', 'Not freed', 'Refused'];
   byId('processes').append(
     element('thead', {}, element('tr', {}, ...titles.map((title, i) => element('th', {scope: 'col', class: i ? '' : 'name'}, title)))),
-    element('tbody', {}, ...model.lanes.map(processRow)));
-  for (const lane of model.lanes) {
-    for (const each of lane.remedies) {
-      byId('remedies').append(element('li', {},
-        element('b', {}, `▼ refused ${counted(each.count, 'call', 'calls')}`),
-        ` of ${each.api} (${each.reason})${each.largest_request ? `, the largest ${bytes(each.largest_request)}` : ''}: ${each.remedy}.`,
-        model.lanes.length > 1 ? ` ${lane.title}` : ''));
-    }
-  }
+    element('tbody', {}, ...model.lanes.map(lane => processRow(lane, show))));
+  byId('title').textContent = model.title;
+  document.title = `${model.title} – Ration report`;
   byId('subtitle').textContent =
     `${counted(model.logs.length, 'process', 'processes')}, ${duration(model.end)} from ${model.start.toISOString().replace('T', ' ').slice(0, 19)} UTC`;
 }
@@ -78,7 +114,7 @@ function leftOutOf(lane) {
     [out.callers, 'caller', 'callers', 'those with least bytes'],
     [out.frames, 'frame of the flame graph', 'frames of the flame graph', 'those too narrow to be seen'],
     [drawn.reduce((sum, moment) => sum + moment.left_out_areas, 0), 'slab in maps', 'slabs in maps', 'the smallest'],
-    [lane.log.dropped, 'record that the log lacks', 'records that the log lacks', 'all figures are too low'],
+    [lane.log.dropped, 'record that the log lacks', 'records that the log lacks', lane.log.ended ? 'the peak and what was not freed are as its end has them, other figures are too low' : 'figures are too low'],
   ].filter(([count]) => count > 0).map(([count, one, many, why]) => `${lane.title}: ${counted(count, one, many)} (${why})`);
 }
 

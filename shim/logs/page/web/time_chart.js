@@ -1,24 +1,42 @@
-// Used, reserved and limit over time, with refusals and the peak; dygraphs draws, zooms by drag and tells the point under
-// the mouse.
+// Used, reserved and limit over time, with refusals and the peak, and the sum of processes and the limit of their group;
+// dygraphs draws, zooms by drag and tells the point under the mouse.
 
-const nsOfSecond = 1e9;
 const linesAtFirst = 4;
 const refusalsInValues = 3;
 const marksApart = 5;        // pixels; refusals that are nearer are one mark
 const linesOfRefusals = 40;  // more would hide the chart
 
+// What lanes used together.
+function sumOf(lanes) {
+  const changes = [];
+  for (const lane of lanes) {
+    lane.used.forEach((value, i) => changes.push([lane.times[i], value - (lane.used[i - 1] || 0)]));
+    changes.push([lane.end, -(lane.used[lane.used.length - 1] || 0)]);
+  }
+  changes.sort((a, b) => a[0] - b[0]);
+  let sum = 0;
+  return changes.map(([at, by]) => [at, (sum += by)]);
+}
+
 class TimeChart {
   constructor(model, onMoment) {
     this.model = model;
     this.onMoment = onMoment;
+    this.stack = new CallerStack(model.ranks);
     this.cursor = null;  // ns; the keyboard's
     this.moment = null;
-    const byPeak = [...model.lanes].sort((a, b) => b.peak_bytes - a.peak_bytes);
-    this.shown = new Set(byPeak.slice(0, linesAtFirst));
-    byId('limit-in-scale').checked = model.lanes.some(lane => lane.reserved_peak_bytes * 2 >= lane.limit);
+    this.choosesFrom(model.lanes);
+    byId('limit-in-scale').checked = model.lanes.some(lane => lane.reserved_peak_bytes * 2 >= lane.bound);
     this.listen();
     this.showKey();
     this.draw();
+  }
+
+  // Those of the largest peak have lines at first; the sum and the callers are of all.
+  choosesFrom(lanes) {
+    const byPeak = [...lanes].sort((a, b) => b.peak_bytes - a.peak_bytes);
+    this.summed = lanes;
+    this.shown = new Set(byPeak.slice(0, linesAtFirst));
   }
 
   lanes() {
@@ -46,7 +64,13 @@ class TimeChart {
       }});
       box.checked = this.shown.has(lane);
       return element('label', {}, box, ` ${lane.title}: used `, line(lane, false), ' reserved ', line(lane, true));
-    }), element('span', {}, '▼ refused  ◆ peak  ┄ limit'));
+    }), element('span', {}, `▼ refused  ◆ peak  ┄ limit${this.summed.length > 1 ? '  ━ sum of used' : ''}`
+      + `${this.groupLimit() ? '  ╌ limit of the group' : ''}; areas: callers, coloured as in the map`));
+  }
+
+  // The smallest of a group of the lanes; 0: none.
+  groupLimit() {
+    return this.summed.reduce((least, lane) => (lane.group_limit && (!least || lane.group_limit < least) ? lane.group_limit : least), 0);
   }
 
   colour(lane) {
@@ -58,7 +82,8 @@ class TimeChart {
   rows() {
     const lanes = this.lanes();
     const rows = new Map();
-    const width = 1 + 3 * lanes.length;
+    const extra = 1 + 3 * lanes.length;
+    const width = extra + (this.sum ? 1 : 0) + (this.groupLimit() ? 1 : 0);
     const set = (time, column, value) => {
       let row = rows.get(time);
       if (!row) {
@@ -70,8 +95,10 @@ class TimeChart {
     };
     set(0, 0, 0);
     set(this.model.end, 0, this.model.end / nsOfSecond);
+    (this.sum || []).forEach(([at, value]) => set(at, extra, value));
+    [0, this.model.end].forEach(at => this.groupLimit() && set(at, width - 1, this.groupLimit()));
     lanes.forEach((lane, i) => {
-      [lane.used, lane.reserved, [lane.limit]].forEach((values, j) => {
+      [lane.used, lane.reserved, ...(lane.limit_asked ? [[lane.limit]] : [])].forEach((values, j) => {
         const column = 1 + 3 * i + j;
         const first = lane.times[0] === lane.log.start_ns || j === 2 ? values[0] : 0;
         set(lane.log.start_ns, column, first || 0);
@@ -89,7 +116,9 @@ class TimeChart {
   highest() {
     const lanes = this.lanes();
     const withLimit = byId('limit-in-scale').checked;
-    return Math.max(1, ...lanes.map(lane => Math.max(lane.peak_bytes, lane.reserved_peak_bytes, withLimit ? lane.limit : 0))) * 1.08;
+    const sum = (this.sum || []).reduce((most, [, value]) => Math.max(most, value), 0);
+    return Math.max(1, sum, withLimit ? this.groupLimit() : 0,
+      ...lanes.map(lane => Math.max(lane.peak_bytes, lane.reserved_peak_bytes, withLimit ? lane.bound : 0))) * 1.08;
   }
 
   options() {
@@ -99,32 +128,42 @@ class TimeChart {
     for (const lane of lanes) {
       const name = `#${lane.number}`;
       labels.push(`${name} used`, `${name} reserved`, `${name} limit`);
-      series[`${name} used`] = {color: this.colour(lane), strokeWidth: 2, strokePattern: dashes[lane.number % dashes.length], fillGraph: lanes.length === 1};
+      series[`${name} used`] = {color: this.colour(lane), strokeWidth: 2, strokePattern: dashes[lane.number % dashes.length]};
       series[`${name} reserved`] = {color: this.colour(lane), strokeWidth: 1.2, strokePattern: [3, 3]};
       series[`${name} limit`] = {color: themed('dim'), strokeWidth: 1, strokePattern: [1, 4]};
+    }
+    if (this.sum) {
+      labels.push('sum');
+      series.sum = {color: themed('text'), strokeWidth: 1.5};
+    }
+    if (this.groupLimit()) {
+      labels.push('group limit');
+      series['group limit'] = {color: themed('bad'), strokeWidth: 1, strokePattern: [6, 4]};
     }
     return {
       labels,
       series,
       stepPlot: true,
       connectSeparatedPoints: true,
-      fillAlpha: 0.14,
       legend: 'never',
       valueRange: [0, this.highest()],
       gridLineColor: themed('grid'),
       axisLineColor: themed('line'),
-      labelsKMG2: true,
       highlightCircleSize: 3,
       axes: {
-        y: {axisLabelFormatter: value => shortBytes(value), axisLabelWidth: 70},
+        y: {axisLabelFormatter: value => shortBytes(value), axisLabelWidth: 70, labelsKMG2: true},
         x: {axisLabelFormatter: (value, granularity, opts, graph) => this.timeLabel(value, graph), axisLabelWidth: 80},
       },
       underlayCallback: (context, area, graph) => this.drawMarks(context, area, graph),
       highlightCallback: (event, x) => this.tell(x * nsOfSecond, event),
       unhighlightCallback: () => tip.hide(),
-      clickCallback: (event, x) => this.choose(x * nsOfSecond),
+      clickCallback: event => this.choose(this.timeAt(event)),
       animatedZooms: false,
     };
+  }
+
+  timeAt(event) {
+    return this.graph.toDataXCoord(event.clientX - byId('time-chart').getBoundingClientRect().left) * nsOfSecond;
   }
 
   timeLabel(seconds, graph) {
@@ -143,6 +182,8 @@ class TimeChart {
       return;
     }
     byId('time-chart').textContent = '';
+    this.sum = this.summed.length > 1 ? sumOf(this.summed) : null;
+    this.stack.showLanes(this.summed);
     this.graph = new Dygraph(byId('time-chart'), this.rows(), this.options());
   }
 
@@ -157,6 +198,7 @@ class TimeChart {
     context.beginPath();
     context.rect(area.x, area.y, area.w, area.h);
     context.clip();
+    this.stack.draw(context, graph);
     context.font = '12px system-ui, sans-serif';
     for (const lane of this.lanes()) {
       this.drawRefusals(context, area, graph, lane);
@@ -219,15 +261,11 @@ class TimeChart {
         continue;
       }
       const i = lastNotAfter(lane.times, at);
-      const rest = `limit ${bytes(lane.limit)}`;
+      const rest = lane.limit_asked ? `limit ${bytes(lane.limit)}` : lane.group_limit ? `limit of its group ${bytes(lane.group_limit)}` : 'no limit';
       lines.push(`${lane.title}: used ${bytes(lane.used[i] || 0)}, reserved ${bytes(lane.reserved[i] || 0)}, ${rest}`);
-      const moment = lane.moments.filter(each => each.at <= at).pop();
-      if (moment && moment.holders.length) {
-        lines.push(`  held at ${duration(moment.at)}: ${moment.holders.slice(0, 3).map(([name, held]) => `${name} ${bytes(held)}`).join(', ')}`);
-      }
       const refused = lane.refusals.filter(each => Math.abs(each.at - at) <= near);
       for (const each of refused.slice(0, refusalsInValues)) {
-        lines.push(`  ▼ ${each.api} of ${bytes(each.requested)} refused (${each.reason}) at ${duration(each.at)}; at most ${bytes(each.largestFree)} could be had at once`);
+        lines.push(`  ▼ ${each.api} of ${bytes(each.requested)} refused, ${each.reason}, at ${duration(each.at)}${each.times > 1 ? `, asked for ${each.times} times` : ''}; at most ${bytes(each.largestFree)} could be had at once`);
       }
       if (refused.length > refusalsInValues) {
         lines.push(`  and ${counted(refused.length - refusalsInValues, 'more refusal', 'more refusals')} near`);
@@ -236,21 +274,44 @@ class TimeChart {
     return lines;
   }
 
+  heldWords(at) {
+    const held = this.stack.heldAt(at);
+    return held.length ? [`held by ${held.slice(0, 3).map(([name, count]) => `${abridged(name)} ${bytes(count)}`).join(', ')}`] : [];
+  }
+
   tell(at, event) {
-    const lines = this.textAt(at);
+    const lines = [...this.textAt(at), ...this.heldWords(at)];
     byId('time-values').textContent = lines.join(' · ');
     if (event) {
       tip.show(lines.join('\n'), event);
     }
   }
 
+  // Brings the state at a time into view: who held what, and the map of the nearest moment.
   choose(at) {
+    this.cursor = at;
+    this.stack.tell(at, this.textAt(at));
     const moments = this.lanes().flatMap(lane => lane.moments.map(moment => ({lane, moment})));
     const distance = each => Math.abs(each.moment.at - at);
     const nearest = moments.reduce((best, each) => (!best || distance(each) < distance(best) ? each : best), null);
     if (nearest) {
       this.onMoment(nearest.lane, nearest.moment);
     }
+  }
+
+  // Of a lane, which may not be shown yet.
+  reveal(lane, at) {
+    if (!this.shown.has(lane)) {
+      this.shown.add(lane);
+      this.redraw();
+    }
+    byId('time').scrollIntoView({block: 'start'});
+    this.choose(at);
+  }
+
+  showLanes(lanes) {
+    this.choosesFrom(lanes);
+    this.redraw();
   }
 
   mark(moment) {
@@ -314,8 +375,7 @@ class TimeChart {
     box.addEventListener('wheel', event => {
       if (this.graph && (event.ctrlKey || document.activeElement === box)) {
         event.preventDefault();
-        const x = event.clientX - byId('time-chart').getBoundingClientRect().left;
-        this.zoom(event.deltaY < 0 ? 0.8 : 1.25, this.graph.toDataXCoord(x));
+        this.zoom(event.deltaY < 0 ? 0.8 : 1.25, this.timeAt(event) / nsOfSecond);
       }
     }, {passive: false});
     box.addEventListener('mousedown', () => box.focus({preventScroll: true}));

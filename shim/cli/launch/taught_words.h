@@ -1,0 +1,58 @@
+// What other tools of this kind call their verbs and options, and what they are here. Layer: cli. Threads: pure
+// functions.
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+namespace ration::cli {
+
+// What to write instead; empty: it is nobody's word. `word`: a verb, an option, or both with a blank between them.
+inline std::string_view ours_for(std::string_view word) {
+  struct Taught {
+    std::string_view theirs, ours;
+  };
+  constexpr Taught kTaught[] = {
+      {"exec", "ration run -- COMMAND"},
+      {"start", "ration run -- COMMAND"},
+      {"launch", "ration run -- COMMAND"},
+      {"record", "ration run --log run.jsonl -- COMMAND"},
+      {"profile", "ration run --log run.jsonl -- COMMAND"},
+      {"status", "ration ps"},
+      {"list", "ration ps"},
+      {"ls", "ration ps"},
+      {"stat", "ration ps"},
+      {"monitor", "ration top"},
+      {"watch", "ration ps --watch"},
+      {"stats", "ration report LOG"},
+      {"show", "ration report LOG"},
+      {"summary", "ration report LOG"},
+      {"analyze", "ration report LOG"},
+      {"flamegraph", "ration convert LOG --to collapsed"},
+      {"compare", "ration diff A B"},
+      {"limit", "ration run --limit SIZE -- COMMAND, or ration set GROUP|PID --limit SIZE"},
+      {"config", "ration env, ration env --files or ration env --check FILE"},
+      {"version", "ration --version"},
+      {"--memory", "--limit"},
+      {"--mem", "--limit"},
+      {"--memory-limit", "--limit"},
+      {"--max-memory", "--limit"},
+      {"--gpu-memory", "--limit"},
+      {"--gpu-mem", "--limit"},
+      {"--mem-fraction", "--limit"},
+      {"--html", "-o FILE.html"},
+      {"top --once", "ration ps"},
+      {"top --json", "ration ps --watch --json"},
+      {"--follow", "--watch"},
+      {"--live", "--watch"},
+      {"--gpus", "the variable CUDA_VISIBLE_DEVICES"},
+      {"--device", "the variable CUDA_VISIBLE_DEVICES"},
+      {"--visible-devices", "the variable CUDA_VISIBLE_DEVICES"},
+  };
+  const auto found =
+      std::find_if(std::begin(kTaught), std::end(kTaught), [&](const Taught &each) { return each.theirs == word; });
+  return found == std::end(kTaught) ? std::string_view() : found->ours;
+}
+
+}  // namespace ration::cli

@@ -1,0 +1,14 @@
+// `ration env --files` and `ration env --check`. Layer: cli. Threads: one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ration::cli {
+
+// Prints a line for each settings file, the highest precedence first. False: one is refused, or stdout is full.
+bool list_settings_files();
+// Logs a line for each mistake in these files. True where there is none.
+bool check_settings_files(const std::vector<std::string> &paths);
+
+}  // namespace ration::cli

@@ -1,0 +1,97 @@
+// The end of a log, which stays its last line and counts what was lost, also on a full disk.
+#include <algorithm>
+
+#include "base/clock.h"
+#include "events/journal.h"
+#include "events/json_lines.h"
+
+namespace ration::events {
+
+// Called after a failed write: the previous `end` reports one loss too few or was cut off. A new one fits in its place.
+void Journal::mend_end() noexcept try {
+  if (ended_ && first_line_.empty()) {
+    Line nothing;
+    stamp(now_ns());
+    add(nothing, seq_);
+  }
+} catch (...) {  // fails open
+}
+
+void Journal::lose_one() noexcept {
+  ++dropped_;
+  ++dropped_in_all_;
+  publish_losses();
+  mend_end();
+}
+
+void Journal::publish_losses() noexcept {
+  tally_->lost_records.store(static_cast<std::uint32_t>(std::min<std::uint64_t>(dropped_in_all_, UINT32_MAX)),
+                             std::memory_order_relaxed);
+  tally_->lost_error.store(static_cast<std::uint32_t>(file_.error()), std::memory_order_relaxed);
+}
+
+// Of a log whose last record is number `seq`. Returns the size of its last line.
+std::size_t Journal::format_ending(Line &lines, std::uint64_t seq, std::uint64_t lost) {
+  format_dropped(lines, lost);
+  close_line(lines, last_ns_, ++seq);
+  const std::size_t before = lines.text.size();
+  format_end(lines, *tally_, dropped_in_all_, asked_);
+  close_line(lines, last_ns_, ++seq);
+  return lines.text.size() - before;
+}
+
+// On a full disk the end takes the place of the last records, which it counts as lost: they need no room to be written
+// over. A file that is kept allocated ahead would take a system call that a sandbox may answer by killing the program.
+bool Journal::end_over_records() {
+  constexpr std::size_t kMoreDigits = 64;  // of counts, with what is replaced
+  Line draft;
+  format_ending(draft, seq_, dropped_);
+  std::string_view old = file_.last_lines(draft.text.size() + kMoreDigits);
+  if (old.empty() || !first_line_.empty()) {
+    return false;
+  }
+  std::uint64_t events = 0;
+  std::uint64_t counted = 0;  // already, as lost
+  std::uint64_t lines_replaced = 0;
+  for (; !old.empty(); old.remove_prefix(old.find('\n') + 1)) {
+    const std::uint64_t count = count_in_dropped(old);
+    events += count == 0 ? 1 : 0;
+    counted += count;
+    ++lines_replaced;
+  }
+  dropped_in_all_ += events;
+  Line lines;
+  const std::size_t tail = format_ending(lines, seq_ - lines_replaced, dropped_ + events + counted);
+  if (!file_.replace_last({lines.text.data(), lines.text.size()}, tail)) {
+    dropped_in_all_ -= events;
+    return false;
+  }
+  seq_ = seq_ - lines_replaced + 1;
+  dropped_ = 0;
+  publish_losses();
+  return true;
+}
+
+void Journal::end(const RationCoverage *asked) noexcept try {
+  if (asked != nullptr) {
+    publish(*asked);
+  }
+  if (!logging_ || is_inherited()) {
+    return;
+  }
+  if (!described()) {
+    describe({}, 0);
+  }
+  Guard guard(writer_);
+  if (ended_) {
+    return;
+  }
+  asked_ = asked;
+  ended_ = true;
+  if (!write(nullptr, now_ns()) && !end_over_records()) {
+    mend_end();
+  }
+} catch (...) {  // fails open
+}
+
+}  // namespace ration::events

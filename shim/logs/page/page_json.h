@@ -1,0 +1,15 @@
+// The document in the page of `ration report -o`. Layer: logs. Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "logs/page/page_log.h"
+
+namespace ration::logs {
+
+// Everything that the page shows, as one JSON document: schema ration.page/1, for the scripts in web/ alone. Texts of
+// the logs may hold any bytes; what is no UTF-8 is replaced.
+std::string page_json(const std::vector<PageLog> &logs, const Names &names);
+
+}  // namespace ration::logs

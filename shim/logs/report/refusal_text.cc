@@ -1,0 +1,118 @@
+#include "logs/report/refusal_text.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/base/text_table.h"
+#include "config/values/quotes.h"
+#include "config/values/size.h"
+#include "logs/history/limit_need.h"
+
+namespace ration::logs {
+namespace {
+
+constexpr double kNsOfSecond = 1e9;
+constexpr std::size_t kHolders = 3;  // of a group or device
+
+std::string when(const History::Moment &moment) {
+  return "at " + seconds(moment.ts_ns) + ", record " + std::to_string(moment.seq);
+}
+
+std::string largest_words(const History::Refusal &refusal) {
+  if (refusal.largest.bytes == 0) {
+    return "only the driver knows how much was missing";
+  }
+  return (refusal.count > 1 ? "the largest asked for " : "it asked for ") +
+         config::show_exact_bytes(refusal.largest.bytes) +
+         (refusal.largest.seq != refusal.first.seq ? " " + when(refusal.largest) : "") +
+         (refusal.missing() != 0 ? ": " + config::show_exact_bytes(refusal.missing()) + " short" : "");
+}
+
+void add_held(Lines &lines, const History::Refusal &refusal) {
+  lines.push_back("  the program held " + config::show_exact_bytes(refusal.used) + " then" +
+                  (refusal.held.empty() ? "" : ":"));
+  for (const auto &[name, group] : refusal.held) {
+    lines.push_back("    " + config::show_bytes(group.bytes) + " in " + cli::counted(group.count, "block", "blocks") +
+                    " by " + config::printable(name));
+  }
+  if (refusal.held_by_others.count != 0) {
+    lines.push_back("    " + config::show_bytes(refusal.held_by_others.bytes) + " by " +
+                    cli::counted(refusal.held_by_others.count, "other", "others"));
+  }
+}
+
+}  // namespace
+
+std::string seconds(std::uint64_t ns) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3f s", static_cast<double>(ns) / kNsOfSecond);
+  return text;
+}
+
+std::string reason_words(const std::string &reason) {
+  return reason == "limit"        ? "over the limit"
+         : reason == "group"      ? "over the group's limit"
+         : reason == "device"     ? "the device was full"
+         : reason == "pool_holds" ? "the pool was fragmented"
+         : reason == "fault"      ? "injected (--fail)"
+                                  : config::printable(reason);
+}
+
+Lines holder_lines(const History::RefusedBy &by) {
+  Lines lines;
+  if (!by.group.empty()) {
+    lines.push_back("group " + config::printable(by.group) + ": " + config::show_exact_bytes(by.claimed) +
+                    " held or guaranteed, of a limit of " + config::show_exact_bytes(by.limit));
+  }
+  for (std::size_t i = 0; i < std::min(by.holders.size(), kHolders); ++i) {
+    const History::RefusedBy::Holder &holder = by.holders[i];
+    lines.push_back(
+        config::printable(holder.program) + " (pid " + std::to_string(holder.pid) + ")" +
+        (holder.reserved != 0 || holder.guarantee == 0 ? " held " + config::show_exact_bytes(holder.reserved) : "") +
+        (holder.reserved != 0 && holder.guarantee != 0 ? " and" : "") +
+        (holder.guarantee != 0 ? " was guaranteed " + config::show_exact_bytes(holder.guarantee) : ""));
+  }
+  if (by.holders.size() > kHolders) {
+    lines.push_back("and " + cli::counted(by.holders.size() - kHolders, "other", "others"));
+  }
+  if (by.outside != 0) {
+    lines.push_back(config::show_exact_bytes(by.outside) + " were the driver's own, or held outside Ration");
+  }
+  return lines;
+}
+
+void add_refusals(Lines &lines, const History &history, std::size_t device) {
+  for (const History::Refusal &each : history.devices()[device].refusals) {
+    lines.push_back("");
+    lines.push_back("REFUSED on device " + std::to_string(device) + ": " + cli::counted(each.count, "call", "calls") +
+                    " of " + config::printable(each.api) + ", " + reason_words(each.reason) +
+                    (each.count > 1 ? "; first " : ", ") + when(each.first));
+    lines.push_back("  " + largest_words(each));
+    lines.push_back("  " + remedy(each));
+    if (const std::string caller = history.stacks().caller(each.stack); !caller.empty()) {
+      lines.push_back("  called by " + config::printable(caller));
+    }
+    add_held(lines, each);
+    for (const std::string &line : holder_lines(each.by)) {
+      lines.push_back("  " + line);
+    }
+  }
+}
+
+std::string growth_words(const History::Growing &growing) {
+  return config::printable(growing.name) + " grows: from " + config::show_bytes(growing.rise.from) + " to " +
+         config::show_bytes(growing.rise.to) + "; its oldest block lived for " + seconds(growing.oldest_ns);
+}
+
+void add_growth(Lines &lines, const History::Device &device, std::size_t ordinal) {
+  if (device.growing.empty()) {
+    return;
+  }
+  lines.push_back("");
+  lines.push_back("GROWS through the run, on device " + std::to_string(ordinal) + ":");
+  for (const History::Growing &each : device.growing) {
+    lines.push_back("  " + growth_words(each));
+  }
+}
+
+}  // namespace ration::logs

@@ -1,0 +1,29 @@
+// The parts of a report in words that come first: what was refused, and what grows. Layer: logs. Threads: pure
+// functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "logs/history/history.h"
+
+namespace ration::logs {
+
+using Lines = std::vector<std::string>;
+
+// "1.500 s"
+std::string seconds(std::uint64_t ns);
+
+// "over the limit"
+std::string reason_words(const std::string &reason);
+// The group that refused, and who held most of it, or of the device that was full; empty: nobody is known.
+Lines holder_lines(const History::RefusedBy &by);
+// Of each function and reason: when, how much was missing, what would have helped, and who held memory then.
+void add_refusals(Lines &lines, const History &history, std::size_t device);
+// The groups that grow.
+void add_growth(Lines &lines, const History::Device &device, std::size_t ordinal);
+// "load (train.py:3) grows: from 16MiB to 512MiB, and its oldest block lived for 9.800 s"
+std::string growth_words(const History::Growing &growing);
+
+}  // namespace ration::logs
