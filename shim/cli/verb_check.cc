@@ -95,7 +95,7 @@ struct LogSums {
 nlohmann::ordered_json json_of(const std::vector<logs::CheckedLog> &checked, const LogSums &sums, bool holds) {
   nlohmann::ordered_json document = {{"schema", "ration.check/1"},
                                      {"holds", holds},
-                                     {"peak_bytes", logs::or_null(sums.knows_peaks, sums.peaks)},
+                                     {"peak_bytes_sum", logs::or_null(sums.knows_peaks, sums.peaks)},
                                      {"live_blocks", sums.left_count},
                                      {"live_bytes", sums.left_bytes},
                                      {"refusals", sums.refusals},

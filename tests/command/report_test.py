@@ -89,7 +89,7 @@ def killed(folder):
     """Each view of the log of a killed process says that it has no end."""
     run("endings", "kill", folder=folder, RATION_LIMIT=LIMIT, SIMCUDA_DEVICES="1GiB")
     log = pathlib.Path(folder) / "run.jsonl"
-    caveat = "no end record: killed, still running, or its disk was full"
+    caveat = "no end record: killed, still running, left by _exit or exec, or its disk was full"
     freed = log.with_name("freed.jsonl")
     freed.write_text("".join(line + "\n" for line in log.read_text().splitlines() if json.loads(line)["t"] == "meta"))
     for view in (["report"], ["report", "--leaks"], ["diff", log], ["report", "--by", "library"]):
@@ -268,9 +268,9 @@ def cut_off(folder):
            "no device memory was requested, as far as the log goes: the peak is unknown")
 
 
-def trained(folder, way, status=0):
-    log = pathlib.Path(folder) / f"{way}.jsonl"
-    done = subprocess.run([RATION, "run", "-q", "--sim", "4GiB", "--limit", "1GiB", "--stacks", "python", "--log", log, "--", sys.executable,
+def trained(folder, way, status=0, stacks="python"):
+    log = pathlib.Path(folder) / f"{way}-{stacks}.jsonl"
+    done = subprocess.run([RATION, "run", "-q", "--sim", "4GiB", "--limit", "1GiB", "--stacks", stacks, "--log", log, "--", sys.executable,
                            pathlib.Path(__file__).parents[1] / "preload/programs/growing.py", way],
                           env=clean_environment() | {"RATION_STATE_DIR": state_folder()}, capture_output=True, text=True, timeout=HANG, check=False)
     expect(f"status of {way}, having said {done.stderr}", done.returncode, status)
@@ -289,6 +289,9 @@ def growing(folder):
     cached = trained(folder, "cached")
     expect("no growth", ration("check", cached, "--no-growth"), "")
     expect_that("nor in the report", "GROWS" not in ration("report", cached))
+    for each, is_said in ((cached, False), (trained(folder, "cached", stacks="native"), True)):
+        said = ration("report", each)
+        expect(f"in {said}", "recorded without --stacks python: the interpreter's functions stand for callers" in said, is_said)
 
 
 def refused_first(folder):
@@ -342,6 +345,8 @@ def two_ranks(folder):
     expect_that(said[3], said[3].startswith("sum of 2 logs: peaks ") and f"({sum(peak.values())} bytes); not freed 4 blocks, " in said[3])
     expect("suites", [suite.get("name") for suite in xml.parse(f"{folder}/junit.xml").getroot()], ["a.jsonl", "b.jsonl"])
     expect("all hold", ration("check", "a.jsonl", "b.jsonl", "--no-growth", cwd=folder), "")
+    document = json.loads(ration("check", "a.jsonl", "b.jsonl", "--no-growth", "--json", cwd=folder))
+    expect("sum of peaks", document["peak_bytes_sum"], sum(peak.values()))
     words = ("replay", "a.jsonl", "b.jsonl", "--find-min", "--mode", "direct")
     least = {name: int(ration("replay", f"{name}.jsonl", *words[3:], cwd=folder).splitlines()[-1].removeprefix("min_limit=")) for name in "ab"}
     lines = ration(*words, cwd=folder).splitlines()

@@ -22,6 +22,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::uint64_t kManyUnused = 64U << 20U;  // bytes: two steps of a driver's pool
+
 constexpr std::size_t kMostShown = 3;  // of two or three lines each, beside a title, a remainder and pinned memory
 
 struct Row {
@@ -100,12 +102,27 @@ std::string peak_line(const Row &row, const std::vector<events::Summary> &proces
          limits(row, processes);
 }
 
-const char *spoken(events::Reason reason) {
+// Of several with a limit the page does not say which refused.
+std::string full_group(const events::Summary::Device &device) {
+  std::string which;
+  for (const events::Summary::Group &group : device.groups) {
+    if (group.limit != 0) {
+      const auto kind = static_cast<ledger::GroupKind>(group.kind);
+      which = !which.empty()                          ? "one of its groups"
+              : kind == ledger::GroupKind::kContainer ? "the container"
+              : kind == ledger::GroupKind::kTree      ? "its --group-tree"
+                                                      : "the group";
+    }
+  }
+  return which.empty() ? "the group" : which;
+}
+
+std::string spoken(events::Reason reason, const events::Summary::Device &device) {
   switch (reason) {
     case events::Reason::limit:
       return "over the limit";
     case events::Reason::group:
-      return "because the group was full";
+      return "because " + full_group(device) + " was full";
     case events::Reason::device:
       return "because the device was full";
     case events::Reason::pool_holds:
@@ -122,7 +139,7 @@ std::string refusals(const events::Summary::Device &device) {
   for (int i = 0; i < events::kReasonCount; ++i) {
     if (device.denied[i] != 0) {
       line += std::exchange(separator, ", ") + std::to_string(device.denied[i]) + " " +
-              spoken(static_cast<events::Reason>(i));
+              spoken(static_cast<events::Reason>(i), device);
     }
   }
   return line;
@@ -150,11 +167,16 @@ std::string count_line(const Row &row) {
 
 // Why far more was reserved than used; empty where it was not.
 std::string unused_line(const events::Summary::Device &device) {
-  if (device.preallocated == 0 || device.peak_bytes >= device.reserved_peak_bytes / 4) {
+  const std::uint64_t reserved = device.reserved_peak_bytes;
+  if (device.peak_bytes >= reserved / 4 || reserved - device.peak_bytes < kManyUnused || device.allocs == 0) {
     return "";
   }
-  return "  most of it was never used: " + config::show_bytes(device.preallocated) +
-         " was preallocated (with RATION_PREALLOCATE=false the pool takes what is needed)";
+  if (device.preallocated >= reserved / 2) {
+    return "  most of it was never used: " + config::show_bytes(device.preallocated) +
+           " was preallocated (with RATION_PREALLOCATE=false the pool takes what is needed)";
+  }
+  return "  most of it was not used at once: pools grow in steps, and give freed memory out again only when the GPU is "
+         "done with it";
 }
 
 // Empty where nobody is known.

@@ -1,6 +1,7 @@
 #include "cli/usage/waiting.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "cli/usage/usage_tables.h"
@@ -40,6 +41,38 @@ bool is_ahead(const ProcessRow &row, const ProcessRow &waiting) {
   };
   return row.ticket != 0 && row.ticket < waiting.ticket && row.use.waiting != 0 && row.use.uuid == waiting.use.uuid &&
          std::any_of(row.groups.begin(), row.groups.end(), is_shared);
+}
+
+// Both are covered by one guarantee of a run, which is in the figures of each.
+bool is_same_run(const ProcessRow &a, const ProcessRow &b) {
+  return a.use.guarantee > a.use.reserved && b.use.guarantee > b.use.reserved &&
+         std::any_of(a.groups.begin(), a.groups.end(), [&b](const GroupOfRow &group) {
+           return group.kind == ledger::GroupKind::kTree &&
+                  std::any_of(b.groups.begin(), b.groups.end(), [&group](const GroupOfRow &other) {
+                    return other.kind == group.kind && other.name == group.name;
+                  });
+         });
+}
+
+// For each holder, or for all of a run together.
+std::vector<std::string> holder_words(const Scarcity &scarcity) {
+  std::vector<std::string> all;
+  const auto begin = scarcity.holders.begin();
+  for (auto at = begin; at != scarcity.holders.end(); ++at) {
+    const ProcessRow &holder = **at;
+    const auto is_of_its_run = [&holder](const ProcessRow *other) { return is_same_run(holder, *other); };
+    if (scarcity.is_queue) {
+      all.push_back(named(holder) + " comes first, and waits for " + short_bytes(holder.use.waiting));
+    } else if (holder.use.guarantee <= holder.use.reserved) {
+      all.push_back(named(holder) + " holds " + short_bytes(holder.use.reserved));
+    } else if (std::none_of(begin, at, is_of_its_run)) {
+      const auto more = std::count_if(std::next(at), scarcity.holders.end(), is_of_its_run);
+      all.push_back(named(holder) +
+                    (more == 0 ? " is" : " and " + std::to_string(more) + " more of its run together are") +
+                    " guaranteed " + short_bytes(holder.use.guarantee));
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -88,16 +121,12 @@ std::vector<std::string> waiting_lines(const Usage &usage) {
                        (scarcity.group.empty() ? "" : " of group " + scarcity.group) + " on GPU " +
                        gpus.of(row.use.uuid, row.gpu);
     const char *separator = ": ";
-    for (std::size_t i = 0; i < std::min(scarcity.holders.size(), kMostNamed); ++i) {
-      const ProcessRow &holder = *scarcity.holders[i];
-      line += std::exchange(separator, ", ") + named(holder) +
-              (scarcity.is_queue                            ? " comes first, and waits for "
-               : holder.use.guarantee > holder.use.reserved ? " is guaranteed "
-                                                            : " holds ") +
-              short_bytes(scarcity.is_queue ? holder.use.waiting : held_by(holder));
+    const std::vector<std::string> holders = holder_words(scarcity);
+    for (std::size_t i = 0; i < std::min(holders.size(), kMostNamed); ++i) {
+      line += std::exchange(separator, ", ") + holders[i];
     }
-    if (scarcity.holders.size() > kMostNamed) {
-      line += " and " + std::to_string(scarcity.holders.size() - kMostNamed) + " more";
+    if (holders.size() > kMostNamed) {
+      line += " and " + std::to_string(holders.size() - kMostNamed) + " more";
     }
     if (scarcity.others != 0) {
       line += separator + ("others hold " + short_bytes(scarcity.others));

@@ -46,7 +46,7 @@ Reasons leaks(const History &history) {
     reasons.emplace_back(
         history.was_cut_off()
             ? "the log was cut off: what was freed after that is not known"
-            : "the log has no end record: the program was killed, or still runs, and has freed nothing since");
+            : "the log has no end record: the program was killed, left by _exit or exec, or still runs, and has freed nothing since");
   }
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
     const History::Device &device = history.devices()[i];

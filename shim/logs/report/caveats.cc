@@ -9,7 +9,7 @@ namespace ration::logs {
 std::string caveat_of_end(bool has_ended, bool was_cut_off) {
   return has_ended     ? ""
          : was_cut_off ? "the log was cut off, as by a full disk"
-                       : "no end record: killed, still running, or its disk was full";
+                       : "no end record: killed, still running, left by _exit or exec, or its disk was full";
 }
 
 std::string caveat_of_losses(const History &history) {
@@ -27,6 +27,9 @@ std::vector<std::string> caveats_of_names(const History &history) {
   std::vector<std::string> lines;
   if (history.lacks_callers()) {
     lines.emplace_back("recorded without --stacks native (or python): driver functions stand for callers");
+  }
+  if (history.stacks().lacks_python()) {
+    lines.emplace_back("recorded without --stacks python: the interpreter's functions stand for callers");
   }
   for (const auto &[path, why] : history.stacks().unnamed()) {
     lines.push_back("no names of functions in " + config::printable(path) + ": " + why);

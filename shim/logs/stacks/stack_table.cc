@@ -32,6 +32,10 @@ std::string place_of(const StackFrame &frame) {
   return text;
 }
 
+bool StackTable::lacks_python() const {
+  return is_interpreter(program_) && !has_python_ && !nodes_.empty();
+}
+
 void StackTable::add(const Record &record) {
   switch (record.type) {
     case Record::Type::meta:

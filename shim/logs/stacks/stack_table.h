@@ -28,6 +28,8 @@ class StackTable {
   // stack.
   enum class Lines { shown, left_out };  // left out, a name stays the same where code is inserted above it
   std::string caller(std::uint64_t stack, Lines lines = Lines::shown);
+  // Whether the program is Python, and its own functions are in no stack.
+  bool lacks_python() const;
   // Files whose functions have no names, and why (symbols.h); of stacks that were asked for.
   const std::map<std::string, std::string> &unnamed() const { return symbols_.unnamed(); }
   // The library that asked for the memory: the innermost that is none of the driver's and the runtime's.

@@ -66,7 +66,7 @@ function percent(part, whole) {
 // What to know of a log's figures by how it ends.
 function endNotes(hasEnded, isCutOff) {
   return hasEnded ? [] : [isCutOff ? 'the log was cut off, as by a full disk: what came after that is not known'
-    : 'the log has no end: the program was killed, still ran, or its disk was full'];
+    : 'the log has no end: the program was killed, still ran, left by _exit or exec, or its disk was full'];
 }
 
 function byId(id) {

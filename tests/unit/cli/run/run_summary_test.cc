@@ -177,6 +177,19 @@ TEST_CASE("refusals are counted by reason, and unfreed blocks are reported") {
         "2.93KiB");
 }
 
+TEST_CASE("the group that refused is named by its kind") {
+  events::Summary::Device one = device(1 << 20, 1);
+  one.denied[static_cast<int>(events::Reason::group)] = 1;
+  const auto why = [&one] { return summary_lines({process(1, {one})})[1]; };
+  one.groups = {{static_cast<std::uint32_t>(ledger::GroupKind::kContainer), "4026531836-1234", 1 << 30, 0},
+                {named(), "lab", 0, 0}};
+  CHECK(why() == "  1 allocation, 1 free, 1 refused: 1 because the container was full");
+  one.groups[1].limit = 1 << 30;
+  CHECK(why() == "  1 allocation, 1 free, 1 refused: 1 because one of its groups was full");
+  one.groups = {{static_cast<std::uint32_t>(ledger::GroupKind::kTree), "12345678ab", 1 << 30, 0}};
+  CHECK(why() == "  1 allocation, 1 free, 1 refused: 1 because its --group-tree was full");
+}
+
 TEST_CASE("each reason is in plain words") {
   events::Summary::Device one = device(1 << 20, 1);
   one.denied[static_cast<int>(events::Reason::group)] = 1;
@@ -233,7 +246,7 @@ TEST_CASE("the most that was used stands beside the most that was reserved") {
         "train (pid 1) device 0: used at most 1MiB and reserved at most 8.00GiB of the limit of 8.00GiB");
 }
 
-TEST_CASE("where most of what was reserved was never used, the summary says how much was preallocated") {
+TEST_CASE("where most of what was reserved was never used, the summary says why") {
   events::Summary::Device pooled = device(2ull << 30, 1);
   pooled.reserved_peak_bytes = 8ull << 30;
   pooled.preallocated = 6ull << 30;
@@ -242,7 +255,12 @@ TEST_CASE("where most of what was reserved was never used, the summary says how 
   CHECK(summary_lines({process(1, {pooled})})[1] ==
         "  most of it was never used: 6.00GiB was preallocated (with RATION_PREALLOCATE=false the pool takes what is "
         "needed)");
-  pooled.preallocated = 0;
+  pooled.preallocated = 1ull << 30;
+  CHECK(summary_lines({process(1, {pooled})})[1] ==
+        "  most of it was not used at once: pools grow in steps, and give freed memory out again only when the GPU is "
+        "done with it");
+  pooled.peak_bytes = 6 << 20;
+  pooled.reserved_peak_bytes = 66 << 20;
   CHECK(summary_lines({process(1, {pooled})}).size() == 2);
 }
 

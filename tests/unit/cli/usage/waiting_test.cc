@@ -34,6 +34,14 @@ TEST_CASE("where a group leaves too little, its members are named, and nobody el
         Lines{"own (pid 9) waits for 2.00GiB of group a on GPU 1f2e3d4c: train (pid 6) is guaranteed 3.00GiB"});
 }
 
+TEST_CASE("a run's guarantee is told once for all of its processes") {
+  std::vector<ledger::Group> groups = with_guarantees({kGi, kGi / 2});
+  groups[0].devices[0].limit = 5 * kGi;
+  CHECK(waiting_lines(usage(groups)) ==
+        Lines{"own (pid 9) waits for 2.00GiB of group a on GPU 1f2e3d4c: train (pid 6) and 1 more of its run together "
+              "are guaranteed 3.00GiB"});
+}
+
 TEST_CASE("where a device has too little, its processes are named, the largest first, and others") {
   Usage seen = usage({group(GroupKind::kQueue, "", {{kFirstGpu, 80 * kGi, 0}}, {run_that_waits(8 * kGi)}),
                       group(GroupKind::kNone, "", {},
