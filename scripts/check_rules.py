@@ -86,7 +86,7 @@ def check_tree():
             problems += document_rules.check_document(path, text, files)
         if re.search(document_rules.WALK, path):
             problems += document_rules.check_walk(path, text, lambda file: (ROOT / file).read_text() if file in files else "")
-    return problems + document_rules.check_anchors(texts) + document_rules.check_functions(texts), len(texts)
+    return problems + document_rules.check_anchors(texts) + document_rules.check_functions(texts) + document_rules.check_numbers(texts), len(texts)
 
 
 def self_test():

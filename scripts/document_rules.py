@@ -88,6 +88,24 @@ def check_functions(texts):
             for name in re.findall(r"`[\w:.]*?(\w+)\([^`]*`", outside_code(text)) if name not in words and not name.startswith("cu")]
 
 
+# What prose counts: the table with a row for each.
+COUNTED = {"hooks": ("shim/hook_table.inc", r"^RATION_(?:NVML_)?HOOK\("), "settings": ("config/options.inc", r"^RATION_OPTION\("),
+           "verbs": ("shim/cli/verb_options.cc", r"^  add\(\""), "findings": ("shim/cli/doctor/findings.inc", r"^RATION_FINDING\(")}
+WORDS = dict(zip("two three four five six seven eight nine ten eleven twelve".split(), range(2, 13)))
+NUMBER = re.compile(rf"\b(\d+|{'|'.join(WORDS)}) ({'|'.join(COUNTED)}|(?<=\d\d )tests)\b", re.I)
+
+
+def check_numbers(texts):
+    """Numbers in prose that are not those of the tables; only the build knows how many tests there are."""
+    problems = []
+    for path, text in texts.items():
+        for count, what in NUMBER.findall(" ".join(line for _, line in prose_lines(text))) if path.endswith(".md") else []:
+            file, row = COUNTED.get(what.lower(), ("", ""))
+            if not file or int(WORDS.get(count.lower(), count)) != len(re.findall(row, texts[file], flags=re.M)):
+                problems.append(f"{path}: says {count} {what}: leave the number out, or write that of {file or 'the build'}")
+    return problems
+
+
 def exists(name, folder, known):
     """A bare file name may be that of any file; a path starts at the document, the top, shim/ or tests/."""
     if "/" not in name:
@@ -156,6 +174,9 @@ def self_test():
     ]
     trees += [({"README.md": "`Pool::grow(bytes)` and `cuMemAlloc()`\n", "pool/a.h": "int grow();\n"}, False),
               ({"README.md": "`Pool::shrink()`\n", "pool/a.h": "int grow();\n"}, True)]
+    settings = {"config/options.inc": "RATION_OPTION(limit,\nRATION_OPTION(mode,\n"}
+    trees += [({"README.md": "It has two settings.\n| 3 settings |\n", **settings}, False), ({"README.md": "It has\n3 settings.\n", **settings}, True),
+              ({"README.md": "200 tests run.\n"}, True)]
     wrong += [f"self-test: {tree}: {'accepted' if refused else 'refused'}" for tree, refused in trees
-              if bool(check_anchors(tree) + check_functions(tree)) != refused]
+              if bool(check_anchors(tree) + check_functions(tree) + check_numbers(tree)) != refused]
     return wrong, len(cases) + len(trees)
