@@ -11,7 +11,8 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 GIB = 1 << 30
-WIDTH, HEIGHT, LEFT, TOP, PANEL, GAP, BOTTOM = 880, 330, 52, 58, 390, 44, 262
+WIDTH, HEIGHT, LEFT, TOP, PANEL, GAP, BOTTOM = 720, 330, 40, 60, 318, 40, 262  # narrow: readable on a telephone
+LARGE, SMALL = 16, 14
 THEMES = {"light": {"ink": "#1f2328", "soft": "#59636e", "a": "#0969da", "b": "#bf8700", "bad": "#cf222e"},
           "dark": {"ink": "#f0f6fc", "soft": "#9198a1", "a": "#4493f8", "b": "#d29922", "bad": "#f85149"}}
 
@@ -80,7 +81,7 @@ class Panel:
         return (f'<line x1="{self.left}" x2="{self.left + PANEL}" y1="{y:.1f}" y2="{y:.1f}" stroke="{self.ink[colour]}" '
                 f'stroke-dasharray="{dash}"/>')
 
-    def text(self, x, y, words, colour="ink", anchor="start", size=13, weight="normal"):
+    def text(self, x, y, words, colour="ink", anchor="start", size=LARGE, weight="normal"):
         return (f'<text x="{x:.0f}" y="{y:.0f}" fill="{self.ink[colour]}" text-anchor="{anchor}" font-size="{size}" '
                 f'font-weight="{weight}">{words}</text>')
 
@@ -100,24 +101,24 @@ def picture(folder, ink):
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
              'font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif" role="img">',
              "<title>Two programs that plan for 90 % of one GPU each: without Ration b dies, with it both run to the end</title>"]
-    for panel, title in ((left, "Without Ration"), (right, "With Ration: a gets 40 %, b gets 50 %")):
+    for panel, title in ((left, "Without Ration"), (right, "With Ration: 40 % and 50 %")):
         lines += panel.drawn()
-        lines.append(panel.text(panel.left, 22, title, size=16, weight="600"))
-    lines += [left.text(LEFT - 8, left.y(i * GIB) + 4, f"{i}", "soft", "end", 12) for i in (0, 4, 8, 12, 16)]
-    lines.append(left.text(LEFT - 8, TOP - 14, "GiB", "soft", "end", 12))
+        lines.append(panel.text(panel.left, 22, title, size=18, weight="600"))
+    lines += [left.text(LEFT - 8, left.y(i * GIB) + 4, f"{i}", "soft", "end", SMALL) for i in (0, 4, 8, 12, 16)]
+    lines.append(left.text(LEFT - 8, TOP - 14, "GiB", "soft", "end", SMALL))
     held, got = plain[-1]
-    lines.append(left.text(LEFT + PANEL * .45, left.y(held * .3), f"a holds {gib(held)}", size=14))
-    lines.append(left.text(LEFT + PANEL, TOP - 10, f"b: out of memory, {gib(lacking)} short", "bad", "end", 14, "600"))
+    lines.append(left.text(LEFT + PANEL * .45, left.y(held * .3), f"a holds {gib(held)}"))
+    lines.append(left.text(LEFT + PANEL, TOP - 10, f"b: out of memory, {gib(lacking)} short", "bad", "end", 16, "600"))
     a, b = shared[-1]
     end = right.left + PANEL
     lines += [right.line(limits["a"], "5 4", "ink"), right.line(limits["a"] + limits["b"], "5 4", "ink")]
-    lines.append(right.text(end - 8, right.y(a * .45), f"a fills its {gib(limits['a'])}", anchor="end", size=14))
-    lines.append(right.text(end - 8, right.y(a + b * .4), f"b fills its {gib(limits['b'])}", anchor="end", size=14))
-    lines.append(right.text(end - 8, right.y(a + b) - 8, f"{gib(total - a - b)} left for others", "soft", "end"))
+    lines.append(right.text(end - 8, right.y(a * .45), f"a fills its {gib(limits['a'])}", anchor="end"))
+    lines.append(right.text(end - 8, right.y(a + b * .4), f"b fills its {gib(limits['b'])}", anchor="end"))
+    lines.append(right.text(end - 8, right.y(a + b) - 8, f"{gib(total - a - b)} left for others", "soft", "end", SMALL))
     for panel in (left, right):
-        lines.append(panel.text(panel.left + PANEL / 2, BOTTOM + 20, "allocations, in order", "soft", "middle", 12))
-    lines.append(left.text(LEFT, HEIGHT - 14, "Each program asks for the size of the device and fills 90 % of it, then the rest "
-                           f"until it is refused. A simulated GPU of {total // GIB} GiB.", "soft", size=12))
+        lines.append(panel.text(panel.left + PANEL / 2, BOTTOM + 20, "allocations, in order", "soft", "middle", SMALL))
+    lines.append(left.text(LEFT, HEIGHT - 16, f"Each fills 90 % of the device that it sees, then the rest. A simulated GPU of {total // GIB} GiB.",
+                           "soft", size=SMALL))
     return "\n".join([*lines, "</svg>", ""])
 
 
