@@ -196,6 +196,17 @@ std::string first_of_footer(const std::string &footer) {
   return first;
 }
 
+// The first of the verb's examples: its commonest use.
+std::string commonest_use(const CLI::App &verb) {
+  std::istringstream lines(verb.get_footer());
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("  ration " + verb.get_name())) {
+      return "Example: " + entry_of_line(line).term;
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string filled_footer(const std::string &footer) {
@@ -215,6 +226,7 @@ std::string HelpFormatter::make_help(const CLI::App *app, std::string, CLI::AppF
   usage += " [OPTIONS]";
   usage += !arguments_.empty() ? " " + arguments_ : verbs.empty() ? arguments_of(*app) : " [VERB]";
   std::string out = filled(app->get_description(), "") + filled(usage, "");
+  out += verbs.empty() ? filled(commonest_use(*app), "") : "";
   const auto positionals = shown_options(*app, true);
   out += positionals.empty() ? "" : "\nPositionals:\n";
   for (const CLI::Option *each : positionals) {

@@ -436,25 +436,25 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
     verb->callback([&parsed, &request] { parsed = std::move(request); });
   };
   auto &[run, set, ps, top, report, check, doctor, env, convert, diff, replay, find_min, find_faults, cdi] = requests;
-  group = "Run programs";
+  group = "Run and limit";
   add("run", "run a command under a limit", describe_run, run);
   add("set", "change a limit or a guarantee while programs run", describe_set, set);
   add("find-min", "find the smallest limit with which a command succeeds", describe_find_min, find_min);
   add("find-faults", "refuse each allocation of a command in turn, and show which it does not survive",
       describe_find_faults, find_faults);
-  add("cdi", "write shares of a GPU as devices for containers", describe_cdi, cdi);
-  group = "See who holds memory";
+  group = "Look";
   add("ps", "print how much device memory each process holds", describe_ps, ps);
   add("top", "show how much device memory each process holds, live", describe_top, top);
-  group = "Read logs";
+  group = "Explain a log";
   add("report", "show who held memory in a run, what grew, and which requests failed", describe_report, report);
   add("check", "check a log against limits (peak, leaks, growth, failures); for CI", describe_check, check);
   add("diff", "show what changed between two logs: peaks, callers, leaks, failures", describe_diff, diff);
   add("convert", "write a log in the format of another tool", describe_convert, convert);
   add("replay", "predict from a log whether its program fits under a limit", describe_replay, replay);
-  group = "Find what is wrong";
+  group = "Set up";
   add("doctor", "explain why a limit is not enforced: here, for a command, or for a process", describe_doctor, doctor);
   add("env", "print the settings in force and their sources, or check a settings file", describe_env, env);
+  add("cdi", "write shares of a GPU as devices for containers", describe_cdi, cdi);
 
   const auto verbs = app.get_subcommands([](const CLI::App *) { return true; });
   const auto is_named = [&](const CLI::App *verb) { return verb->get_name() == words[0]; };

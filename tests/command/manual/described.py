@@ -6,7 +6,7 @@ import subprocess
 from harness import BUILD, command_environment, expect
 
 SHARE = BUILD / "share"
-OF_VERBS = ("Run programs", "See who holds memory", "Read logs", "Find what is wrong")
+OF_VERBS = ("Run and limit", "Look", "Explain a log", "Set up")
 OF_OPTIONS = ("Limits", "Groups", "Logs", "Tests", "Options")
 
 

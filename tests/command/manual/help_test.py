@@ -24,6 +24,7 @@ def narrow(*verb):
         lines = text.splitlines()
         expect("lines that are too wide", [line for line in lines if len(line) > WIDTH], [])
         expect("lines that end in a blank", [line for line in lines if line != line.rstrip()], [])
+        expect_that("its commonest use comes first", not verb or any(line.startswith(f"Example: ration {verb[0]}") for line in lines[:5]))
         expect_that("two blank lines in a row", "\n\n\n" not in text and text.endswith("\n") and not text.endswith("\n\n"))
     return case
 
@@ -33,7 +34,7 @@ def no_early_break(*verb):
     def case(_):
         for part in paragraphs(printed(*verb, "--help-all")):
             for line, after in itertools.pairwise(part):
-                if line[0] != " " and after[0] != " " and not line.startswith("Usage:") and not line.endswith(":") and not after.startswith("Usage:"):
+                if line[0] != " " and after[0] != " " and not line.startswith(("Usage:", "Example:")) and not line.endswith(":") and not after.startswith(("Usage:", "Example:")):
                     word = re.match(r"\(?`[^`]*`\S*|\S+", after).group()
                     expect_that(f"{word!r} fits behind {line!r}", len(line) + 1 + len(word) > WIDTH)
     return case
