@@ -41,9 +41,9 @@ std::string error_in_kind(const Option &option, JsonNode::Kind kind) {
   const std::string values = "; the values are " + std::string(option.values);
   switch (kind) {
     case JsonNode::Kind::kNull:
-      return "null is no value; leave the key out for the default";
+      return "null is not a value; leave the key out for the default";
     case JsonNode::Kind::kArray:
-      return "a list is no value" + values;
+      return "a list is not a value" + values;
     case JsonNode::Kind::kObject:
       return "it is one value for all devices" + values;
     default:

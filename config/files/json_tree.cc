@@ -165,7 +165,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
       return false;
     }
     tree_.wrong = "it has more than " + std::to_string(kMostJsonValues) +
-                  " values, counting those in objects and lists; no settings file has: remove what is no setting";
+                  " values, counting those in objects and lists; no settings file has: remove what is not a setting";
     tree_.place = places_.of(offset() - 1);
     return true;
   }

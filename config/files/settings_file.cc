@@ -112,7 +112,7 @@ class FileReader {
     for (const JsonNode &part : match.children) {
       if (part.kind != Kind::kString || part.text.size() > kLongestPattern ||
           (part.key != "exe" && part.key != "argv")) {
-        refuse(part.place, in_quotes(part.key) + " is no pattern of a program; " + std::string(kMatchExample));
+        refuse(part.place, in_quotes(part.key) + " is not a pattern of a program; " + std::string(kMatchExample));
         return false;
       }
       if (program_ == nullptr && part.key == "exe" && !part.text.empty() && !may_begin_path(part.text.front())) {
@@ -157,7 +157,7 @@ class FileReader {
     if (option != nullptr && option->scope != Scope::kInternal) {
       const std::string_view where = option->scope == Scope::kSystemFile ? "the user's files" : "a file";
       note(member.key, member.place,
-           "it is no key of " + std::string(where) + "; set the variable " + std::string(option->variable));
+           "it is not a key of " + std::string(where) + "; set the variable " + std::string(option->variable));
       return;
     }
     note(member.key, member.place, "there is no such key" + near_key_or_list(member.key));

@@ -51,7 +51,7 @@ std::string error_in_status(const struct stat &status, Trust trust) {
     return "it is a folder";
   }
   if (!S_ISREG(status.st_mode)) {
-    return "it is no regular file";
+    return "it is not a regular file";
   }
   if (trust == Trust::kOwnersOnly && status.st_uid != 0 && status.st_uid != geteuid()) {
     return "it belongs to another user (" + std::to_string(status.st_uid) + "); only yours or root's is read";
@@ -93,7 +93,7 @@ bool is_json_name(std::string_view name) {
 
 SmallFile read_small_file(const std::string &path, Trust trust) {
   SmallFile result;
-  // O_NONBLOCK: a FIFO without a writer opens at once; fstat then tells that it is no regular file.
+  // O_NONBLOCK: a FIFO without a writer opens at once; fstat then tells that it is not a regular file.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (file.number() < 0) {
     const int error = errno;

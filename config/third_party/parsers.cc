@@ -250,13 +250,13 @@ ParsedValue parse_tf_async_preallocate(std::string_view value, Environment) {
 ParsedValue parse_plain_bytes(std::string_view value, Environment) {
   const auto number = whole_number<std::uint64_t>(value);
   return number ? limit_of_bytes(*number, 1, value, "write the number of bytes, without a unit: 1073741824")
-                : wrong(in_quotes(value) + " is no number of bytes; write it without a unit: 1073741824");
+                : wrong(in_quotes(value) + " is not a number of bytes; write it without a unit: 1073741824");
 }
 
 ParsedValue parse_plain_mebibytes(std::string_view value, Environment) {
   const auto number = whole_number<std::uint64_t>(value);
   return number ? limit_of_bytes(*number, kMiB, value, "write the number of MiB, without a unit: 1024")
-                : wrong(in_quotes(value) + " is no whole number of MiB; write it without a unit: 1024");
+                : wrong(in_quotes(value) + " is not a whole number of MiB; write it without a unit: 1024");
 }
 
 ParsedValue parse_portion(std::string_view value, Environment) {
@@ -285,9 +285,9 @@ ParsedValue parse_device_limit(std::string_view value, Environment) {
   }
   const auto number = whole_number<std::uint64_t>(digits, base);
   if (!number) {
-    return wrong(in_quotes(value) + " is no limit; it is written as 1g, 1024m or in bytes");
+    return wrong(in_quotes(value) + " is not a limit; it is written as 1g, 1024m or in bytes");
   }
-  return *number == 0 ? ignored("0 is no limit there") : limit_of_bytes(*number, unit, value, "is a unit missing?");
+  return *number == 0 ? ignored("0 is not a limit there") : limit_of_bytes(*number, unit, value, "is a unit missing?");
 }
 
 ParsedValue parse_pinned_limit(std::string_view value, Environment) {
@@ -305,7 +305,7 @@ ParsedValue parse_pinned_limit(std::string_view value, Environment) {
     const auto number = whole_number<std::uint64_t>(std::string_view(size).substr(0, size.size() - has_unit));
     const std::string why = has_unit && number && equals < item.size()
                                 ? parse_limit(std::string(trimmed(item.substr(0, equals))) + "=" + size, parsed.limit)
-                                : in_quotes(item) + " is no item; it is written as 0=1G,1=512MB";
+                                : in_quotes(item) + " is not an item; it is written as 0=1G,1=512MB";
     parsed.wrong = parsed.wrong.empty() ? why : parsed.wrong;
   }
   return parsed;

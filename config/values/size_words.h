@@ -189,7 +189,7 @@ static inline struct RationSizeWords ration_small_size(const char *text, size_t 
     ++digits;
   }
   if (bytes == 0) {
-    ration_add(&words, "0 is no usable size; the smallest is 1MiB");
+    ration_add(&words, "0 is not a usable size; the smallest is 1MiB");
     return words;
   }
   if (length == 1 && text[0] == '1') {

@@ -69,7 +69,7 @@ static bool read_size(const char *text, struct size *size) {
   return size->is_share ? size->amount > 0 : read.kind == RATION_SIZE_BYTES && size->amount >= 1 << 20;
 }
 
-// Why read_size() takes no `text`, or why it is no number of bytes, in the words of every other program.
+// Why read_size() takes no `text`, or why it is not a number of bytes, in the words of every other program.
 static struct RationSizeWords wrong_size(const char *text, bool takes_share) {
   const size_t length = strlen(text);
   const struct RationSizeText read = ration_read_size(text, length);

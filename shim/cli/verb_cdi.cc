@@ -71,7 +71,7 @@ Share share_of(const std::string &word) {
   }
   if (!is_device_name(share.name)) {
     throw config::in_quotes(word) + ": " + config::in_quotes(share.name) +
-        " is no name of a device: letters, digits and _ - . : between them; write NAME=SIZE";
+        " is not a name for a device: letters, digits and _ - . : between them; write NAME=SIZE";
   }
   return share;
 }
@@ -99,7 +99,7 @@ std::string made_folder(const std::string &given, mode_t mode) {
     throw Refusal{kOurError, "cannot create " + config::in_quotes(path) + ": " + std::strerror(errno)};
   }
   if (!fs::is_directory(path, error)) {
-    throw config::in_quotes(path) + " is no folder";
+    throw config::in_quotes(path) + " is not a folder";
   }
   if ((mode & S_IROTH) != 0 && chmod(path.c_str(), mode) != 0) {  // whatever the umask
     throw Refusal{kOurError, "cannot make " + config::in_quotes(path) + " readable: " + std::strerror(errno)};
@@ -149,7 +149,7 @@ OrderedJson specification(const CdiRequest &request, const std::vector<Share> &s
   if (request.enforce) {
     if (const fs::path parent = fs::absolute(*request.enforce + "/.").lexically_normal().parent_path().parent_path();
         !fs::is_directory(parent)) {
-      throw Refusal{kOurError, "cannot create " + config::in_quotes(*request.enforce) + ": there is no folder " +
+      throw Refusal{kOurError, "cannot create " + config::in_quotes(*request.enforce) + ": there is not a folder " +
                                    config::in_quotes(parent.string())};
     }
     enforced = made_folder(*request.enforce, 0755);

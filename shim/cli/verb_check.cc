@@ -36,7 +36,7 @@ std::variant<double, std::string> parse_percent(const std::string &text) {
   double value = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (error != std::errc() || end != number.data() + number.size() || !(value >= 0 && value <= kWhole)) {
-    return config::in_quotes(text) + " is no percentage from 0% to 100%; write for example 5%";
+    return config::in_quotes(text) + " is not a percentage from 0% to 100%; write, for example, 5%";
   }
   if (number.size() == text.size() && number.find('.') != std::string_view::npos && value > 0 && value <= 1) {
     return config::in_quotes(text) + " may mean " + logs::percent(value) + " or " + logs::percent(value * kWhole) +

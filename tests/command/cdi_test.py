@@ -83,14 +83,14 @@ def file(folder):
 
 
 def mistakes(folder):
-    for words, said in ((["25x"], '"25x": "x" is not a unit'), (["1"], "a bare 1 could be"), (["=2GiB"], "is no name of a device"),
-                        (["a%=2GiB"], '"a%" is no name of a device'), ([".a=2GiB"], "is no name of a device"),
+    for words, said in ((["25x"], '"25x": "x" is not a unit'), (["1"], "a bare 1 could be"), (["=2GiB"], "is not a name for a device"),
+                        (["a%=2GiB"], '"a%" is not a name for a device'), ([".a=2GiB"], "is not a name for a device"),
                         (["25%", "25pct=2GiB"], 'two shares are named "25pct"'), ([], "SHARE is required"),
                         (["1GiB", "--group-limit", "2GiB"], "--group-limit needs --group"),
                         (["1GiB", "--group", "g"], "--group needs --state-dir"),
                         (["1GiB", "--group", "a b", "--state-dir", folder], '--group a b: a group is'),
                         (["1GiB", "--group", "g", "--group-limit", "x", "--state-dir", folder], '--group-limit x: '),
-                        (["1GiB", "--state-dir", "/dev/null"], '"/dev/null" is no folder'),
+                        (["1GiB", "--state-dir", "/dev/null"], '"/dev/null" is not a folder'),
                         (["1GiB", "--enforce", f"{folder}/none/x/"], "cannot create"),
                         (["1GiB", "--enforce", "/dev/null/x"], "cannot create")):
         err = cdi(*words, status=125 if "cannot" in said else 2).stderr

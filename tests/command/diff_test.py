@@ -148,4 +148,4 @@ main({"json": documented,
       "a missing log": refused(["LOG", "missing"], 2, "missing: No such file or directory"),
       "a wrong grouping": refused(["LOG", "LOG", "--by", "line"], 2, "--by line: it must be one of caller, library, thread"),
       "a wrong growth": refused(["LOG", "LOG", "--fail-above", "-1%"], 2, "--fail-above"),
-      "a wrong share": refused(["LOG", "LOG", "--fail-above", "x%"], 2, "'x%' is no percentage")})
+      "a wrong share": refused(["LOG", "LOG", "--fail-above", "x%"], 2, "'x%' is not a percentage")})

@@ -88,18 +88,18 @@ LINES = {
     "run --sim 8GiB --reserve 20GiB ls": "run: --reserve 20GiB: it leaves nothing of device 0, which has 8.00GiB",
     "run --fail nth ls": "run: --fail nth: nth needs a number from 1 on; write for example nth=3",
     "run --summary - ls": "run: --summary -: a summary goes to a file, and stdout is the program's; write for example run.json, or json for stderr",
-    "run --summary /nosuch/s.json ls": "run: --summary /nosuch/s.json: cannot write /nosuch/s.json: there is no folder /nosuch",
+    "run --summary /nosuch/s.json ls": "run: --summary /nosuch/s.json: cannot write /nosuch/s.json: there is not a folder /nosuch",
     "run -Z ls": "run: -Z is not an option (`ration help run` lists them)",
     "run --everything ls": "run: --everything is not an option (`ration help run` lists them)",
     "run --sim nonsense ls": f"run: --sim nonsense: it does not begin with a number; {SIMULATED}",
     "run --sim 0x8GiB ls": f"run: --sim 0x8GiB: 0 devices are none; the fewest is 1; {SIMULATED}",
-    "run --sim 8GiB, ls": "run: --sim 8GiB,: it is no list of devices; likely meant: 8GiB",
+    "run --sim 8GiB, ls": "run: --sim 8GiB,: it is not a list of devices; likely meant: 8GiB",
     "run --sim=100 ls": "run: --sim 100: a device of 100 bytes is none; the smallest has 1MiB; likely meant: 100GiB or 100MiB",
     "run --sim 999x8GiB ls": f"run: --sim 999x8GiB: a simulated machine has at most 16 devices; {SIMULATED}",
     "run --sim 100TiB ls": f"run: --sim 100TiB: a simulated machine has at most 16TiB, all devices together; {SIMULATED}",
     "env --sim nonsense": f"env: --sim nonsense: it does not begin with a number; {SIMULATED}",
     "find-min --sim 50% ls": f"find-min: --sim 50%: a share has no meaning here: a simulated device needs a size in bytes; {SIMULATED}",
-    "find-faults --sim 2*8GiB ls": "find-faults: --sim 2*8GiB: it is no list of devices; likely meant: 2x8GiB",
+    "find-faults --sim 2*8GiB ls": "find-faults: --sim 2*8GiB: it is not a list of devices; likely meant: 2x8GiB",
 }
 # Lines of which the command is missing, with their status: that of the shell.
 COMMANDS = {

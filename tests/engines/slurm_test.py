@@ -245,7 +245,7 @@ def gpu_mem(folder):
 def gpu_mem_refused(_):
     for program in ("srun", "sbatch", "salloc"):
         command = ["--wrap=echo started"] if program == "sbatch" else ["echo", "started"]
-        none = {"12x": '"x" is not a unit', "2": "that is 2 bytes", "0": "0 is no usable size", "2.0": "a share of the device",
+        none = {"12x": '"x" is not a unit', "2": "that is 2 bytes", "0": "0 is not a usable size", "2.0": "a share of the device",
                 "120%": "at most 100%", "2Gib": "likely meant: 2GiB", "5.": "a digit must follow", "": "it is empty"}
         for size, why in none.items():
             done = cluster().call(program, "--gres=shard:1", f"--gpu-mem={size}", *command)

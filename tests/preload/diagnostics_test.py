@@ -154,7 +154,7 @@ def closed_file(folder):
 
 
 def files(folder):
-    """A file is added to; what is no regular file, or a link, is refused, and the lines go to stderr."""
+    """A file is added to; what is not a regular file, or a link, is refused, and the lines go to stderr."""
     file, link, fifo = (pathlib.Path(folder) / name for name in ("plain", "link", "fifo"))
     file.write_text("before\n")
     link.symlink_to(file)

@@ -46,7 +46,7 @@ bool check_part(const std::string &path, std::string_view name, Findings &found)
   } else if (elf.is_elf && !elf.is_native) {
     found.push_back({Check::library_architecture, path + " was built for another machine or word size", {}});
   } else if (!elf.is_elf || !ends_where_it_says(path)) {
-    found.push_back({Check::library_cut_short, path + " is no whole ELF file", {}});
+    found.push_back({Check::library_cut_short, path + " is not a complete ELF file", {}});
   } else if (elf.soname != name) {
     found.push_back({Check::library_other,
                      path + " is another library" + (elf.soname.empty() ? "" : ", " + config::printable(elf.soname)),

@@ -141,7 +141,7 @@ class ProcessCheck {
     } else if (process_.mapped(kDriverFile) == nullptr) {
       add(Check::process_without_cuda, name_ + " has libration.so, and has not loaded the driver");
     } else if (process_.mapped(kCoreFile) == nullptr) {
-      add(Check::process_waits, name_ + " has libration.so and the driver, and made no CUDA call yet");
+      add(Check::process_waits, name_ + " has loaded libration.so and the driver, but has made no CUDA call yet");
     } else {
       check_books();
     }

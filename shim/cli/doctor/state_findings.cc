@@ -106,7 +106,8 @@ void check_space(const std::string &folder, const std::string &on, Findings &fou
 bool check_trust(const std::string &folder, const struct stat &status, Findings &found) {
   const std::string named = "the state folder " + config::printable(folder);
   if (!S_ISDIR(status.st_mode)) {
-    found.push_back({Check::state_not_folder, named + (S_ISLNK(status.st_mode) ? " is a link" : " is no folder"), {}});
+    found.push_back(
+        {Check::state_not_folder, named + (S_ISLNK(status.st_mode) ? " is a link" : " is not a folder"), {}});
   } else if (status.st_uid != geteuid()) {
     found.push_back(
         {Check::state_foreign_owner,

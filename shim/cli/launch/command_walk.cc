@@ -33,8 +33,7 @@ constexpr const char *kElevated = "runs its command with other rights and a new 
 constexpr const char *kEmptied = "starts its command without LD_PRELOAD as it is called here";
 constexpr const char *kFar =
     "starts its command on another machine, or under a service, with an environment of its own";
-constexpr const char *kServed =
-    "hands its command to a server that runs without Ration, and starts it without LD_PRELOAD";
+constexpr const char *kServed = "hands its command to a server that runs without Ration and runs it without LD_PRELOAD";
 constexpr const char *kContained = "starts its command in a container, where neither LD_PRELOAD nor the library is";
 constexpr const char *kOtherRoot = "starts its command under another root folder, where the library is not";
 // These pass the environment on.
@@ -264,7 +263,7 @@ class Walk {
       }
     }
     if (!lost.empty()) {
-      lose("hands its command to a server that was started with other settings, and starts it without " + lost, remedy);
+      lose("hands its command to a server that was started with other settings and runs it without " + lost, remedy);
     }
   }
 

@@ -137,11 +137,11 @@ std::string obstacle_in_folder(const std::string &folder) {
   struct stat status {};
   if (stat(folder.c_str(), &status) != 0) {
     return errno == EACCES    ? "this user may not enter " + folder
-           : errno == ENOTDIR ? folder + " is no folder"
-                              : "there is no folder " + folder;
+           : errno == ENOTDIR ? folder + " is not a folder"
+                              : "there is not a folder " + folder;
   }
   if (!S_ISDIR(status.st_mode)) {
-    return folder + " is no folder";
+    return folder + " is not a folder";
   }
   switch (const int error = error_of_creating_in(folder)) {
     case 0:

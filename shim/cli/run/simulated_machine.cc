@@ -138,7 +138,7 @@ std::variant<SimulatedDevices, std::string> parse_simulated_devices(std::string_
   auto devices = read_list(text);
   if (std::holds_alternative<std::string>(devices)) {
     if (const std::string likely = likely_list(text); !likely.empty()) {
-      return "it is no list of devices; likely meant: " + config::shown(likely);
+      return "it is not a list of devices; likely meant: " + config::shown(likely);
     }
   }
   return devices;

@@ -105,7 +105,7 @@ std::variant<Growth, std::string> read_growth(const std::string &text) {
     double percent = 0;
     const auto [rest, error] = std::from_chars(text.data(), end, percent);
     if (error != std::errc() || rest != end || !std::isfinite(percent) || percent < 0 || percent > kMostPercent) {
-      return "'" + text + "' is no percentage";
+      return "'" + text + "' is not a percentage";
     }
     growth.share = percent / 100;
     return growth;

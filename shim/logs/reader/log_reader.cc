@@ -82,7 +82,7 @@ std::string problem_of_first(const Record &record) {
   }
   return version_of(schema) > version_of(events::kSchema)
              ? "a newer version of Ration wrote it, as " + config::shown(schema) + ": this one reads " + events::kSchema
-             : "not a log of Ration: its first line is no meta record";
+             : "not a log of Ration: its first line is not a meta record";
 }
 
 }  // namespace

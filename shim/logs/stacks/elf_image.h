@@ -17,7 +17,7 @@ namespace ration::logs {
 
 class ElfImage {
  public:
-  // Empty where `path` is no regular file that can be read.
+  // Empty where `path` is not a regular file that can be read.
   explicit ElfImage(const std::string &path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat status {};
     if (file_ >= 0 && fstat(file_, &status) == 0 && S_ISREG(status.st_mode)) {

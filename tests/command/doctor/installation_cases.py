@@ -205,7 +205,7 @@ def elsewhere(folder):
         doctor("--pid", pid).expect("library_missing", "without libration-core.so")
     shutil.copy(BUILD / "lib/libration-core.so", lone)
     os.truncate(lone / "libration-core.so", 20000)
-    doctor("--", "env", f"LD_PRELOAD={lone}/libration.so", PROBE).expect("library_cut_short", f"{lone}/libration-core.so is no whole ELF file")
+    doctor("--", "env", f"LD_PRELOAD={lone}/libration.so", PROBE).expect("library_cut_short", f"{lone}/libration-core.so is not a complete ELF file")
     shutil.copy(BUILD / "lib/libration-core.so", lone)
     (lone / "libration.so").rename(lone / "libration.so.1")
     (lone / "renamed.so").symlink_to("libration.so.1")
@@ -244,7 +244,7 @@ CASES = {
     "library_missing": missing,
     "library_unreadable": of_copy(unreadable, "library_unreadable", "libration-core.so: Permission denied",
                                   wrapper=as_nobody if IS_ROOT else tuple),
-    "library_cut_short": of_copy(cut_short, "library_cut_short", "libration-core.so is no whole ELF file"),
+    "library_cut_short": of_copy(cut_short, "library_cut_short", "libration-core.so is not a complete ELF file"),
     "library_architecture": of_copy(other_machine, "library_architecture", "libration-core.so was built for another machine"),
     "library_old_c_library": of_copy(newer_c_library, "library_old_c_library", "lacks the version GLIBC_9."),
     "library_path": path_with_blank,

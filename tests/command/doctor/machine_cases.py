@@ -268,7 +268,7 @@ def to_a_server(folder):
 def settings_of_server(command, socket, without_server):
     """A server that has the library starts programs with its own settings, not with those that its client has."""
     other = {"RATION_LIMIT": "1GiB", "RATION_GROUP": "lab"}
-    shown = "tmux hands its command to a server that was started with other settings, and starts it without RATION_LIMIT=1GiB"
+    shown = "tmux hands its command to a server that was started with other settings and runs it without RATION_LIMIT=1GiB"
     in_screen = {name: value for name, value in without_server.items() if name != "STY"}
     pathlib.Path(socket).unlink()
     for own in ({"RATION_LIMIT": "2GiB"}, {"RATION_DISABLE": "1"}, {}):
@@ -346,7 +346,7 @@ CASES = {
     "setting_without_effect": without_effect,
     "setting_lock_escapable": escapable,
     "setting_cut": escapable,
-    "setting_unwritable_log": with_settings("setting_unwritable_log", "RATION_LOG=/nowhere/x.jsonl: cannot write", "there is no folder /nowhere",
+    "setting_unwritable_log": with_settings("setting_unwritable_log", "RATION_LOG=/nowhere/x.jsonl: cannot write", "there is not a folder /nowhere",
                                             RATION_LOG="/nowhere/x.jsonl"),
     "setting_absent_device": lambda _: doctor(RATION_LIMIT="0=1GiB,3=1GiB").expect("setting_absent_device", "3=1GiB",
                                                                                    remedy="by number or UUID: 0 (GPU-"),

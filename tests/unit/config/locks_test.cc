@@ -134,7 +134,7 @@ TEST_CASE("only the system's files may state the folder of the ledgers") {
   const Reading reading = files.read();
   CHECK(reading.settings.state_folder() == Settings().state_folder());
   REQUIRE(reading.problems.size() == 1);
-  CHECK(reading.problems[0].line.find("it is no key of the user's files; set the variable RATION_STATE_DIR") !=
+  CHECK(reading.problems[0].line.find("it is not a key of the user's files; set the variable RATION_STATE_DIR") !=
         std::string::npos);
 }
 

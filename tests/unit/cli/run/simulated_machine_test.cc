@@ -69,6 +69,6 @@ TEST_CASE("an invalid machine is named as the option and quoted") {
   using ration::cli::error_in_simulation;
   CHECK(error_in_simulation(std::nullopt).empty());
   CHECK(error_in_simulation("2x8GiB").empty());
-  CHECK(error_in_simulation("8GiB,").starts_with("--sim 8GiB,: it is no list of devices"));
+  CHECK(error_in_simulation("8GiB,").starts_with("--sim 8GiB,: it is not a list of devices"));
   CHECK(error_in_simulation(std::string(1 << 20, '9')).size() < 400);
 }

@@ -124,8 +124,8 @@ TEST_CASE("an error names file, line, column and key, and what was likely meant"
       {R"({"limit": 1})", "/f.json:1:2: limit=1: a bare 1 could be"},
       {R"({"limit": 1e41})", "/f.json:1:2: limit=1e41: exponents are not read"},
       {R"({"limit": true})", "/f.json:1:2: limit=true: it stands between quotation marks; the values are SIZE DEVICE"},
-      {R"({"limit": null})", "/f.json:1:2: limit=null: null is no value; leave the key out"},
-      {R"({"limit": [1]})", "/f.json:1:2: limit=[...]: a list is no value"},
+      {R"({"limit": null})", "/f.json:1:2: limit=null: null is not a value; leave the key out"},
+      {R"({"limit": [1]})", "/f.json:1:2: limit=[...]: a list is not a value"},
       {R"({"limit": {}})", "/f.json:1:2: limit=: it is empty"},
       {R"({"limit": ""})", "/f.json:1:2: limit=: it is empty"},
       {R"({"limit": {"0": true}})", "/f.json:1:2: limit=: device \"0\" needs one size"},
@@ -142,7 +142,7 @@ TEST_CASE("an error names file, line, column and key, and what was likely meant"
       {R"({"limti": "8g"})", "/f.json:1:2: limti: there is no such key; the nearest is limit"},
       {R"({"RATION_LIMIT": "8g"})", "there is no such key; the nearest is limit"},
       {R"({"threads": 8})", "/f.json:1:2: threads: there is no such key (`ration env` lists them)"},
-      {R"({"config": "/x"})", "it is no key of a file; set the variable RATION_CONFIG"},
+      {R"({"config": "/x"})", "it is not a key of a file; set the variable RATION_CONFIG"},
       {R"({"match": {"exe": "x"}, "limit": "1g"})", "a match stands in a rule"},
       {R"({"locked": ["limti"]})", "locked names \"limti\", which is not a key; the nearest is limit"},
       {R"({"locked": ["threads"]})", "locked names \"threads\", which is not a key (`ration env` lists them)"},
@@ -153,8 +153,8 @@ TEST_CASE("an error names file, line, column and key, and what was likely meant"
       {R"({"rules": [{"limit": "1g"}]})", "a rule is an object with a match"},
       {R"({"rules": [{"match": {}}]})", "it matches nothing"},
       {R"({"rules": [{"match": "python"}]})", "it matches nothing"},
-      {R"({"rules": [{"match": {"name": "x"}}]})", "\"name\" is no pattern of a program"},
-      {R"({"rules": [{"match": {"exe": 1}}]})", "\"exe\" is no pattern of a program"},
+      {R"({"rules": [{"match": {"name": "x"}}]})", "\"name\" is not a pattern of a program"},
+      {R"({"rules": [{"match": {"exe": 1}}]})", "\"exe\" is not a pattern of a program"},
       {R"({"rules": [{"match": {"exe": "*"}, "rules": []}]})", "there is no such key"},
       {R"([])", "/f.json:1:1: a file of settings is one object"},
       {R"("limit")", "a file of settings is one object"},
@@ -220,7 +220,7 @@ TEST_CASE("a file of more than 16384 values is refused and puts the limit in dou
     REQUIRE(reading.problems.size() == 1);
     CHECK(reading.problems[0].line.find("/f.json:1:") == 0);
     CHECK(reading.problems[0].line.find("it has more than 16384 values") != std::string::npos);
-    CHECK(reading.problems[0].line.find("remove what is no setting; until it is corrected") != std::string::npos);
+    CHECK(reading.problems[0].line.find("remove what is not a setting; until it is corrected") != std::string::npos);
     CHECK(reading.in_doubt);
     CHECK(reading.statements.empty());
   }

@@ -39,9 +39,9 @@ TEST_CASE("a folder, a FIFO, a device, a socket and a loop of links are refused 
   const WrittenFiles files;
   CHECK(wrong_with(files.path("system")) == "it is a folder");
   REQUIRE(mkfifo(files.path("fifo").c_str(), 0600) == 0);
-  CHECK(wrong_with(files.path("fifo")) == "it is no regular file");
-  CHECK(wrong_with("/dev/zero") == "it is no regular file");
-  CHECK(wrong_with("/dev/null") == "it is no regular file");
+  CHECK(wrong_with(files.path("fifo")) == "it is not a regular file");
+  CHECK(wrong_with("/dev/zero") == "it is not a regular file");
+  CHECK(wrong_with("/dev/null") == "it is not a regular file");
   REQUIRE(symlink(files.path("b").c_str(), files.path("a").c_str()) == 0);
   REQUIRE(symlink(files.path("a").c_str(), files.path("b").c_str()) == 0);
   CHECK(wrong_with(files.path("a")) == "Too many levels of symbolic links");

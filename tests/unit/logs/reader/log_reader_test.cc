@@ -14,14 +14,14 @@ TEST_CASE("a log is read to its last record") {
 
 TEST_CASE("what is no whole log is said in a sentence") {
   CHECK(problem_in("") == "it is empty: the program has made no CUDA call, or could not write it");
-  CHECK(problem_in("no json\n") == "not a log of Ration: its first line is no meta record");
-  CHECK(problem_in("{\"t\":\"alloc\"}\n") == "not a log of Ration: its first line is no meta record");
+  CHECK(problem_in("no json\n") == "not a log of Ration: its first line is not a meta record");
+  CHECK(problem_in("{\"t\":\"alloc\"}\n") == "not a log of Ration: its first line is not a meta record");
   CHECK(problem_in(R"({"t":"meta","schema":"ration.events/2"})"
                    "\n") == "a newer version of Ration wrote it, as ration.events/2: this one reads ration.events/1");
   CHECK(problem_in(std::string(kMetaRecord) + "\n" + R"({"t":"free","seq":2})" + "\n") ==
         "line 2: records are missing before this one");
   CHECK(problem_in(std::string(kMetaRecord) + "\n[]\n") == "line 2: no record: the log was cut off or changed");
-  CHECK(problem_in("ok") == "not a log of Ration: its first line is no meta record");
+  CHECK(problem_in("ok") == "not a log of Ration: its first line is not a meta record");
   CHECK(problem_in("{") == "line 1: the log was cut off here");
   CHECK(problem_in(std::string(kMetaRecord).substr(0, 60)) == "line 1: the log was cut off here");
   const std::string whole = log_of({free_record(1), free_record(2)});
