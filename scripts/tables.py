@@ -118,22 +118,25 @@ def schema():
     return json.dumps(document, indent=1) + "\n"
 
 
+def in_rows(title, columns, cells):
+    """`cells`: (row, column, name), in order. A line for each row; a cell lists its names."""
+    table = {}
+    for row, column, name in cells:
+        table.setdefault(row, {}).setdefault(column, []).append(name)
+    lines = [f"| {' | '.join((title, *columns))} |", "|---" * (len(columns) + 1) + "|"]
+    return lines + [f"| {row} | {' | '.join(' '.join(names.get(column, [])) for column in columns)} |" for row, names in table.items()]
+
+
 def hooks_table():
-    lines = ["| family | function | asked for as | since CUDA | needed for a limit |", "|---|---|---|---|---|"]
-    for family, (symbol, _, name, since, stream, need, _) in rows("shim/hook_table.inc", "RATION_HOOK"):
-        version = f"{int(since) // 1000}.{int(since) % 1000 // 10}"
-        asked = f"`{name}`" + (", per-thread stream" if stream == "per_thread" else "")
-        lines.append(f"| {family} | `{symbol}` | {asked} | {version} | {'yes' if need == 'required' else 'no'} |")
-    for family, (symbol, _) in rows("shim/hook_table.inc", "RATION_NVML_HOOK"):
-        lines.append(f"| {family} | `{symbol}` | by name, of `libnvidia-ml.so.1` | | no |")
-    return lines
+    hooks = [(family, "functions", f"`{fields[0]}`" + (" (required)" if fields[5] == "required" else ""))
+             for family, fields in rows("shim/hook_table.inc", "RATION_HOOK")]
+    return in_rows("family", ["functions"], hooks + [
+        (family, "functions", f"`{fields[0]}`") for family, fields in rows("shim/hook_table.inc", "RATION_NVML_HOOK")])
 
 
 def findings_table():
-    lines = ["| about | id | severity | what it means | remedy |", "|---|---|---|---|---|"]
-    for family, (name, severity, meaning, remedy) in rows("shim/cli/doctor/findings.inc", "RATION_FINDING"):
-        lines.append(f"| {family} | `{name}` | {severity[1:].lower()} | {cell(meaning)} | {cell(remedy)} |")
-    return lines
+    return in_rows("about", ["trouble", "note", "ok"], [
+        (family, severity[1:].lower(), f"`{name}`") for family, (name, severity, _, _) in rows("shim/cli/doctor/findings.inc", "RATION_FINDING")])
 
 
 # name -> the document that holds the table, and its rows
