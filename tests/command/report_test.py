@@ -430,6 +430,6 @@ main({"endings": reported("endings", "return"),
       "check of no log": refused(["check", "text", "--no-leaks"], 2, "not a log of Ration"),
       "check without a condition": refused(["check", "text"], 2, "no condition"),
       "check with a wrong size": refused(["check", "text", "--max-peak", "6Gb"], 2, "--max-peak"),
-      "check with a wrong share": refused(["check", "text", "--max-fragmentation", "101"], 2, "no percentage from 0% to 100%; write, for example, 5%"),
+      "check with a wrong share": refused(["check", "text", "--max-fragmentation", "101"], 2, "not a percentage from 0% to 100%; write, for example, 5%"),
       "check with a fraction": refused(["check", "text", "--max-fragmentation", "0.05"], 2, "may mean 0.05% or 5%; write it with the %"),
       "check with a bare number": refused(["check", "text", "--max-fragmentation", "5"], 2, "text: not a log of Ration")})
