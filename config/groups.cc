@@ -66,7 +66,7 @@ std::string read_tree(Settings &settings, std::string_view item) {
     // The item may consist of the limit alone.
     (void)parse_limit(item.substr(equals == std::string_view::npos ? 0 : equals + 1), settings.stray_group_limit);
     return in_quotes(item) +
-           " begins with no number that `ration run --group-tree` made; write for example ration run "
+           " begins with no number that `ration run --group-tree` made; write, for example, ration run "
            "--group-tree=8GiB, which sets this variable for what it starts";
   }
   if (find(settings, Group::Kind::kTree, number) != nullptr) {

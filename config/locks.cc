@@ -118,7 +118,7 @@ std::vector<std::string> escapable_locks(const FileReading &reading, const std::
     }
     const auto warn = [&](std::string_view what) { lines.push_back(each.origin.written() + ": " + std::string(what)); };
     if (std::exchange(is_lifted, false)) {  // once a file
-      warn("RATION_DISABLE=1 lifts the locks of this file; to forbid that create " +
+      warn("RATION_DISABLE=1 lifts the locks of this file; to forbid that, create " +
            printable((folder / "enforced").string()));
     }
     if (each.in_rule) {

@@ -15,7 +15,7 @@ using Kind = JsonNode::Kind;
 constexpr std::size_t kMostFileProblems = 8;  // a file of another format has thousands
 constexpr std::size_t kMostRules = 256;
 constexpr std::size_t kLongestPattern = 1024;
-constexpr std::string_view kMatchExample = R"(write for example "match": {"exe": "*/python3*", "argv": "*serve*"})";
+constexpr std::string_view kMatchExample = R"(write, for example, "match": {"exe": "*/python3*", "argv": "*serve*"})";
 
 const JsonNode *child_of(const JsonNode &node, std::string_view key) {
   const auto found =

@@ -25,7 +25,7 @@ std::string read_count(std::string_view name, std::string_view value, std::uint6
   const auto number = read_number<std::uint64_t>(value);
   count = number.value_or(0);
   return count != 0 ? ""
-                    : std::string(name) + " needs a number from 1 on; write for example " + std::string(name) + "=3";
+                    : std::string(name) + " needs a number from 1 on; write, for example, " + std::string(name) + "=3";
 }
 
 std::string read_above(std::string_view value, Fault &fault) {

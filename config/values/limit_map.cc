@@ -11,7 +11,7 @@ namespace ration::config {
 namespace {
 
 constexpr int kLargestOrdinal = 65535;
-constexpr std::string_view kItemExample = "write for example 0=8GiB,GPU-1f2e=50%";
+constexpr std::string_view kItemExample = "write, for example, 0=8GiB,GPU-1f2e=50%";
 
 bool all_of(std::string_view text, std::string_view allowed) {
   return !text.empty() && text.find_first_not_of(allowed) == std::string_view::npos;

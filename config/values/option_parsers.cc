@@ -81,7 +81,7 @@ std::string read_milliseconds(std::string_view value, std::chrono::milliseconds 
   const std::int64_t factor = known != std::end(kUnits) ? known->second : value == "0" ? 1 : 0;
   if (error != std::errc() || !is_digit(value.front()) || factor == 0 ||
       __builtin_mul_overflow(number, factor, &number)) {
-    return "it must be 0 or a whole number with a unit, ms s m h; write for example 30s";
+    return "it must be 0 or a whole number with a unit, ms s m h; write, for example, 30s";
   }
   out = std::chrono::milliseconds(number);
   return {};
@@ -151,12 +151,12 @@ std::string read_state_directory(Settings &settings, const Option &, std::string
 
 std::string read_log(Settings &settings, const Option &, std::string_view value) {
   if (value == "-") {
-    return "a log goes to a file, and stdout is the program's; write for example run.jsonl";
+    return "a log goes to a file, and stdout is the program's; write, for example, run.jsonl";
   }
   for (const std::string_view ending : {".gz", ".xz", ".bz2"}) {
     const std::size_t name = value.size() - std::min(value.size(), ending.size());
     if (name > 0 && value[name - 1] != '/' && value.substr(name) == ending) {
-      return "a log is compressed by zstd only; write for example run.jsonl.zst";
+      return "a log is compressed by zstd only; write, for example, run.jsonl.zst";
     }
   }
   for (std::size_t i = value.find('%'); i != std::string_view::npos; i = value.find('%', i + 2)) {
@@ -179,7 +179,7 @@ std::string read_diagnostics(Settings &settings, const Option &option, std::stri
   if (colon != std::string_view::npos) {
     const std::string_view name = value.substr(colon + 1);
     if (std::string wrong = name.empty() ? "a file follows the colon" : read_plain_text(name, file); !wrong.empty()) {
-      return wrong + "; write for example debug:ration.log";
+      return wrong + "; write, for example, debug:ration.log";
     }
   }
   settings.diagnostics = static_cast<DiagnosticLevel>(place);

@@ -51,7 +51,7 @@ static inline void ration_add_shown(struct RationSizeWords *words, const char *t
 
 static inline void ration_add_example(struct RationSizeWords *words, const char *sentence, const char *examples) {
   ration_add(words, sentence);
-  ration_add(words, "; write for example ");
+  ration_add(words, "; write, for example, ");
   ration_add(words, examples);
 }
 
@@ -73,9 +73,9 @@ static inline void ration_add_wrong_unit(struct RationSizeWords *words, const ch
   } else if (first == 'x' && digits == 1 && number[0] == '0') {
     ration_add(words, "hexadecimal is not read; write the bytes in decimal or with a unit, as 8GiB");
   } else if (first == ',' || first == '_' || first == '\'') {
-    ration_add(words, "digits are not grouped, and decimals follow a point; write for example 1048576 or 0.4");
+    ration_add(words, "digits are not grouped, and decimals follow a point; write, for example, 1048576 or 0.4");
   } else if (first == '.') {
-    ration_add(words, "a number has one decimal point; write for example 1.5GiB");
+    ration_add(words, "a number has one decimal point; write, for example, 1.5GiB");
   } else {
     ration_add(words, "\"");
     ration_add_shown(words, unit, length);
@@ -170,7 +170,7 @@ static inline struct RationSizeWords ration_wrong_size(const char *text, size_t 
       break;
     case RATION_SIZE_ABOVE_ALL:
       ration_add(&words, text[length - 1] == '%'
-                             ? "a percentage is at most 100%; write for example 40%"
+                             ? "a percentage is at most 100%; write, for example, 40%"
                              : "a number with a decimal point is a share of the device, above 0 and at most 1; likely "
                                "meant: a unit after it, as 1.5GiB");
       break;

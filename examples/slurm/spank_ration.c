@@ -75,7 +75,7 @@ static struct RationSizeWords wrong_size(const char *text, bool takes_share) {
   const struct RationSizeText read = ration_read_size(text, length);
   struct RationSizeWords words = {{0}, 0};
   if (takes_share && strchr(text, '=') != NULL) {
-    ration_add(&words, "devices are not named here, the size is of each GPU of the job; write for example 8GiB or 40%");
+    ration_add(&words, "devices are not named here, the size is of each GPU of the job; write, for example, 8GiB or 40%");
   } else if (read.kind == RATION_SIZE_BYTES) {
     words = ration_small_size(text, length, read.amount, takes_share);
   } else if (read.kind != RATION_SIZE_SHARE) {
@@ -193,7 +193,7 @@ static int read_option(int value, const char *text, int remote) {
   (void)remote;
   text = text == NULL ? "" : text;
   if (text_of(asked_text, sizeof(asked_text), "%s", text) != 0) {
-    text_of(site.mistake, sizeof(site.mistake), "--gpu-mem=%s: it is too long for a size; write for example 8GiB",
+    text_of(site.mistake, sizeof(site.mistake), "--gpu-mem=%s: it is too long for a size; write, for example, 8GiB",
             text);
   } else if (!read_size(asked_text, &asked)) {
     text_of(site.mistake, sizeof(site.mistake), "--gpu-mem=%s: %s", asked_text, wrong_size(asked_text, true).text);

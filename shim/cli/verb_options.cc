@@ -71,7 +71,7 @@ std::string heading_of(std::string_view key) {
   return is_among(kOfLimits) ? "Limits" : is_among(kOfLogs) ? "Logs" : key == "fail" ? "Tests" : "Groups";
 }
 
-constexpr const char *kSecondsRule = "it must be a number of seconds from 0.1 to 86400; write for example 5";
+constexpr const char *kSecondsRule = "it must be a number of seconds from 0.1 to 86400; write, for example, 5";
 
 template <typename Number>
 Number number_of(

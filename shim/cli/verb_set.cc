@@ -52,7 +52,7 @@ std::variant<Wanted, std::string> wanted_of(const std::string &text) {
   const auto parsed = config::parse_size(text);
   if (const std::string *wrong = std::get_if<std::string>(&parsed)) {
     const bool is_word = text.find_first_of("0123456789") == std::string::npos;
-    return is_word ? "it is neither a size nor `default`; write for example 8GiB or 40%" : *wrong;
+    return is_word ? "it is neither a size nor `default`; write, for example, 8GiB or 40%" : *wrong;
   }
   return Wanted{std::get<config::Size>(parsed)};
 }
@@ -153,7 +153,7 @@ Target target_of(const std::vector<Group> &groups, const std::string &text) {
   }
   if (group == nullptr) {
     throw "no process or group " + config::in_quotes(text) +
-        " of this user runs under Ration here (`ration ps` shows all)";
+        " of this user runs under Ration here (`ration ps` shows all that do)";
   }
   return {group, nullptr};
 }
@@ -349,7 +349,7 @@ std::string sentence_of(const nlohmann::ordered_json &row, const Usage &usage) {
 
 int set(const SetRequest &request) {
   if (!request.limit && !request.guarantee) {
-    throw std::string("nothing to set; write for example: ration set lab --limit 8GiB");
+    throw std::string("nothing to set; write, for example: ration set lab --limit 8GiB");
   }
   Wanted limit;
   Wanted guarantee;

@@ -48,7 +48,7 @@ def allocations(path):
 
 
 def on_stdout(folder):
-    says = "--log -: a log goes to a file, and stdout is the program's; write for example run.jsonl\n"
+    says = "--log -: a log goes to a file, and stdout is the program's; write, for example, run.jsonl\n"
     for words in (["--log", "-"], ["--log=-"]):
         refused(folder, *words, says=says)
     refused(folder, RATION_LOG="-", says=says.replace("--log -", "RATION_LOG=-"))
@@ -57,7 +57,7 @@ def on_stdout(folder):
     expect_that(f"one line: {done.err!r}", done.err.startswith("ration: RATION_LOG=-: a log goes to a file") and done.err.count("\n") == 1)
     expect("files", names(folder), [])
     for stream in ("/dev/stdout", "/dev/null", "/dev/full"):
-        refused(folder, "--log", stream, says=f"--log {stream}: a log goes to a regular file, and this is none; write for example run.jsonl\n")
+        refused(folder, "--log", stream, says=f"--log {stream}: a log goes to a regular file, and this is none; write, for example, run.jsonl\n")
     logged(folder, "--log", "./-")
     expect("a file that is called so", allocations(f"{folder}/-"), 10)
 
@@ -120,8 +120,8 @@ def over_a_compressed_log(folder):
 def of_another_compressor(folder):
     """Plain text under such a name would be a lie."""
     for name in ("run.jsonl.gz", "%n.xz", "run.bz2"):
-        refused(folder, "--log", name, says=f"--log {name}: a log is compressed by zstd only; write for example run.jsonl.zst\n")
-        refused(folder, RATION_LOG=name, says=f"RATION_LOG={name}: a log is compressed by zstd only; write for example run.jsonl.zst\n")
+        refused(folder, "--log", name, says=f"--log {name}: a log is compressed by zstd only; write, for example, run.jsonl.zst\n")
+        refused(folder, RATION_LOG=name, says=f"RATION_LOG={name}: a log is compressed by zstd only; write, for example, run.jsonl.zst\n")
     done = ration(folder, "--log", ".gz", "--", COUNTED, "counts", 1, 20)  # that is its whole name
     expect(f"{done.stderr}", (done.returncode, allocations(f"{folder}/.gz")), (0, 10))
 
@@ -168,7 +168,7 @@ def without_a_name(folder):
         expect("named at the end", [line for line in said if "jsonl" in line], [] if "-q" in words else [f"ration: log: {new}"])
     done = ration(folder, "--log", COUNTED)
     expect("no command", (done.returncode, done.stderr),
-           (125, "ration: run: no command; write for example: ration run --limit 40% -- ./train; the word behind --log is its file\n"))
+           (125, "ration: run: no command; write, for example: ration run --limit 40% -- ./train; the word behind --log is its file\n"))
     done = ration(folder, "--log=", "--", "true")
     expect("an empty name", (done.returncode, done.stderr),
            (125, "ration: run: --log has an empty value; give it one, or leave the option out\n"))

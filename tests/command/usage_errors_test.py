@@ -8,7 +8,7 @@ import subprocess
 
 from harness import BUILD, HANG, command_environment, expect, expect_that, main
 
-SIMULATED = "write for example 16GiB, 2x8GiB or 8GiB,4GiB"
+SIMULATED = "write, for example, 16GiB, 2x8GiB or 8GiB,4GiB"
 LINES = {
     "-x": "-x is not an option (`ration help` lists them)",
     "reprot": "unknown verb \"reprot\"; the nearest is report",
@@ -35,33 +35,33 @@ LINES = {
     "set lab --lmit 3GiB": "set: --lmit is not an option; the nearest is --limit",
     "set": "set: TARGET is required",
     "set lab --limit": "set: --limit needs a value",
-    "top --interval x": "top: --interval x: it must be a number of seconds from 0.1 to 86400; write for example 5",
-    "ps --watch=1s": "ps: --watch 1s: it must be a number of seconds from 0.1 to 86400; write for example 5",
+    "top --interval x": "top: --interval x: it must be a number of seconds from 0.1 to 86400; write, for example, 5",
+    "ps --watch=1s": "ps: --watch 1s: it must be a number of seconds from 0.1 to 86400; write, for example, 5",
     "top --once": "top: --once is not an option; ours is ration ps",
     "top --json": "top: --json is not an option; ours is ration ps --watch --json",
     "top": "top: it needs a terminal with a cursor, and a keyboard; `ration ps` prints the tables, `ration ps --watch` again and again",
     "doctor --pid x": "doctor: --pid x: it must be the number of a process",
     "find-faults --first 0 ls": "find-faults: --first 0: it must be a number from 1 to 1000000",
     "find-faults --first x ls": "find-faults: --first x: it must be a number from 1 to 1000000",
-    "find-min --timeout 5 ls": "find-min: --timeout 5: it must be a whole number above 0 with a unit, ms s m h; write for example 30s",
+    "find-min --timeout 5 ls": "find-min: --timeout 5: it must be a whole number above 0 with a unit, ms s m h; write, for example, 30s",
     "report a --js": "report: --js is not an option; the nearest is --json",
     "report a --by siz": "report: --by siz: it must be one of caller, library, thread, size; likely meant: size",
-    "report a -o -": "report: -o -: a page is a file that ends in .html or .htm; write for example run.html",
-    "report a -o x.txt": "report: -o x.txt: a page is a file that ends in .html or .htm; write for example run.html",
+    "report a -o -": "report: -o -: a page is a file that ends in .html or .htm; write, for example, run.html",
+    "report a -o x.txt": "report: -o x.txt: a page is a file that ends in .html or .htm; write, for example, run.html",
     "ps --textfile -": "ps: --textfile -: it replaces a file; --prometheus prints the same",
     "convert a --to csvv": "convert: --to csvv: it must be one of chrome, pprof, collapsed, torch, rmm-csv, csv; likely meant: csv",
     "replay a --mode poll": "replay: --mode poll: it must be one of pool, direct, async; likely meant: pool",
     "ps ––json": 'ps: "––json" is one argument too many (`ration help ps`); likely cause: an en dash (–) for a minus',
     "“ps”": 'unknown verb "“ps”" (`ration help` lists them); likely cause: typographic quotation marks (“)',
-    "check a --max-peak “1GiB”": "check: --max-peak “1GiB”: a size is written in plain ASCII; write for example 8GiB, 40% or 0.4"
+    "check a --max-peak “1GiB”": "check: --max-peak “1GiB”: a size is written in plain ASCII; write, for example, 8GiB, 40% or 0.4"
                                  "; likely cause: typographic quotation marks (“)",
-    "find-min --tolerance “1MiB” ls": "find-min: --tolerance “1MiB”: a size is written in plain ASCII; write for example 64MiB or 0.5%"
+    "find-min --tolerance “1MiB” ls": "find-min: --tolerance “1MiB”: a size is written in plain ASCII; write, for example, 64MiB or 0.5%"
                                       "; likely cause: typographic quotation marks (“)",
-    "run --limit 8\u00a0GiB ls": "run: --limit 8\u00a0GiB: a size is written in plain ASCII; write for example 8GiB, 40% or 0.4"
+    "run --limit 8\u00a0GiB ls": "run: --limit 8\u00a0GiB: a size is written in plain ASCII; write, for example, 8GiB, 40% or 0.4"
                                  "; likely cause: a non-breaking blank (U+00A0)",
     "hlep": "unknown verb \"hlep\"; the nearest is help",
     "help run extra": "help: \"extra\" is one argument too many (`ration help help`)",
-    "set lab --limit none": "set: --limit none: it is neither a size nor `default`; write for example 8GiB or 40%; `default` takes a change back",
+    "set lab --limit none": "set: --limit none: it is neither a size nor `default`; write, for example, 8GiB or 40%; `default` takes a change back",
     "check a.jsonl --max-peek=3GiB": "check: --max-peek is not an option; the nearest is --max-peak",
     "convert a.jsonl": "convert: --to is required",
     "doctor missing.jsonl": "doctor: \"missing.jsonl\" is one argument too many (`ration help doctor`); write a command after --, and see `ration report` for a log",
@@ -69,7 +69,7 @@ LINES = {
     "diff a": "diff: it compares two logs, or several: A... -- B...",
     "diff a b c": "diff: it compares two logs, or several: A... -- B...",
     "diff a --": "diff: no log after --",
-    "env --wait=abc": "env: --wait=abc: it must be 0 or a whole number with a unit, ms s m h; write for example 30s",
+    "env --wait=abc": "env: --wait=abc: it must be 0 or a whole number with a unit, ms s m h; write, for example, 30s",
     "find-min --toleranse 3 ls": "find-min: --toleranse is not an option; the nearest is --tolerance",
     "find-min --everything ls": "find-min: --everything is not an option (`ration help find-min` lists them)",
     "find-min --wait ls": "find-min: --wait is an option of `ration run` alone",
@@ -80,14 +80,14 @@ LINES = {
     "run --lmit 3GiB ls": "run: --lmit is not an option; the nearest is --limit",
     "run -limit 3GiB ls": "run: -limit is not an option; the nearest is --limit",
     "run --lim 3GiB ls": "run: --lim is not an option; the nearest is --limit",
-    "run --wait=abc ls": "run: --wait=abc: it must be 0 or a whole number with a unit, ms s m h; write for example 30s",
+    "run --wait=abc ls": "run: --wait=abc: it must be 0 or a whole number with a unit, ms s m h; write, for example, 30s",
     "run --limit 0:4GiB ls": "run: --limit 0:4GiB: a device and its size are joined by =; likely meant: 0=4GiB",
     "run --log-size 200000 ls": "run: --log-size 200000: that is 200000 bytes, below the smallest size, 1MiB",
     "run --log-size 5 ls": "run: --log-size 5: that is 5 bytes, below the smallest size, 1MiB; likely meant: 5MiB or 5GiB",
     "run --limit 4x ls": "run: --limit 4x: \"x\" is not a unit; the units are B, k m g t, Ki Mi Gi Ti, KiB MiB GiB TiB, KB MB GB TB and %",
     "run --sim 8GiB --reserve 20GiB ls": "run: --reserve 20GiB: it leaves nothing of device 0, which has 8.00GiB",
-    "run --fail nth ls": "run: --fail nth: nth needs a number from 1 on; write for example nth=3",
-    "run --summary - ls": "run: --summary -: a summary goes to a file, and stdout is the program's; write for example run.json, or json for stderr",
+    "run --fail nth ls": "run: --fail nth: nth needs a number from 1 on; write, for example, nth=3",
+    "run --summary - ls": "run: --summary -: a summary goes to a file, and stdout is the program's; write, for example, run.json, or json for stderr",
     "run --summary /nosuch/s.json ls": "run: --summary /nosuch/s.json: cannot write /nosuch/s.json: there is not a folder /nosuch",
     "run -Z ls": "run: -Z is not an option (`ration help run` lists them)",
     "run --everything ls": "run: --everything is not an option (`ration help run` lists them)",

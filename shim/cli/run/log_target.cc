@@ -252,7 +252,7 @@ void refuse_summary_target(const RunRequest &request) {
     throw Refusal{kOurError, "--summary " + config::shown(file) + ": " + why};
   };
   if (file == "-") {
-    refuse("a summary goes to a file, and stdout is the program's; write for example run.json, or json for stderr");
+    refuse("a summary goes to a file, and stdout is the program's; write, for example, run.json, or json for stderr");
   }
   const std::string path = (std::filesystem::current_path() / file).string();
   if (const std::string obstacle = obstacle_to_summary(path); !obstacle.empty()) {
@@ -276,7 +276,7 @@ bool check_log_target(const RunRequest &request, const config::Settings &setting
   const std::optional<LogTarget> target = target_of(settings.log, name);
   std::string problem = obstacle_to_log(settings.log, name);
   if (by_flag && target && is_stream(target->path)) {
-    problem = "a log goes to a regular file, and this is none; write for example run.jsonl";
+    problem = "a log goes to a regular file, and this is none; write, for example, run.jsonl";
   }
   if (problem.empty() && target->is_known) {
     const bool is_compressed = config::plain_log(settings.log) != settings.log;

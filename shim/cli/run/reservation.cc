@@ -88,8 +88,9 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
   }
   const bool is_guaranteed = !settings.guarantee.empty();
   if (is_guaranteed && group == nullptr) {
-    throw Refusal{kOurError, "a guarantee (--guarantee) needs a group that leaves it to this run; write for example: " +
-                                 std::string("--group lab --group-limit 50% --guarantee 2GiB")};
+    throw Refusal{kOurError,
+                  "a guarantee (--guarantee) needs a group that leaves it to this run; write, for example: " +
+                      std::string("--group lab --group-limit 50% --guarantee 2GiB")};
   }
   for (const config::DeviceIdentity &identity :
        ask_devices(environment).value_or(std::vector<config::DeviceIdentity>())) {

@@ -20,7 +20,7 @@ constexpr std::string_view kTimes = "\u00d7";
 constexpr std::string_view kMachineExamples = "16GiB, 2x8GiB or 8GiB,4GiB";
 
 std::string with_example(const std::string &sentence) {
-  return sentence + "; write for example " + std::string(kMachineExamples);
+  return sentence + "; write, for example, " + std::string(kMachineExamples);
 }
 
 // Where a size begins: after "N×" or "Nx". 0: there is no such count.

@@ -183,7 +183,7 @@ int start(const RunRequest &request) {
   if (request.command.empty() || request.command.front().empty()) {
     const bool has_log = std::any_of(request.flags.begin(), request.flags.end(),
                                      [](const auto &each) { return each.first->key == "log"; });
-    throw Refusal{kOurError, std::string("no command; write for example: ration run --limit 40% -- ./train") +
+    throw Refusal{kOurError, std::string("no command; write, for example: ration run --limit 40% -- ./train") +
                                  (has_log ? "; the word behind --log is its file" : "")};
   }
   refuse_wrong_wait(request);

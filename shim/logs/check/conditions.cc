@@ -43,10 +43,9 @@ Reasons above_peak(const config::Size &most, const History &history) {
 Reasons leaks(const History &history) {
   Reasons reasons;
   if (!history.has_ended()) {
-    reasons.emplace_back(
-        history.was_cut_off()
-            ? "the log was cut off: what was freed after that is not known"
-            : "the log has no end record: the program was killed, left by _exit or exec, or still runs, and has freed nothing since");
+    reasons.emplace_back(history.was_cut_off() ? "the log was cut off: what was freed after that is not known"
+                                               : "the log has no end record: the program was killed, left by _exit or "
+                                                 "exec, or still runs, and has freed nothing since");
   }
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
     const History::Device &device = history.devices()[i];
@@ -111,11 +110,12 @@ Reasons failures(const History &history) {
 Reasons fragmented(double most_percent, const History &history) {
   Reasons reasons;
   if (history.was_cut_off()) {
-    reasons.emplace_back("the log was cut off: what it lacks may have refusals, with which free memory is told");
+    reasons.emplace_back(
+        "the log was cut off: what it lacks may have refusals, and only these tell how much memory was free");
   }
   if (history.dropped() != 0) {
     reasons.push_back("the log lacks " + cli::counted(history.dropped(), "record", "records") +
-                      ": they may have refusals, with which free memory is told");
+                      ": they may have refusals, and only these tell how much memory was free");
   }
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
     const double seen = static_cast<double>(history.devices()[i].fragmentation_ppm) / kPpmOfPercent;

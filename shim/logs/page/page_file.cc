@@ -39,7 +39,7 @@ std::string problem_of_page(const std::string &file) {
   return file.ends_with(".html") || file.ends_with(".htm")
              ? ""
              : "-o " + config::shown(file) +
-                   ": a page is a file that ends in .html or .htm; write for example run.html";
+                   ": a page is a file that ends in .html or .htm; write, for example, run.html";
 }
 
 int write_page(const std::string &verb, const std::string &file, PageOf of, const std::string &json) {

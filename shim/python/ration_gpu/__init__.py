@@ -97,7 +97,7 @@ def limit_environment(limit: str | int | float | None = None, *, environment: ty
     for key in given.keys() - known.keys():
         raise ValueError(f"unknown setting {key!r} (known: {', '.join(sorted(known))})")
     if "guarantee" in given and not known.get("group"):  # as `ration run` refuses it; the library would only warn
-        raise ValueError("a guarantee (guarantee=) needs a group that leaves it to the process; write for example: "
+        raise ValueError("a guarantee (guarantee=) needs a group that leaves it to the process; write, for example: "
                          'group="lab", group_limit="50%", guarantee="2GiB"')
     for problem in document["problems"]:
         warnings.warn(problem["line"], stacklevel=2)

@@ -90,7 +90,7 @@ def mistakes(folder):
 def without_group(folder):
     """What needs a group: refused, or told, as `ration run` does."""
     given = environment(folder)
-    raised(ValueError, "a guarantee (guarantee=) needs a group that leaves it", 'write for example: group="lab"', guarantee="2GiB",
+    raised(ValueError, "a guarantee (guarantee=) needs a group that leaves it", 'write, for example: group="lab"', guarantee="2GiB",
            environment=given)
     for key, value, words in (("group_limit", "2GiB", "no group is given (RATION_GROUP); held as a limit of this process alone"),
                               ("limit", "7=1GiB", 'there is no device "7"')):

@@ -114,11 +114,11 @@ const Refused kRefused[] = {
     {"8  GB", "likely meant: 8GB"},
     {" 8g ", "likely meant: 8g"},
     {"8GiB ", "likely meant: 8GiB"},
-    {"8 ", "write for example 8GiB"},
+    {"8 ", "write, for example, 8GiB"},
     {"8 G iB", "likely meant: 8GiB"},
     {"0. 4", "likely meant: 0.4"},
     {"8 000 000 000", "likely meant: 8000000000"},
-    {"50 % of it", "one before its unit; write for example 8GiB"},
+    {"50 % of it", "one before its unit; write, for example, 8GiB"},
     {"8Gib", "likely meant: 8GiB"},
     {"8GIb", "likely meant: 8GiB"},
     {"8Gb", "likely meant: 8GB"},
@@ -194,11 +194,11 @@ TEST_CASE("what is no limit may be any number of bytes") {
   CHECK(std::get<Size>(parse_amount("0", "")) == Size::of_bytes(0));
   CHECK(std::get<Size>(parse_amount("512k", "")) == Size::of_bytes(512 * kKiB));
   CHECK(std::get<Size>(parse_amount("40%", "")) == std::get<Size>(parse_size("40%")));
-  CHECK(std::get<std::string>(parse_amount("half", "3m")) == "it does not begin with a number; write for example 3m");
+  CHECK(std::get<std::string>(parse_amount("half", "3m")) == "it does not begin with a number; write, for example, 3m");
   CHECK(std::get<std::uint64_t>(parse_bytes("1")) == 1);
   CHECK(std::get<std::uint64_t>(parse_bytes("2 gib")) == 2 * kGiB);
   CHECK(std::get<std::string>(parse_bytes("50%")).find("a share has no meaning here") == 0);
-  CHECK(std::get<std::string>(parse_bytes("-1")).find("a size cannot be negative; write for example 8GiB") == 0);
+  CHECK(std::get<std::string>(parse_bytes("-1")).find("a size cannot be negative; write, for example, 8GiB") == 0);
 }
 
 TEST_CASE("a NUL byte inside a size is refused") {
