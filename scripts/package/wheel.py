@@ -2,7 +2,8 @@
 """Writes a wheel from an installed tree: wheel.py PREFIX PACKAGE VERSION TAG FOLDER
 
 PREFIX has bin, lib and share; PACKAGE is the folder of the Python package. Programs go to .data/scripts, so that pip puts them
-on PATH; all else to .data/data, whose files go below the prefix of the environment, so that ../lib is found from there. The
+on PATH; all else to .data/data, whose files go below the prefix of the environment, where man and completions find theirs. What
+is in lib goes to libexec/ration, where the programs look, too: `pip install --target` leaves out a folder lib of the data. The
 wheel is the same, bit for bit, for the same files and $SOURCE_DATE_EPOCH. Prints its path.
 """
 import base64
@@ -71,6 +72,13 @@ def files_below(folder: pathlib.Path) -> list[pathlib.Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
 
 
+def place_of(file: pathlib.PurePath) -> pathlib.PurePath:
+    """Below the prefix of the environment, of a file below the installed tree's."""
+    if file.parts[0] != "lib":
+        return file
+    return pathlib.PurePath("libexec", "ration", *file.parts[2 if file.parts[1] == "ration" else 1:])
+
+
 def main() -> None:
     prefix, package, folder = (pathlib.Path(sys.argv[index]) for index in (1, 2, 5))
     version, tag = sys.argv[3], sys.argv[4]
@@ -84,7 +92,7 @@ def main() -> None:
     for file in files_below(prefix):
         place = file.relative_to(prefix)
         is_program = place.parts[0] == "bin"
-        name = f"{data}/scripts/{place.name}" if is_program else f"{data}/data/{place}"
+        name = f"{data}/scripts/{place.name}" if is_program else f"{data}/data/{place_of(place)}"
         wheel.write(name, file.read_bytes(), 0o755 if is_program else 0o644)
     description = (documents / "README.md").read_text(encoding="utf-8")
     wheel.write(f"{info}/LICENSE", (documents / "LICENSE").read_bytes())

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The wheel and the Debian package of an installed tree, by the packers themselves: formats_test.py SOURCE BUILD
+"""The wheel and the Debian package of an installed tree, by the packers themselves: formats_test.py BUILD
 
 The tree is this build's, which needs this machine's libraries; what scripts/package.sh builds is tested by the long tests.
 """
@@ -10,36 +10,16 @@ import sys
 import tempfile
 import zipfile
 
-SOURCE, BUILD = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-PACKERS = SOURCE / "scripts/package"
-VERSION = "1.2.3"
-EXAMPLE = ("import ctypes; cuda = ctypes.CDLL('libcuda.so.1'); free, total = ctypes.c_size_t(), ctypes.c_size_t(); "
-           "context = ctypes.c_void_p(); cuda.cuInit(0); cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0); "
-           "cuda.cuCtxSetCurrent(context); cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)); print(total.value)")
+from tree import SOURCE, VERSION, example, expect, installed, limited, main, packed, run
+
+BUILD = pathlib.Path(sys.argv[1])
 
 
-class Failed(Exception):
-    pass
-
-
-def expect(what, seen, wanted):
-    if seen != wanted:
-        raise Failed(f"{what}: {seen!r}, expected {wanted!r}")
-
-
-def run(*words, status=0, **environment):
-    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("RATION_", "SIMCUDA_", "LD_", "CUDA_"))}
-    done = subprocess.run(list(map(str, words)), env=inherited | environment, capture_output=True, text=True, check=False,
-                          stdin=subprocess.DEVNULL, timeout=120)
-    expect(f"{words[:4]}: status, {done.stderr[-2000:]!r}", done.returncode, status)
-    return done.stdout
-
-
-def packed(packer, *words):
-    """Twice, for two times of the files: the same bytes."""
+def twice(packer, *words):
+    """Its path. For two times of the files: the same bytes."""
     contents = []
     for _ in range(2):
-        path = pathlib.Path(run(PACKERS / packer, *words, SOURCE_DATE_EPOCH="1700000000").strip())
+        path = packed(packer, *words)
         contents.append(path.read_bytes())
         for each in TREE.rglob("*"):
             os.utime(each, follow_symlinks=False)
@@ -47,19 +27,8 @@ def packed(packer, *words):
     return path
 
 
-def limited(ration):
-    """The size of the device that a program sees."""
-    return run(ration, "run", "--sim", "8GiB", "--limit", "25%", "--", "python3", "-c", EXAMPLE)
-
-
-def example(programs):
-    """The front page's first command: the size of the device that the packed program sees."""
-    printed = run(programs / "ration", "run", "--sim", "8GiB", "--limit", "25%", "--", programs / "ration-example", "a")
-    return printed.splitlines()[-1].split(" peak=")[0]
-
-
 def wheel(folder):
-    path = packed("wheel.py", TREE, SOURCE / "shim/python/ration_gpu", VERSION, "linux_x86_64", folder)
+    path = twice("wheel.py", TREE, SOURCE / "shim/python/ration_gpu", VERSION, "linux_x86_64", folder)
     expect("its name", path.name, f"ration_gpu-{VERSION}-py3-none-linux_x86_64.whl")
     with zipfile.ZipFile(path) as content:
         expect("whole", content.testzip(), None)
@@ -74,7 +43,7 @@ def wheel(folder):
     expect("the example", example(environment / "bin"), f"a total={2 << 30}")
     code = "import ration_gpu; print(ration_gpu.command(), ration_gpu.library())"
     expect("found", run(environment / "bin/python", "-c", code),
-           f"{environment.resolve()}/bin/ration {environment.resolve()}/lib/libration.so\n")
+           f"{environment.resolve()}/bin/ration {environment.resolve()}/libexec/ration/libration.so\n")
     code = ("import importlib.metadata, sys, ration_gpu; "
             "print([each.value for each in importlib.metadata.distribution('ration-gpu').entry_points if each.group == 'pytest11'], "
             "[name for name in ('dask', 'pytest', 'ray') if name in sys.modules])")
@@ -83,7 +52,7 @@ def wheel(folder):
 
 
 def deb(folder):
-    path = packed("deb.py", TREE, VERSION, "amd64", folder / "deb", folder)
+    path = twice("deb.py", TREE, VERSION, "amd64", folder / "deb", folder)
     expect("its name", path.name, f"ration_{VERSION}_amd64.deb")
     root = folder / "root"
     run("dpkg-deb", "-x", path, root)
@@ -107,20 +76,7 @@ def incomplete(folder):
     expect("says which", f"{folder}/lib/libration.so is missing" in done.stderr, True)
 
 
-failed = 0
 with tempfile.TemporaryDirectory() as top:
     TREE = pathlib.Path(top).resolve() / "tree"
-    run("cmake", "--install", BUILD, "--prefix", TREE)
-    documents = TREE / "share/doc/ration"
-    for name in ("LICENSE", "README.md", "CHANGELOG.md", "shim/KNOWN_GAPS.md"):
-        (documents / pathlib.Path(name).name).write_bytes((SOURCE / name).read_bytes())
-    for case in (wheel, deb, incomplete):
-        inner = pathlib.Path(top).resolve() / case.__name__
-        inner.mkdir()
-        try:
-            case(inner)
-            print(f"ok      {case.__name__}")
-        except Failed as failure:
-            failed += 1
-            print(f"FAILED  {case.__name__}: {failure}")
-sys.exit(1 if failed else 0)
+    installed(BUILD, TREE)
+    main(wheel, deb, incomplete)

@@ -24,10 +24,17 @@ Library expected_library() {
     throw Refusal{kOurError,
                   "/proc/self/exe, beside which the library is looked for: " + error.message() + "; is /proc mounted?"};
   }
-  const std::filesystem::path lib = self.parent_path().parent_path() / "lib";
+  const std::filesystem::path prefix = self.parent_path().parent_path();
+  const std::filesystem::path lib = prefix / "lib";
   const std::filesystem::path own = lib / "ration";  // a distribution's package keeps private libraries out of lib
-  const std::filesystem::path folder = access((own / "libration.so").c_str(), F_OK) == 0 ? own : lib;
-  return {(folder / "libration.so").string(), (folder / "libration-core.so").string(), (own / "sim").string()};
+  const std::filesystem::path wheel = prefix / "libexec/ration";  // `pip install --target` leaves a wheel's lib out
+  const auto holds = [](const std::filesystem::path &folder) {
+    return access((folder / "libration.so").c_str(), F_OK) == 0;
+  };
+  const bool is_of_wheel = !holds(own) && !holds(lib) && holds(wheel);
+  const std::filesystem::path folder = is_of_wheel ? wheel : holds(own) ? own : lib;
+  return {(folder / "libration.so").string(), (folder / "libration-core.so").string(),
+          ((is_of_wheel ? wheel : own) / "sim").string()};
 }
 
 bool can_be_preloaded(const std::string &path) {

@@ -37,6 +37,7 @@ def command() -> pathlib.Path:
     except importlib.metadata.PackageNotFoundError:
         files = []
     found = [pathlib.Path(file.locate()) for file in files if file.name == "ration" and file.parent.name == "bin"]
+    found.append(pathlib.Path(__file__).parent.parent / "bin" / "ration")  # pip install --target: its list says otherwise
     on_path = shutil.which("ration")
     for path in found + ([pathlib.Path(on_path)] if on_path else []):
         if os.access(path, os.X_OK):
@@ -46,11 +47,17 @@ def command() -> pathlib.Path:
 
 def library() -> pathlib.Path:
     """libration.so, which a process preloads, of the same installation as command(). RationError: it has none."""
-    folder = command().parent.parent / "lib"
-    for path in (folder / "ration" / "libration.so", folder / "libration.so"):
-        if path.is_file():
-            return path
-    raise RationError(f"{folder / 'libration.so'} is missing; is the installation complete?")
+    prefix = command().parent.parent
+    for folder in (prefix / "lib" / "ration", prefix / "lib", prefix / "libexec" / "ration"):  # the last is the wheel's
+        if (folder / "libration.so").is_file():
+            return folder / "libration.so"
+    raise RationError(f"{prefix / 'lib' / 'libration.so'} is missing; is the installation complete?")
+
+
+def _simulator() -> str:
+    """The folder of the simulated driver, of the same installation as library()."""
+    folder = library().parent
+    return str(folder / "sim" if folder.name == "ration" else folder / "ration" / "sim")
 
 
 def _run(*words: str, environment: typing.Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -107,7 +114,7 @@ def limit_environment(limit: str | int | float | None = None, *, environment: ty
     others = [path for path in made.get("LD_PRELOAD", "").replace(" ", ":").split(":") if path]
     made["LD_PRELOAD"] = ":".join([preloaded] + [path for path in others if pathlib.PurePath(path).name != "libration.so"])
     if sim is not None:
-        folder = str(command().parent.parent / "lib" / "ration" / "sim")
+        folder = _simulator()
         present = made.get("LD_LIBRARY_PATH", "")
         made["LD_LIBRARY_PATH"] = folder if not present else present if present.split(":")[0] == folder else f"{folder}:{present}"
         made["SIMCUDA_DEVICES"] = sim
