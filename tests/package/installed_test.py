@@ -2,8 +2,8 @@
 """Installs what dist/ holds into root folders of other distributions and machines: installed_test.py SOURCE PLACE
 
 PLACE: debian11, debian12 (the wheel), debian11_from_host (the host's wheel, seen in a container), debian12_deb (the Debian
-package), aarch64 (its wheel, under qemu). A root folder is made once, below build/roots. Exit status 77, with a line, where a
-tool or a right is missing.
+package), image (the archive, in an image that Podman builds), aarch64 (its wheel, under qemu). A root folder is made once, below
+build/roots. Exit status 77, with a line, where a tool or a right is missing.
 """
 import json
 import os
@@ -176,6 +176,41 @@ def debian12_deb(folder):
     expect("lintian", (lintian.returncode, lintian.stdout), (0, ""))
 
 
+# Podman, apart from this machine's: with a /run of its own, and one hierarchy of cgroups, as crun wants it.
+PODMAN = """mount -t tmpfs tmpfs /run || exit 77
+awk '$3 == "cgroup2" && $2 != "/sys/fs/cgroup" { print $2 }' /proc/mounts | xargs -r umount
+exec podman --root "$0/store" --runroot "$0/runroot" --storage-driver vfs --runtime crun --cgroup-manager cgroupfs "$@"
+"""
+
+
+def image(folder):
+    """Every program of an image that examples/containers/Dockerfile makes is limited, also one that drops its environment."""
+    if os.geteuid() != 0:
+        skip("not root: rootless Podman needs subordinate user IDs, which this user may not have")
+    root = bootstrap("bookworm")
+
+    def podman(*words, content=subprocess.DEVNULL):
+        apart = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        done = subprocess.run([*apart, "sh", "-c", PODMAN, folder, *map(str, words)], stdin=content, capture_output=True, text=True,
+                              check=False, timeout=900)
+        if done.returncode == 77:
+            skip("a container may not mount")
+        expect(f"{words[:2]}: status, {done.stderr[-3000:]!r}", done.returncode, 0)
+        return done.stdout
+
+    with subprocess.Popen(["tar", "-C", root, "-c", "."], stdout=subprocess.PIPE) as base:
+        podman("import", "-", "debian:12", content=base.stdout)
+    podman("build", "--pull=never", "--isolation=chroot", "-f", SOURCE / "examples/containers/Dockerfile", "-t", "limited", DIST)
+    alone = ["--rm", "--pull=never", "--network=none", "--cgroups=disabled", "--ulimit=nofile=1024:1024", "--ulimit=nproc=1000:1000",
+             "-v", f"{HERE / 'take.py'}:/take.py:ro"]
+    simulated = ["LD_LIBRARY_PATH=/opt/ration/lib/ration/sim", "SIMCUDA_DEVICES=8GiB"]
+    given = [word for each in (*simulated, "RATION_LIMIT=25%") for word in ("-e", each)]
+    expect("a limit", podman("run", *alone, *given, "limited", "python3", "/take.py"), "32 2\n")
+    bare = ["env", "-i", *simulated, "RATION_LIMIT=1GiB", "/usr/bin/python3", "/take.py"]
+    expect("without the image's environment", podman("run", *alone, "limited", *bare), "16 2\n")
+    expect("the command", podman("run", *alone, "limited", "ration", "--version").split()[:1], ["ration"])
+
+
 def aarch64(folder):
     """No second stage of debootstrap: the unpacked packages are enough for Python."""
     root = bootstrap("bookworm", "--foreign", "--arch=arm64")
@@ -190,14 +225,15 @@ def aarch64(folder):
 
 PLACES = {each.__name__: (each, tools) for each, tools in
           ((debian11, ["debootstrap"]), (debian11_from_host, ["debootstrap"]), (debian12, ["debootstrap"]),
-           (debian12_deb, ["debootstrap", "lintian"]), (aarch64, ["debootstrap", "proot", "qemu-aarch64"]))}
+           (debian12_deb, ["debootstrap", "lintian"]), (image, ["debootstrap", "podman", "crun"]),
+           (aarch64, ["debootstrap", "proot", "qemu-aarch64"]))}
 
 
 def main():
     place, tools = PLACES[PLACE]
     missing = [tool for tool in tools if shutil.which(tool, path=os.environ["PATH"] + ":/usr/sbin:/sbin") is None]
     if missing:
-        skip(f"not installed: {', '.join(missing)} (scripts/setup.sh --packages)")
+        skip(f"not installed: {', '.join(missing)} (scripts/setup.sh --packages --engines)")
     with tempfile.TemporaryDirectory() as folder:
         try:
             place(folder)
