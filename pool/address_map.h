@@ -1,5 +1,6 @@
-// Hash table from a block's start to its node. A bucket is one cache line: twelve node numbers and a hash byte of each.
-// It grows without a pause: a larger table is set up beside it, and each insertion moves some buckets there.
+// A hash table from a block's start to its node. A bucket is one cache line: twelve node numbers and a hash byte for
+// each. The table grows without a pause: a larger table is set up next to it, and each insertion moves some buckets
+// into that.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: its table.
 #pragma once
 
@@ -20,17 +21,17 @@ class AddressMap {
   AddressMap &operator=(const AddressMap &) = delete;
   ~AddressMap();
 
-  // Ensures that the next `blocks` insertions need no host memory; false when the host has none. While the map grows,
-  // each call also moves some nodes, and the last gives back the smaller table.
+  // Ensures that the next `blocks` insertions need no host memory; false if the host has none. While the map grows,
+  // each call also moves some nodes, and the last of these calls frees the smaller table.
   [[nodiscard]] bool prepare(std::size_t blocks = 1) noexcept { return has(blocks) || grow(size_ + blocks); }
-  // Whether a prepare() would do nothing.
+  // True if prepare() would do nothing.
   [[nodiscard]] bool has(std::size_t blocks) const noexcept { return size_ + blocks <= room_; }
 
   struct Bucket;
   // A node's position; valid until the next prepare(), insertion or erasure.
   struct Place {
     std::uint32_t node = 0;  // 0: none
-    std::uint32_t lane = 0;  // plus kAway, if the bucket is not the one that the hash selects
+    std::uint32_t lane = 0;  // plus kAway if the bucket is not the one that the hash selects
     Bucket *bucket = nullptr;
   };
   // The node that starts at this unit.
@@ -40,14 +41,14 @@ class AddressMap {
     if (const Place place = look_up_in(*home, unit, bits, 0); place.node != 0) return place;
     return home->overflows() == 0 && !is_moving() ? Place{} : look_up_away(unit);
   }
-  // Its number, or 0.
+  // The number of the node that starts at this unit, or 0.
   [[nodiscard]] std::uint32_t find(std::uint64_t unit) const noexcept { return look_up(unit).node; }
-  // REQUIRES: a successful prepare(), and that the map has no node of that unit.
+  // REQUIRES: a successful prepare(), and no node in the map that starts at this unit.
   void insert(std::uint64_t unit, std::uint32_t node) noexcept {
     ++size_;
     put(unit, node);
   }
-  // REQUIRES: a place that look_up() returned, and the node's unit as it was then.
+  // REQUIRES: a place that look_up() returned; the node's unit is the same as then.
   void erase(const Place &place) noexcept {
     --size_;
     if (place.lane >= kAway) [[unlikely]]
@@ -57,16 +58,16 @@ class AddressMap {
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t host_bytes() const noexcept { return (table_.count + old_.count) * sizeof(Bucket); }
-  // Buckets of the smaller table that one prepare() empties, of twelve nodes at most.
+  // How many buckets of the smaller table one prepare() empties; each holds at most twelve nodes.
   static constexpr std::size_t kMoved = 16;
   [[nodiscard]] bool is_moving() const noexcept { return old_.buckets != nullptr; }
 
   static constexpr std::uint32_t kWays = 12;
   struct alignas(64) Bucket {
-    std::array<std::uint8_t, 16> tags;  // 0: an empty lane; the last four bytes count overflows
+    std::array<std::uint8_t, 16> tags;  // 0: an empty lane; bytes 12 to 14 count overflows
     std::array<std::uint32_t, kWays> node;
 
-    // Nodes that were inserted into a later bucket because this one was full.
+    // The number of nodes that were inserted into a later bucket because this one was full.
     [[nodiscard]] std::uint32_t overflows() const {
       return std::uint32_t{tags[kWays]} | std::uint32_t{tags[kWays + 1]} << 8U | std::uint32_t{tags[kWays + 2]} << 16U;
     }
@@ -123,14 +124,14 @@ class AddressMap {
   [[gnu::cold, gnu::noinline]] void erase_away(const Place &place) noexcept;
   void move_some() noexcept;
 
-  static inline constinit Bucket no_bucket{};  // of every map until it first grows; only read
+  static inline constinit Bucket no_bucket{};  // used by every map until it first grows; only read
 
   const Nodes &nodes_;
   Table table_{&no_bucket, 0};
   std::size_t size_ = 0;
-  std::size_t room_ = 0;   // capacity in blocks; 0 while nodes move
-  Table old_;              // while its nodes move
-  std::size_t moved_ = 0;  // buckets of it
+  std::size_t room_ = 0;   // capacity in blocks; 0 while nodes are being moved
+  Table old_;              // the smaller table, while its nodes are being moved
+  std::size_t moved_ = 0;  // buckets of old_ that were emptied
 };
 
 }  // namespace ration::pool

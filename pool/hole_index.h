@@ -1,9 +1,9 @@
-// The holes in address order: a B+ tree whose leaves are rows of sizes, with a bound on the largest hole below each
-// page. Sampled blocks are entries of size 0, so that an entry is near any address.
+// The holes in address order: a B+ tree whose leaves are rows of sizes, with an upper bound on the largest hole below
+// each page. Some blocks are in the tree too, as entries of size 0, so that every address has an entry nearby.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: its pages.
 //
-// Leaves are ordered, entries within a leaf are not, so that nothing is shifted. Insertion keeps the order. A hole that
-// grows downwards may later start below its leaf's separator; nothing depends on that.
+// The leaves are in order but the entries within a leaf are not, so that nothing has to be shifted. Insertion keeps the
+// leaves in order. A hole that grows downwards may later start below its leaf's separator; nothing depends on that.
 // Design: design/placement.md#a-tree-of-holes
 #pragma once
 
@@ -25,24 +25,24 @@ class HoleIndex {
   HoleIndex &operator=(const HoleIndex &) = delete;
   ~HoleIndex() = default;
 
-  // Ensures that the next add() needs no host memory; false when the host has none.
+  // Ensures that the next add() needs no host memory; false if the host has none.
   [[nodiscard]] bool prepare() { return leaves_.prepare(2) && inners_.prepare(most_new_inners()); }
-  // Whether it needs none as it is.
+  // True if the next add() needs no host memory even without prepare().
   [[nodiscard]] bool is_prepared() const { return leaves_.has(2) && inners_.has(most_new_inners()); }
-  // As prepare(), for about `entries` entries.
+  // Like prepare(), for about `entries` entries.
   [[nodiscard]] bool reserve(std::size_t entries);
 
   // REQUIRES: prepare(), and a node without an entry.
   void add(std::uint32_t node, std::uint64_t units);
-  // REQUIRES of all below: a node with an entry.
+  // REQUIRES of all functions below: a node with an entry.
   void resize(std::uint32_t node, std::uint64_t units);
-  // As resize(), for a hole that does not grow.
+  // Like resize(), for a hole that does not grow.
   void shrink(std::uint32_t node, std::uint64_t units);
-  // The node becomes a block.
+  // Makes the entry that of a block.
   void close(std::uint32_t node);
   void remove(std::uint32_t node);
 
-  // Prefetches the lines that a change of the node's entry touches.
+  // Prefetches the cache lines that a change of the node's entry touches.
   void prefetch(std::uint32_t node) const {
     const Leaf &leaf = leaves_.at(nodes_.at(node).leaf());
     const std::uint32_t slot = nodes_.at(node).slot();
@@ -52,43 +52,46 @@ class HoleIndex {
   }
 
   enum class Side { kLow, kHigh };
-  // A hole of at least `units`, or 0: the tightest of the first `among` from that side.
+  // Returns a hole of at least `units`, or 0: the tightest of the first `among` such holes from that side.
   [[nodiscard]] std::uint32_t find(std::uint64_t units, Side side, std::uint32_t among = 1);
-  // A hole for several blocks of `units` each, or 0: of about the `among` lowest that fit, the one that such blocks
-  // fill with the smallest remainder. The more blocks fit, the larger the tolerated remainder. The largest hole of all
-  // is used only where no other fits.
+  // Returns a hole for several blocks of `units` each, or 0. Among about the `among` lowest holes that fit, it takes
+  // the one that such blocks fill with the smallest remainder; the more blocks fit, the larger the tolerated remainder.
+  // The largest hole of all is used only if no other fits.
   [[nodiscard]] std::uint32_t find_tiled(std::uint64_t units, std::uint32_t among);
-  // The cached hole, or 0: find() returned it several times from the high side for cached_units() or more, and would
-  // return it again for any such request that it can hold. Ignores its size in the index.
+  // The cached hole, or 0. find() has returned this hole several times from the high side for requests of
+  // cached_units() or more, and would return it again for any such request that fits into it. Its size in the index
+  // does not count.
   // Design: design/placement.md#the-cached-hole
   [[nodiscard]] std::uint32_t cached_hole() const { return cached_hole_; }
   [[nodiscard]] std::uint64_t cached_units() const { return static_cast<std::uint64_t>(cached_extent_); }
-  // An entry that starts at or a few nodes below the unit, or 0.
+  // An entry that starts at the unit or a few nodes below it, or 0.
   [[nodiscard]] std::uint32_t find_before(std::uint64_t unit) const;
-  // In units.
+  // The size of the largest hole, in units.
   [[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t largest() const;
 
   [[nodiscard]] std::size_t entries() const { return entries_; }
   [[nodiscard]] std::size_t host_bytes() const { return leaves_.host_bytes() + inners_.host_bytes(); }
-  // The first violated invariant of the index itself, or empty. Where `unflushed_units` is not 0, the index still
-  // has that size for the cached hole.
+  // The first violated invariant of the index itself, or empty. If `unflushed_units` is not 0, the index still has that
+  // size for the cached hole.
   [[nodiscard]] std::string check(std::uint64_t unflushed_units = 0) const;
 
  private:
-  // Holes of kCap units (1 TiB) or more are oversized: entries of this size. An address space holds few of them.
+  // Holes of kCap units (1 TiB) or more are oversized and are entered with this size. An address space holds few of
+  // them.
   static constexpr std::int32_t kCap = INT32_MAX;
   static constexpr std::uint32_t kSlots = lanes::kLanes;
-  static constexpr std::uint32_t kOften = 4;    // consecutive answers that make a hole the cached one
-  static constexpr std::uint32_t kSparse = 4;   // entries of a leaf
-  static constexpr std::uint32_t kJoined = 12;  // leaves room: the next insertion must not split again
+  static constexpr std::uint32_t kOften = 4;   // finds in a row that make a hole the cached one
+  static constexpr std::uint32_t kSparse = 4;  // a leaf with at most this many entries is sparse
+  static constexpr std::uint32_t kJoined =
+      12;  // most entries of a joined leaf: the next insertion must not split it again
   static_assert(kSlots == 1U << Node::kSlotBits);
 
   struct alignas(16) Leaf {
-    lanes::Row<std::int32_t> extent;  // units, at most kCap; 0: a block, or no entry
-    lanes::Row<std::uint32_t> start;  // low half of the unit number; blocks have none
+    lanes::Row<std::int32_t> extent;  // in units, at most kCap; 0: a block, or no entry
+    lanes::Row<std::uint32_t> start;  // low half of the unit number; unused for blocks
     lanes::Row<std::uint32_t> node;
-    std::uint32_t parent;  // an inner page
-    std::uint32_t index;   // in its parent
+    std::uint32_t parent;  // number of an inner page
+    std::uint32_t index;   // position in the parent
     union {
       std::uint32_t next_spare;
       std::uint32_t count;
@@ -97,13 +100,14 @@ class HoleIndex {
 
   static constexpr std::uint32_t kChildren = 4 * lanes::kLanes;
   struct Inner {
-    // Upper bounds of the extents below; 0 where there is no child. Growth raises all bounds on the path. Shrinking
-    // lowers only the bound of the leaf, and removal none: the next search that fails there lowers the rest, once each.
+    // Upper bounds of the extents below each child; 0 if there is no child. Growth raises all bounds on the path.
+    // Shrinking lowers only the bound of the leaf, and removal lowers none: the next search that fails below a bound
+    // lowers it.
     alignas(16) std::array<std::int32_t, kChildren> largest;
-    std::array<std::uint64_t, kChildren> from;   // inserted entries are not below it; the first is unused
+    std::array<std::uint64_t, kChildren> from;   // lower bounds of the inserted entries; the first is unused
     std::array<std::uint32_t, kChildren> child;  // leaves or inner pages
-    std::uint32_t parent;                        // 0: the root
-    std::uint32_t index;                         // in its parent
+    std::uint32_t parent;                        // 0: this is the root
+    std::uint32_t index;                         // position in the parent
     union {
       std::uint32_t next_spare;
       std::uint32_t count;
@@ -117,10 +121,10 @@ class HoleIndex {
   static std::uint64_t at_least(const Inner &inner, std::int32_t extent);
   static std::int32_t largest_in(const Inner &inner);
   static std::uint32_t child_around(const Inner &inner, std::uint64_t unit);
-  // Leaf numbers; 0: there is none before.
+  // The number of the leaf for the unit, and of the leaf before a given one; 0: there is none before it.
   [[nodiscard]] std::uint32_t leaf_around(std::uint64_t unit) const;
   [[nodiscard]] std::uint32_t leaf_before(std::uint32_t leaf_number) const;
-  // Of the holes of kCap units or more: the largest size, and the lowest and highest hole that fits.
+  // Describes the oversized holes: the largest size, and the lowest and the highest hole that fit.
   struct OversizedHoles {
     std::uint64_t largest = 0;
     std::uint32_t lowest = 0;
@@ -148,7 +152,7 @@ class HoleIndex {
   std::uint32_t fresh_leaf();
   std::uint32_t fresh_inner(bool above_leaves);
   [[gnu::noinline]] void start_root();
-  // Returns the new leaf.
+  // Returns the number of the new leaf.
   [[gnu::noinline]] std::uint32_t split(std::uint32_t leaf_number);
   void split_inner(std::uint32_t number);
   [[gnu::noinline]] void tidy(std::uint32_t leaf_number);
@@ -158,7 +162,8 @@ class HoleIndex {
   void append(Inner &from, std::uint32_t first, Inner &to);
   void erase_child(Inner &inner, std::uint32_t index);
   void drop_joined(Inner &parent, std::uint32_t lower);
-  // By an add() that splits a page on each level: below the root alone where that has room.
+  // The most inner pages that an add() creates, which happens if it splits a page on each level. If the root has room,
+  // it only splits pages below the root.
   [[nodiscard]] std::uint32_t most_new_inners() const {
     return root_ != 0 && inners_.at(root_).count < kChildren ? height_ - 1 : height_ + 1;
   }
@@ -174,17 +179,17 @@ class HoleIndex {
   std::uint32_t root_ = 0;
   std::uint32_t height_ = 0;  // levels of inner pages
   std::size_t entries_ = 0;
-  std::uint32_t last_found_ = 0;   // from the high side
-  std::uint32_t times_found_ = 0;  // in a row
-  // As cached_hole() says.
+  std::uint32_t last_found_ = 0;   // last result from the high side
+  std::uint32_t times_found_ = 0;  // how often it was found in a row
+  // See cached_hole() and cached_units().
   std::uint32_t cached_hole_ = 0;
   std::int32_t cached_extent_ = 0;
-  // A node can number five million leaves, which hold some fifty million holes. Beyond them the index reports that the
-  // host has no memory.
+  // A node can store the numbers of five million leaves, which hold some fifty million holes. Beyond that the index
+  // reports that the host has no memory.
   static constexpr std::size_t kLeafUnit = 16;
   static_assert(std::size_t{Node::kLargestLeaf} * kLeafUnit / sizeof(Leaf) > 5'000'000);
   IndexedPool<Leaf, kLeafUnit, Node::kLargestLeaf> leaves_;
-  IndexedPool<Inner, 8, UINT32_MAX, 1> inners_;  // no more than are asked for: a page is 1 KiB
+  IndexedPool<Inner, 8, UINT32_MAX, 1> inners_;  // grows only by the pages that are needed: each is 1 KiB
 };
 
 }  // namespace ration::pool

@@ -1,6 +1,6 @@
-// Items with 32-bit indices in one array of host memory, which only grows; an index is half a pointer.
-// Growth does not pause the caller: the array is enlarged in place or by its page table, and fresh items join the spare
-// ones a batch at a time.
+// Items with 32-bit indices (half the size of a pointer) in one array of host memory, which only grows. Growth does not
+// pause the caller: the array is enlarged in place or by moving page-table entries, and fresh items join the spare ones
+// a batch at a time.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: all its items.
 #pragma once
 
@@ -14,9 +14,9 @@
 
 namespace ration::pool {
 
-// Indices run up to kLargest, in units of kUnit bytes: with eight bytes the processor scales an index in its addressing
-// mode. REQUIRES of Item: trivial, with a member `std::uint32_t next_spare`, which the pool uses while the item is
-// spare.
+// Indices run up to kLargest and count units of kUnit bytes: with kUnit 8 the processor scales the index in its
+// addressing mode. REQUIRES of Item: trivial, with a member `std::uint32_t next_spare`, which the pool uses while the
+// item is spare.
 template <class Item, std::size_t kUnit = sizeof(Item), std::uint32_t kLargest = UINT32_MAX,
           std::size_t kLeastGrowth = 4>
 class IndexedPool {
@@ -28,10 +28,10 @@ class IndexedPool {
     if (items_ != nullptr) host_array::give(items_, host_bytes(), alignof(Item));
   }
 
-  // Whether the next `items` take() calls need no host memory. A pool that is full never gets any.
+  // True if the next `items` take() calls need no host memory. Once is_full(), the pool never gets more items.
   [[nodiscard]] bool has(std::size_t items) const noexcept { return spares_ >= items; }
   [[nodiscard]] bool is_full() const noexcept { return linked_ == capacity_ && capacity_ >= kLargest / kStep; }
-  // Ensures that the next `items` take() calls need no host memory; false when the host has none. Items may move.
+  // Ensures that the next `items` take() calls need no host memory; false if the host has none. Items may move.
   [[nodiscard]] bool prepare(std::size_t items) noexcept { return has(items) || grow(items - spares_); }
 
   // REQUIRES: a successful prepare(). The item's content is unspecified. The index is never 0.
@@ -48,12 +48,12 @@ class IndexedPool {
   [[nodiscard]] Item &at(std::uint32_t index) const noexcept {
     return *reinterpret_cast<Item *>(origin_ + std::size_t{index} * kUnit);
   }
-  // REQUIRES: one of this pool's items.
+  // REQUIRES: `item` is one of this pool's.
   [[nodiscard]] std::uint32_t index_of(const Item &item) const noexcept {
     return static_cast<std::uint32_t>(static_cast<std::size_t>(reinterpret_cast<const std::byte *>(&item) - origin_) /
                                       kUnit);
   }
-  // Items so far, spare ones included.
+  // The number of items so far, spare ones included.
   [[nodiscard]] std::size_t capacity() const noexcept { return linked_; }
   [[nodiscard]] std::size_t host_bytes() const noexcept { return capacity_ * sizeof(Item); }
 
@@ -61,10 +61,10 @@ class IndexedPool {
   static constexpr std::size_t kStep = sizeof(Item) / kUnit;
   static_assert(sizeof(Item) % kUnit == 0);
   static_assert(std::is_trivially_copyable_v<Item> && std::is_trivially_destructible_v<Item>);
-  // So many fresh items join the spare ones at once: some microseconds.
+  // This many fresh items join the spare ones at once, which takes some microseconds.
   static constexpr std::size_t kBatch = 1024;
 
-  // By a sixteenth, so that the spare part stays small beside the used one.
+  // Grows by a sixteenth, so that the spare part stays small compared with the used one.
   [[gnu::cold, gnu::noinline]] bool grow(std::size_t items_more) noexcept {
     if (items_more > capacity_ - linked_ && !enlarge(items_more - (capacity_ - linked_))) return false;
     const std::size_t from = linked_;
@@ -86,12 +86,12 @@ class IndexedPool {
     return true;
   }
 
-  std::byte *origin_ = nullptr;  // one item before the first, so that index 0 takes no memory
+  std::byte *origin_ = nullptr;  // one item below the first, so that index 0 needs no memory
   std::uint32_t spare_ = 0;
   std::size_t spares_ = 0;
   std::byte *items_ = nullptr;
   std::size_t capacity_ = 0;
-  std::size_t linked_ = 0;  // items that were ever spare or taken, the lowest
+  std::size_t linked_ = 0;  // items that were ever spare or taken: the first ones of the array
 };
 
 }  // namespace ration::pool

@@ -1,6 +1,6 @@
-// Comparisons of 16 numbers at once, with one result bit each: no branch that random numbers would mispredict.
+// Compares 16 numbers at once, with one result bit for each: there is no branch that random numbers would mispredict.
 // Layer: pool, a leaf (standard library only). Threads: values, no shared state.
-// SSE2, which every x86-64 has; elsewhere plain loops that the compiler may vectorise.
+// Uses SSE2, which every x86-64 processor has; on other architectures, plain loops that the compiler may vectorise.
 #pragma once
 
 #include <array>
@@ -19,12 +19,12 @@ struct alignas(16) Row : std::array<Number, kLanes> {};
 
 #if defined(__SSE2__)
 
-inline constexpr std::uint32_t kVector = 4;  // lanes
+inline constexpr std::uint32_t kVector = 4;  // in lanes
 
 inline __m128i load(const void *lanes) {
   return _mm_load_si128(static_cast<const __m128i *>(lanes));
 }
-// Rows are only written a vector at a time: a load that spans a narrower store stalls until the store has left the
+// Rows are written only in whole vectors: a load that spans a narrower store stalls until that store has left the
 // core's store buffer.
 inline void store(void *lanes, __m128i value) {
   _mm_store_si128(static_cast<__m128i *>(lanes), value);
@@ -33,7 +33,7 @@ inline __m128i choose(__m128i mask, __m128i yes, __m128i no) {
   return _mm_or_si128(_mm_and_si128(mask, yes), _mm_andnot_si128(mask, no));
 }
 
-// All ones in one lane.
+// A vector with all bits set in one lane.
 inline __m128i only(std::uint32_t lane) {
   static constexpr std::array<std::int32_t, 7> kOne = {0, 0, 0, -1, 0, 0, 0};
   return _mm_loadu_si128(reinterpret_cast<const __m128i *>(kOne.data() + 3 - lane));
@@ -45,7 +45,7 @@ inline void put(Number *row, std::uint32_t slot, Number value) {
   store(vector, choose(only(slot % kVector), all, load(vector)));
 }
 
-// As put(), for one of 16 bytes.
+// Like put(), for one byte of 16.
 inline void put_byte(std::uint8_t *bytes, std::uint32_t at, std::uint8_t value) {
   static constexpr std::array<std::uint8_t, 31> kOne = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF};
   const __m128i mask = _mm_loadu_si128(reinterpret_cast<const __m128i *>(kOne.data() + 15 - at));
@@ -56,7 +56,7 @@ inline std::uint32_t equal_bytes(const std::uint8_t *bytes, std::uint8_t value) 
       _mm_movemask_epi8(_mm_cmpeq_epi8(load(bytes), _mm_set1_epi8(static_cast<char>(value)))));
 }
 
-// The sign bits of `compare(vector)` over a row.
+// The sign bits of `compare(vector)` for each lane of a row.
 template <class Number, class Compare>
 inline std::uint32_t mask_of(const Number *row, Compare compare) {
   const __m128i low = _mm_packs_epi32(compare(load(row)), compare(load(row + kVector)));

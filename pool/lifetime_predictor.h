@@ -1,8 +1,8 @@
-// Predicts by size whether a block will be short-lived: from the lifetime of the last freed block of exactly that size.
+// Predicts whether a block will be short-lived, from the lifetime of the last freed block of exactly the same size.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks.
 //
-// Time is counted in bytes allocated. The last lifetime follows the phases of a program, which a mean would not: in the
-// forward pass of a training step the last freed block of a size is a temporary, in the backward pass a saved
+// Time is counted in bytes allocated. The last lifetime follows the phases of a program better than a mean would: in
+// the forward pass of a training step the last freed block of a size is a temporary, in the backward pass a saved
 // activation.
 #pragma once
 
@@ -15,28 +15,29 @@ namespace ration::pool {
 
 class LifetimePredictor {
  public:
-  // A stamp in units of 1 MiB; it wraps after 4 PiB.
+  // The current time as a stamp, in units of 1 MiB; it wraps after 4 PiB.
   [[nodiscard]] std::uint32_t now() const noexcept { return static_cast<std::uint32_t>(clock_ >> kStampShift); }
   void allocated(std::uint64_t units) noexcept { clock_ += units; }
-  // A block of `units` with the stamp `birth` is freed while `live_units` are live.
+  // Records that a block of `units`, born at `birth`, is freed while `live_units` are live.
   void freed(std::uint64_t units, std::uint32_t birth, std::uint64_t live_units) noexcept {
     const std::uint64_t lifetime = std::uint64_t{now() - birth} << kStampShift;
     const bool short_lived = lifetime < live_units / kShortLivedShare;
     seen_[slot_of(units)] = static_cast<std::uint16_t>(tag_of(units) << 1 | std::uint32_t{short_lived});
   }
-  // False for an unknown size.
+  // False if the size is unknown.
   [[nodiscard]] bool is_short_lived(std::uint64_t units) const noexcept {
     return seen_[slot_of(units)] == (tag_of(units) << 1 | 1U);
   }
 
  private:
   static constexpr unsigned kStampShift = 20 - kUnitShift;
-  // On every trace, shares between a quarter and a 64th of the live bytes make no relevant difference.
+  // A block is short-lived if less than this part of the live bytes is allocated during its life. On every trace,
+  // values from 4 to 64 make no relevant difference.
   static constexpr std::uint64_t kShortLivedShare = 16;
   static constexpr unsigned kSlotBits = 8;
 
   static std::size_t slot_of(std::uint64_t units) { return mixed(units) >> (64 - kSlotBits); }
-  // One size in 32,768 of a slot is mistaken for another, which only affects a choice.
+  // One size in 32,768 that share a slot is mistaken for another, which only makes a placement worse.
   static std::uint32_t tag_of(std::uint64_t units) { return static_cast<std::uint32_t>(mixed(units) >> 24) & 0x7FFF; }
 
   std::array<std::uint16_t, std::size_t{1} << kSlotBits> seen_{};

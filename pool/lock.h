@@ -1,4 +1,5 @@
-// A mutex that costs one atomic read-modify-write, and a condition on it, which clang's -Wthread-safety can follow.
+// A mutex that costs one atomic read-modify-write, and a condition variable for it. clang's -Wthread-safety checks
+// both.
 // Layer: pool, a leaf (standard library only).
 #pragma once
 
@@ -16,11 +17,11 @@
 
 namespace ration::pool {
 
-// For critical sections of some dozen nanoseconds. The unlock is a plain store: no wake-up, no system call. A waiter
-// polls ever more rarely, so that the holder runs through many sections out of its own cache between two polls. A
-// std::mutex costs two read-modify-writes and, with two threads on two cores, wakes a sleeper at about every section.
-// It wraps libc's spin lock instead of an atomic: in a program under ThreadSanitizer our calls of malloc and memmove
-// are visible, and of our locks only libc's.
+// For critical sections of a few dozen nanoseconds. The unlock is a plain store: no wake-up, no system call. A waiter
+// polls less and less often, so that the holder can run many sections from its own cache between two polls. A
+// std::mutex costs two read-modify-writes and, with two threads on two cores, wakes a sleeper at nearly every section.
+// This class wraps libc's spin lock instead of an atomic: ThreadSanitizer in the program sees our calls of malloc and
+// memmove, but of our locks it sees only libc's.
 // Design: design/fast-path.md#a-spin-lock
 class RATION_POOL_ANNOTATE(capability("mutex")) Mutex {
  public:
@@ -53,9 +54,9 @@ class RATION_POOL_ANNOTATE(scoped_lockable) Guard {
 
 class Condition {
  public:
-  // Releases the mutex until a notification. May return spuriously: check the condition again.
+  // Releases the mutex until a notification arrives. May return spuriously, so the caller checks its condition again.
   void wait(Mutex &mutex) RATION_POOL_ANNOTATE(requires_capability(mutex));
-  // REQUIRES: the caller holds the mutex, so that no waiter misses the change between its check and its wait.
+  // REQUIRES: the caller holds the mutex, so that no waiter misses a change between its check and its wait.
   void notify_all();
 
  private:

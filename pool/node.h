@@ -9,29 +9,28 @@
 
 namespace ration::pool {
 
-// 24 bytes: a size is not stored, because it is the next node's start minus this one's.
+// 24 bytes. The size is not stored: it is the next node's start minus this node's start.
 struct Node {
   enum class Kind : std::uint32_t {
     kBlock,
     kHole,
-    kSentinel,  // one before the first node of a slab, of no size, and one after the last
+    kSentinel,  // one before the first node of a slab, with size 0, and one after the last
   };
 
-  std::uint64_t
-      packed;           // the unit number; in the low 16 bits a block's slack and flags, or a hole's number in the bins
-  std::uint32_t place;  // the entry in the hole index, its leaf 0 for none; in the low two bits the kind
+  std::uint64_t packed;  // unit number; low 16 bits: a block's slack and flags, or a hole's record number in the bins
+  std::uint32_t place;   // the entry in the hole index (leaf 0: none); low two bits: the kind
   std::uint32_t previous;
   std::uint32_t next;
   union {
-    std::uint32_t next_spare;  // of the indexed pool
-    std::uint32_t birth;       // of a block: a stamp of the LifetimePredictor
+    std::uint32_t next_spare;  // used by the indexed pool
+    std::uint32_t birth;       // of a block: its stamp from the LifetimePredictor
   };
 
   static constexpr unsigned kUnitBits = 48;
 
   [[nodiscard]] std::uint64_t unit() const { return packed >> kWordBits; }
   void unit(std::uint64_t value) { packed = value << kWordBits | word(); }
-  // Written together with the unit because both are read together: a read wider than the last write stalls.
+  // In one member with the unit, because both are read together: a read wider than the last write stalls.
   [[nodiscard]] std::uint16_t word() const { return static_cast<std::uint16_t>(packed); }
   void word(std::uint16_t value) { packed = (packed & ~kWordMask) | value; }
   [[nodiscard]] Address address() const { return unit() << kUnitShift; }
@@ -40,21 +39,21 @@ struct Node {
   [[nodiscard]] bool is_hole() const { return kind() == Kind::kHole; }
   [[nodiscard]] bool is_block() const { return kind() == Kind::kBlock; }
 
-  // The bytes by which a block exceeds its request; all 512 for a request of 0 bytes.
+  // The bytes by which a block exceeds its request: all 512 if the request was for 0 bytes.
   [[nodiscard]] std::uint32_t slack() const { return static_cast<std::uint32_t>(packed & kSlackMask); }
-  // Freed by the program, while the device may still use the block.
+  // True if the program has freed the block but the device may still use it.
   [[nodiscard]] bool is_retired() const { return (packed & kRetired) != 0; }
   void retire() { packed |= kRetired; }
-  // Neither a block of the program's nor free: its memory serves elsewhere, or there is none.
+  // True if this range is neither a block of the program nor free: its memory is used elsewhere, or it has none.
   [[nodiscard]] bool is_withheld() const { return (packed & kWithheld) != 0; }
   void withhold() { packed = (packed & ~kWordMask) | kRetired | kWithheld; }
-  // Has a name in Pool::names_.
+  // True if the block has a name in Pool::names_.
   [[nodiscard]] bool is_named() const { return (packed & kNamed) != 0; }
   void named() { packed |= kNamed; }
   [[nodiscard]] bool is_marked() const { return (packed & kMarked) != 0; }
   void mark(bool marked) { packed = marked ? packed | kMarked : packed & ~kMarked; }
 
-  // Leaf 0: none.
+  // 0: the node has no entry.
   [[nodiscard]] std::uint32_t leaf() const { return place >> kLeafShift; }
   [[nodiscard]] std::uint32_t slot() const { return place >> kSlotShift & kSlotMask; }
   void entry(std::uint32_t leaf_number, std::uint32_t slot_number) {
@@ -81,7 +80,7 @@ static_assert(sizeof(Node) == 24);
 
 using Nodes = IndexedPool<Node, 8>;
 
-// In units. REQUIRES: a node other than the sentinel at a slab's end.
+// The node's size in units. REQUIRES: a node other than the sentinel at a slab's end.
 inline std::uint64_t size_of(const Nodes &nodes, std::uint32_t node) {
   return nodes.at(nodes.at(node).next).unit() - nodes.at(node).unit();
 }

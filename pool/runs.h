@@ -1,4 +1,4 @@
-// Detects runs of blocks of one size, each requested while the one before is live, and predicts long ones.
+// Detects runs (successive requests of one size, each made while the previous block is live) and predicts long ones.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace ration::pool {
 
 class Runs {
  public:
-  // Records a served request. Required for every size, because any other size ends a run.
+  // Records a served request. Must be called for every size, because a request of another size ends the run.
   void record(std::uint64_t units, Address address) noexcept {
     if (units != units_) start();
     units_ = units;
@@ -24,16 +24,16 @@ class Runs {
     length_ = 1;
   }
   void extend() noexcept { ++length_; }
-  // True also where it is likely to become long: programs repeat themselves.
+  // True if the run is long, or if it is likely to become long because the last one was: programs repeat themselves.
   [[nodiscard]] bool is_long() const noexcept { return length_ >= kLong || last_length_ >= kLong; }
 
  private:
-  // In blocks. Short runs are placed better by the hole's size (graph analytics, sampling of images).
+  // In blocks. Blocks of short runs are placed better by the size of the hole (graph analytics, sampling of images).
   static constexpr std::uint32_t kLong = 16;
 
   std::uint64_t units_ = 0;   // of the last request
-  Address address_ = 0;       // of its block
-  std::uint32_t length_ = 1;  // blocks so far
+  Address address_ = 0;       // of the last request's block
+  std::uint32_t length_ = 1;  // blocks in the current run so far
   std::uint32_t last_length_ = 1;
 };
 

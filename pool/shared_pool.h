@@ -1,6 +1,6 @@
 // A Pool for several threads that grows from an upstream.
 // Layer: pool, a leaf (standard library only). Threads: any thread may call anything; one innermost lock, never held
-// across an upstream call. Owns: the pool. The destructor gives no slab back.
+// across an upstream call. Owns: the pool. The destructor returns no slab to the upstream.
 #pragma once
 
 #include <algorithm>
@@ -21,39 +21,41 @@ namespace ration::pool {
 
 class SharedPool {
  public:
-  // The largest request that is passed to the upstream: a slab for more would exceed the size limit.
+  // The largest request that is passed on to the upstream: a slab for more would exceed the size limit.
   static constexpr std::uint64_t kMostBytes = kMaximumBytes - 2 * kUnitBytes;
 
   SharedPool() = default;
   SharedPool(const SharedPool &) = delete;
   SharedPool &operator=(const SharedPool &) = delete;
 
-  // From now on of granules: grow() of the upstream provides handles of physical memory. REQUIRES: nothing was
-  // allocated yet. False: the host has no memory.
+  // Makes this a pool of granules: the upstream's grow() returns handles of physical memory from now on. REQUIRES:
+  // nothing was allocated yet. False: the host has no memory.
   bool stitch_from(const stitch::Layout &layout) noexcept;
-  // Whether it is.
+  // True after stitch_from().
   [[nodiscard]] bool stitches() const noexcept { return page_bytes_ != 0; }
-  // Gives granules that the upstream has a place where blocks can be; before the first request.
+  // Maps a granule that the upstream has already created at a place where blocks can lie; for use before the first
+  // request.
   bool add_granule(std::uint64_t handle, std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept;
-  // Releases granules that hold nothing, of at least `bytes` together or all; returns how much that was. May run while
-  // another thread grows the pool.
+  // Releases empty granules: at least `bytes` in all, or every one if there are fewer bytes. Returns how many bytes it
+  // released. May run while another thread grows the pool.
   std::uint64_t release_granules(std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept;
   [[nodiscard]] std::uint64_t gather_granules() noexcept;
   // Throws std::bad_alloc.
   [[nodiscard]] stitch::Stitcher::Everything everything() const;
   [[nodiscard]] stitch::Stitcher::Counts stitch_counts() const noexcept;
   [[nodiscard]] std::vector<stitch::Stitcher::Backing> backing(const Block &block) const;
-  // Where a live block lies; empty: it does not live, or the pool has no granules. Throws bad_alloc.
+  // The granules in which a live block lies; empty if the block is not live or the pool has no granules. Throws
+  // bad_alloc.
   [[nodiscard]] stitch::Stitcher::Parts parts_of(const Block &block) const;
 
-  // Without room: collects clean blocks, grows, waits for retired blocks, each as often as it helps; then returns
-  // kNoRoom. One thread grows at a time and the others wait for it, so that no request is refused while memory is in
-  // transit to the pool, or from it to the upstream.
+  // If there is no room: collects clean blocks, grows, and waits for retired blocks, each as often as it helps; then
+  // returns kNoRoom. One thread grows at a time and the others wait for it, so that no request is refused while memory
+  // is on its way to the pool or back to the upstream.
   AllocateOutcome allocate(std::uint64_t bytes, Upstream &upstream) noexcept;
   FreeOutcome free(Address address) noexcept;
   FreeOutcome retire(Address address) noexcept;
   FreeOutcome reclaim(Address address) noexcept;
-  // Reclaims several blocks under one lock; returns the sums of those reclaimed.
+  // Reclaims several blocks under one lock; returns how many blocks and bytes it reclaimed.
   struct Reclaimed {
     std::uint64_t blocks;
     std::uint64_t bytes;
@@ -68,8 +70,8 @@ class SharedPool {
   std::size_t live_blocks(Address from, Block *blocks, std::size_t count) const noexcept;
   std::size_t slabs(Address from, Slab *slabs, std::size_t count) const noexcept;
 
-  // For a caller that holds the lock. Never calls the upstream, nor the host for memory: an allocation that needs some
-  // is refused with kNoHostMemory, and the next allocate() obtains it ahead.
+  // For callers that hold the lock. These functions never call the upstream and never obtain host memory: an allocation
+  // that needs some is refused with kNoHostMemory, and the next allocate() obtains it in advance.
   Mutex &mutex() RATION_POOL_ANNOTATE(lock_returned(mutex_)) { return mutex_; }
   void assert_locked() const RATION_POOL_ANNOTATE(assert_capability(mutex_)) {}
   AllocateOutcome allocate_locked(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
@@ -93,7 +95,7 @@ class SharedPool {
     least_missed_ = kNoneMissed;
     return pool_.add_slab(slab);
   }
-  // Whether a hole is as large, most likely.
+  // True if a hole of `bytes` exists, or very likely exists.
   bool has_room_locked(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     return pool_.has_ample_room(bytes) || pool_.has_hole(bytes);
   }
@@ -114,39 +116,41 @@ class SharedPool {
     return outcome;
   }
 
-  // For memory that was obtained before the first request.
+  // Adds memory that was obtained before the first request.
   AddSlabOutcome add_slab(const Slab &slab) noexcept;
-  // Returns wholly free slabs to the upstream until there is none, or until a hole holds `wanted_bytes`; returns the
-  // number of those bytes. Never waits for another thread, so grow() of this or another pool may call it.
+  // Returns wholly free slabs to the upstream until none is left or a hole holds `wanted_bytes`. Returns the bytes of
+  // those slabs. Never waits for another thread, so grow() of this or another pool may call it.
   std::uint64_t give_back(Upstream &upstream, std::uint64_t wanted_bytes = UINT64_MAX) noexcept;
-  // Returns every wholly free slab to the upstream (of very many, some), then grows by one of `grow(released bytes)`;
-  // meanwhile no request of this pool is refused. False: none was wholly free, another thread grows, or this one waited
-  // for another's merge.
+  // Returns the wholly free slabs to the upstream (at most 32 of them), then asks it to grow() by the released bytes.
+  // Meanwhile no request of this pool is refused. False: no slab was wholly free, or another thread was growing the
+  // pool; if that thread was merging, this call has waited for it.
   bool merge(Upstream &upstream) noexcept;
   bool has_hole(std::uint64_t bytes) noexcept;
-  // Whether a hole is as large, or the granules that hold nothing are together.
+  // True if a hole has `bytes`, or if the empty granules together have.
   bool may_serve(std::uint64_t bytes) noexcept;
-  // For a thread that will not come back from its upstream's grow().
+  // Ends this thread's turn as the grower, if it has it; for a thread that will not return from its upstream's grow().
   void give_up_growth() noexcept;
   [[nodiscard]] bool has_wholly_free_slab() const noexcept;
 
-  // As new, for another user of the lock's memory. REQUIRES: no other thread uses the blocks, or waits for them.
+  // Makes the pool as new, for another user of the same memory. REQUIRES: no other thread uses the blocks, or waits for
+  // them.
   void reset() noexcept;
   bool reserve(std::size_t blocks) noexcept;
   [[nodiscard]] Statistics statistics() noexcept;
-  // Searches that found no hole: at most one of a request's before the pool grows, is given a slab or reclaims blocks.
+  // The number of searches that found no hole. Until the pool grows, gets a slab or reclaims blocks, a request fails
+  // once.
   [[nodiscard]] std::uint64_t failed_searches() const noexcept;
   [[nodiscard]] std::string check_invariants() const;
 
  private:
-  static constexpr std::uint64_t kNoneMissed = UINT64_MAX;  // no pool has a hole of so many bytes
+  static constexpr std::uint64_t kNoneMissed = UINT64_MAX;  // no pool has a hole of this size
 
   AllocateOutcome hit(std::uint64_t bytes) noexcept;
-  // Searches the pool, unless a search for as few bytes failed and nothing was added to the pool since.
+  // Searches the pool, unless a search for as few bytes has failed since anything was last added to the pool.
   AllocateOutcome search(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
   AllocateOutcome search_anew(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     const bool taken = bytes >= stitched_from_ && is_taken(bytes);
-    // One object, made in place: a second one to return costs a tenth of a hit.
+    // A single object, constructed in place: returning a second one costs a tenth of a hit.
     const AllocateOutcome outcome =
         taken ? AllocateOutcome{AllocateOutcome::Kind::kNoRoom, {}, 0} : pool_.allocate(bytes);
     if (outcome.kind == AllocateOutcome::Kind::kNoRoom && !taken) [[unlikely]] {
@@ -159,7 +163,7 @@ class SharedPool {
   AllocateOutcome grow_for(std::uint64_t bytes, Upstream &upstream) noexcept;
   AllocateOutcome stitch_for(std::uint64_t bytes, Upstream &upstream) noexcept;
   [[gnu::noinline]] bool is_taken(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
-  // Of what the pool itself does not know; out of the way of hits.
+  // Both handle blocks that `pool_` does not know. They are cold, to stay out of the way of hits.
   [[gnu::cold, gnu::noinline]] FreeOutcome end_view(Address address, stitch::View::State state) noexcept
       RATION_POOL_ANNOTATE(requires_capability(mutex_));
   [[gnu::cold, gnu::noinline]] FreeOutcome retire_view(Address address, std::uint64_t most, FreeOutcome known) noexcept
@@ -169,29 +173,32 @@ class SharedPool {
     return stitcher_ == nullptr ? nullptr : stitcher_->around(address);
   }
   enum class Planned { block, home, addition, release };
-  // Makes `plan`, executes and finishes it. Of a request, for a block or a place at home, also searches the pool.
+  // Makes `plan`, executes it and finishes it. For a request (a block or room in the home range) it also searches the
+  // pool.
   AllocateOutcome carry_out(std::uint64_t bytes, Planned what, stitch::DeviceMemory &memory,
                             stitch::Plan &plan) noexcept;
   bool grow_stock(const GrowthWish &wish, Upstream &upstream) noexcept;
   AllocateOutcome stitch_from_stock(std::uint64_t bytes, Upstream &upstream, stitch::DeviceMemory &memory) noexcept;
 
   mutable Mutex mutex_;
-  Condition changed_;  // of grower_ or returned_
+  Condition changed_;  // grower_, merging_, plan_runs_ or returned_ has changed
   Pool pool_ RATION_POOL_ANNOTATE(guarded_by(mutex_));
   std::thread::id grower_ RATION_POOL_ANNOTATE(guarded_by(mutex_));  // default: none
-  bool merging_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = false;    // that is what the grower does
-  // Slabs that threads other than the grower removed, and those of them that the upstream has received.
+  bool merging_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = false;    // the grower is merging slabs
+  // Slabs that threads other than the grower removed, and how many of those the upstream has received.
   std::uint64_t removed_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
   std::uint64_t returned_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
-  // Bytes of the smallest request that found no hole since something was added to the pool.
+  // The bytes of the smallest request that has found no hole since anything was last added to the pool.
   std::uint64_t least_missed_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = kNoneMissed;
   std::uint64_t failed_searches_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
   std::unique_ptr<stitch::Stitcher> stitcher_ RATION_POOL_ANNOTATE(guarded_by(mutex_));
-  bool plan_runs_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = false;  // its driver calls, without the lock
+  bool plan_runs_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) =
+      false;  // a plan's driver calls are running, without the lock
   static constexpr std::uint64_t kNever = UINT64_MAX;
-  std::uint64_t stitched_from_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = kNever;  // bytes of a request, or more
-  std::uint64_t page_bytes_ = 0;                   // written before the first request, as the next is
-  std::uint64_t most_granule_bytes_ = UINT64_MAX;  // that it grows by at once
+  std::uint64_t stitched_from_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) =
+      kNever;                                      // size from which requests ask the stitcher first
+  std::uint64_t page_bytes_ = 0;                   // written before the first request, like the next member
+  std::uint64_t most_granule_bytes_ = UINT64_MAX;  // largest granule by which the pool grows
 };
 
 }  // namespace ration::pool

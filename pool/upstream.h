@@ -10,21 +10,21 @@
 
 namespace ration::pool {
 
-// One piece of the upstream's memory, at most kMaximumBytes long: a slab, whose id the upstream chooses; or, of a pool
-// that stitches, a granule: its id is the handle of physical memory, its address 0.
+// One piece of the upstream's memory, at most kMaximumBytes long. Either a slab, whose id the upstream chooses, or, if
+// the pool stitches, a granule: its id is the handle of its physical memory, and its address is 0.
 struct Slab {
   Address address;
   std::uint64_t bytes;
   std::uint64_t id;
 };
 
-// What a pool lacks.
+// The memory that a pool asks its upstream for.
 struct GrowthWish {
-  // One slab of at least so much, and a unit more if it does not start on one; for merge(), what was released, and a
-  // slab of any size. Or granules of so much together.
+  // For slabs: one slab of at least this size, plus a unit if it does not start on a unit boundary. For merge(): the
+  // bytes that were released; the new slab may have any size. For granules: this many bytes in all.
   std::uint64_t bytes;
-  std::uint64_t piece_bytes = UINT64_MAX;  // no granule is larger, unless all can only be had in one
-  bool at_once = false;                    // only what can be had without an effort
+  std::uint64_t piece_bytes = UINT64_MAX;  // largest granule, unless the bytes can be had only in one piece
+  bool at_once = false;                    // only memory that can be obtained without effort
 };
 
 namespace stitch {
@@ -38,17 +38,17 @@ class Upstream {
   Upstream &operator=(const Upstream &) = delete;
   virtual ~Upstream() = default;
 
-  // Reclaims retired blocks that have become clean, without waiting for the device; returns whether it reclaimed any.
+  // Reclaims retired blocks that have become clean, without waiting for the device. Returns true if it reclaimed any.
   // REQUIRES, also of wait(): not `false` while another thread is about to reclaim what this call would have found.
   virtual bool collect() noexcept = 0;
-  // All that is wished for, or nothing. May call the pool, give_back() included, but not allocate().
+  // Returns all the memory of the wish, or nothing. May call the pool, including give_back(), but not allocate().
   virtual std::vector<Slab> grow(const GrowthWish &wish) noexcept = 0;
-  // Waits for retired blocks that may still be in use, and reclaims those that have become clean. Returns whether it
+  // Waits for retired blocks that may still be in use, and reclaims those that have become clean. Returns true if it
   // may have reclaimed any; false ends the pool's retries.
   virtual bool wait() noexcept = 0;
-  // Takes back a wholly free slab, or a granule, of this upstream.
+  // Takes back a wholly free slab or a granule, which this upstream provided.
   virtual void shrink(const Slab &piece) noexcept = 0;
-  // Of a pool that stitches: the driver's calls for its plans. nullptr: the host has no memory.
+  // For pools that stitch: the driver calls that their plans need. nullptr: the host has no memory.
   virtual stitch::DeviceMemory *memory() noexcept { return nullptr; }
 };
 
