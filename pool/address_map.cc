@@ -13,7 +13,7 @@ AddressMap::~AddressMap() {
   }
 }
 
-// Behind a full bucket or in the table that moves.
+// Searches beyond a full home bucket, and in the table whose nodes are being moved.
 AddressMap::Place AddressMap::look_up_away(std::uint64_t unit) const noexcept {
   const std::uint64_t bits = mixed(unit);
   for (const Table &table : {table_, old_}) {
@@ -26,8 +26,8 @@ AddressMap::Place AddressMap::look_up_away(std::uint64_t unit) const noexcept {
   return {};
 }
 
-// Grows by a quarter, so that the spare part stays small beside the blocks. At a load of three quarters nearly every
-// node lies in its home bucket.
+// Grows by a quarter, so that the spare part stays small compared with the blocks. At a load of three quarters nearly
+// every node lies in its home bucket.
 bool AddressMap::grow(std::size_t blocks) noexcept {
   if (is_moving()) move_some();
   if (blocks <= capacity_of(table_.count)) return true;
@@ -37,7 +37,7 @@ bool AddressMap::grow(std::size_t blocks) noexcept {
   if (count > kMostBuckets) return false;
   auto *fresh = static_cast<Bucket *>(host_array::take(count * sizeof(Bucket), alignof(Bucket)));
   if (fresh == nullptr) return false;
-  // Not for one block at a time: the move ends long before a quarter more has come.
+  // Does nothing if blocks come one at a time: the earlier move ends long before the table is a quarter fuller.
   while (is_moving()) move_some();
   const Table old = std::exchange(table_, Table{fresh, count});
   room_ = capacity_of(count);
@@ -67,7 +67,8 @@ void AddressMap::move_some() noexcept {
   room_ = capacity_of(table_.count);
 }
 
-// Counts in the old table may stay too high, which costs a look into the next bucket: nodes that moved are not counted.
+// Overflow counts in the old table may stay too high, because moving a node does not lower them. That only costs a look
+// into the next bucket.
 void AddressMap::erase_away(const Place &place) noexcept {
   lanes::put_byte(place.bucket->tags.data(), place.lane - kAway, 0);
   const std::uint64_t bits = mixed(nodes_.at(place.node).unit());

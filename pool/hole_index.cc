@@ -1,4 +1,4 @@
-// Changes to single entries of the index. hole_index_pages.cc moves entries between pages, hole_index_find.cc searches.
+// Changes to single entries of the index. hole_index_pages.cc moves entries between pages; hole_index_find.cc searches.
 // Layer: pool, a leaf (standard library only). Threads: the caller locks.
 #include "pool/hole_index.h"
 
@@ -22,7 +22,8 @@ std::int32_t HoleIndex::largest_in(const Inner &inner) {
   return largest;
 }
 
-// The last child that begins at or below the unit, else the first. No branch on the keys: they are random.
+// The last child that begins at or below the unit, or else the first child. Does not branch on the keys: they are
+// random.
 std::uint32_t HoleIndex::child_around(const Inner &inner, std::uint64_t unit) {
   std::uint32_t base = 0;
   for (std::uint32_t left = inner.count; left > 1;) {
@@ -33,14 +34,14 @@ std::uint32_t HoleIndex::child_around(const Inner &inner, std::uint64_t unit) {
   return base;
 }
 
-// REQUIRES: a root.
+// REQUIRES: the tree has a root.
 std::uint32_t HoleIndex::leaf_around(std::uint64_t unit) const {
   const Inner *inner = &inners_.at(root_);
   while (!inner->above_leaves) inner = &inners_.at(inner->child[child_around(*inner, unit)]);
   return inner->child[child_around(*inner, unit)];
 }
 
-// A hole that grew may be the largest one below each of its ancestors.
+// Raises the bounds of a leaf's ancestors: a hole that grew may be the largest one below each of them.
 void HoleIndex::lift(const Leaf &leaf, std::int32_t extent) {
   Inner &parent = inners_.at(leaf.parent);
   if (extent <= parent.largest[leaf.index]) return;
@@ -57,7 +58,7 @@ void HoleIndex::lift_above(const Inner &inner, std::int32_t extent) {
   }
 }
 
-// Appends to a leaf that is not full.
+// Appends an entry to a leaf that is not full.
 void HoleIndex::place(std::uint32_t leaf_number, std::uint32_t node, std::int32_t extent) {
   Leaf &leaf = leaves_.at(leaf_number);
   const std::uint32_t slot = leaf.count++;

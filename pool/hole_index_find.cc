@@ -54,15 +54,16 @@ std::uint64_t HoleIndex::largest() const {
 // --- searches ---
 
 struct HoleIndex::Search {
-  std::int32_t extent;  // at least
+  std::int32_t extent;  // the smallest hole that fits
   bool high;
-  std::uint32_t left;  // holes yet to examine
+  std::uint32_t left;  // holes still to be examined
   std::uint32_t best = 0;
   std::int32_t best_extent = 0;
 };
 
-// Both return true once enough holes have been examined. The order in a leaf is that of the low halves of unit
-// numbers: where a leaf spans a multiple of 2 TiB it differs from the address order, which only affects the choice.
+// Both overloads return true once enough holes have been examined. Within a leaf, holes are ordered by the low halves
+// of their unit numbers. In a leaf that spans a multiple of 2 TiB this is not the address order, which only affects the
+// choice.
 bool HoleIndex::search(const Leaf &leaf, Search &search) {
   for (std::uint32_t fitting = lanes::at_least(leaf.extent.data(), search.extent); fitting != 0;) {
     auto first = static_cast<std::uint32_t>(std::countr_zero(fitting));
@@ -80,7 +81,7 @@ bool HoleIndex::search(const Leaf &leaf, Search &search) {
   return false;
 }
 
-// Lowers the bound to the child's own.
+// Lowers the bound to the size of the largest hole below the child.
 void HoleIndex::lower(Inner &inner, std::uint32_t index) {
   const std::uint32_t child = inner.child[index];
   const std::int32_t largest =
@@ -108,8 +109,8 @@ std::uint32_t HoleIndex::search_from_root(Search search) {
   return search.best;
 }
 
-// Serves nearly every request. Most programs use one hole again and again, and the cached hole answers at once: a LIFO
-// pair takes 28 ns with it and 52 ns without. Programs that do not pay nothing to maintain it.
+// Serves nearly every request. Most programs use one hole again and again, and for them the cached hole answers at
+// once: a LIFO pair takes 28 ns with it and 52 ns without. For other programs it costs nothing to maintain.
 std::uint32_t HoleIndex::find_highest(std::int32_t extent) {
   if (cached_hole_ != 0 && extent >= cached_extent_ &&
       size_of(nodes_, cached_hole_) >= static_cast<std::uint64_t>(extent))
@@ -165,24 +166,24 @@ std::uint32_t HoleIndex::find_before(std::uint64_t unit) const {
 struct HoleIndex::Tiling {
   static constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
 
-  std::int32_t extent;    // of one block
-  std::uint64_t inverse;  // of the extent, in units of 2^-32, rounded down
-  std::int32_t largest;   // extent of all holes
-  std::int32_t left;      // holes yet to examine
+  std::int32_t extent;    // size of one block
+  std::uint64_t inverse;  // 2^32 / extent, rounded down
+  std::int32_t largest;   // the largest extent of all holes
+  std::int32_t left;      // holes still to be examined
   std::uint32_t best = 0;
   std::int32_t best_rest = kNone;
 
   // The more blocks fit, the larger the tolerated remainder: one part in kTolerance of the hole.
   static constexpr std::int32_t kTolerance = 64;
-  // The remainder of a hole full of such blocks. A multiplication: divisions would dominate the search.
+  // The remainder when the hole is filled with such blocks. Multiplies because divisions would dominate the search.
   [[nodiscard]] std::int32_t rest_of(std::int32_t hole) const {
-    const auto blocks = static_cast<std::int32_t>(static_cast<std::uint64_t>(hole) * inverse >> 32);  // or one less
+    const auto blocks = static_cast<std::int32_t>(static_cast<std::uint64_t>(hole) * inverse >> 32);  // or one fewer
     const std::int32_t rest = hole - blocks * extent;
     return rest < extent ? rest : rest - extent;
   }
 };
 
-// Both return true once enough holes have been examined. No branch on the sizes: they are random.
+// Both overloads return true once enough holes have been examined. They do not branch on the sizes, which are random.
 bool HoleIndex::tile(const Leaf &leaf, Tiling &tiling) {
   std::uint32_t fitting = lanes::at_least(leaf.extent.data(), tiling.extent);
   tiling.left -= std::popcount(fitting);
@@ -209,7 +210,7 @@ bool HoleIndex::tile(Inner &inner, Tiling &tiling) {
   return false;
 }
 
-// The largest hole below a page; lowers the bounds that were too high.
+// Returns the size of the largest hole below a page, and lowers the bounds on it that were too high.
 std::int32_t HoleIndex::lower_to_largest(Inner &inner) {
   for (;;) {
     const std::int32_t largest = largest_in(inner);

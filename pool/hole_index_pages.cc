@@ -62,7 +62,7 @@ std::uint32_t HoleIndex::split(std::uint32_t leaf_number) {
   return upper_number;
 }
 
-// Merges a sparse leaf with a sibling where both fit into one.
+// Merges a sparse leaf with a sibling if the entries of both fit into one.
 void HoleIndex::tidy(std::uint32_t leaf_number) {
   const Leaf &leaf = leaves_.at(leaf_number);
   Inner &parent = inners_.at(leaf.parent);
@@ -107,7 +107,7 @@ void HoleIndex::insert_child(Inner &inner, std::uint32_t index, std::uint64_t fr
   const auto shift = [&](auto &row) {
     std::copy_backward(row.begin() + index, row.begin() + inner.count, row.begin() + inner.count + 1);
   };
-  // Holes that moved may start outside their leaf's separators, but separators stay in order.
+  // A hole that moved may start outside its leaf's separators, but the separators stay in order.
   if (index > 1) from = std::max(from, inner.from[index - 1]);
   if (index < inner.count) from = std::min(from, inner.from[index]);
   shift(inner.largest);
@@ -120,7 +120,7 @@ void HoleIndex::insert_child(Inner &inner, std::uint32_t index, std::uint64_t fr
   adopt(inner, index);
 }
 
-// Makes room in the page. The children in its upper half get another parent.
+// Splits a full inner page. The children in its upper half get another parent.
 void HoleIndex::split_inner(std::uint32_t number) {
   Inner &inner = inners_.at(number);
   if (inner.parent == 0) {
@@ -165,7 +165,7 @@ void HoleIndex::erase_child(Inner &inner, std::uint32_t index) {
   tidy_inner(inner);
 }
 
-// The child after `lower` has been merged into it.
+// Updates the parent after the child next to `lower` was merged into `lower`.
 void HoleIndex::drop_joined(Inner &parent, std::uint32_t lower) {
   lanes::put(parent.largest.data(), lower, std::max(parent.largest[lower], parent.largest[lower + 1]));
   lanes::put(parent.largest.data(), lower + 1, 0);
@@ -174,7 +174,7 @@ void HoleIndex::drop_joined(Inner &parent, std::uint32_t lower) {
 
 void HoleIndex::tidy_inner(Inner &inner) {
   if (inner.parent == 0) {
-    // A root with a single inner page below it, or with nothing at all, is one level too many.
+    // A root with only one inner page below it, or with nothing below it, is one level too many.
     while (root_ != 0 && inners_.at(root_).count <= 1) {
       const Inner &lone = inners_.at(root_);
       if (lone.count == 1 && lone.above_leaves) return;
@@ -202,7 +202,7 @@ void HoleIndex::tidy_inner(Inner &inner) {
   }
   const std::uint32_t gone = parent.child[lower + 1];
   Inner &upper = inners_.at(gone);
-  upper.from[0] = parent.from[lower + 1];  // a first child's separator is maintained nowhere else
+  upper.from[0] = parent.from[lower + 1];  // the separator of a first child is not maintained anywhere else
   Inner &joined = inners_.at(parent.child[lower]);
   append(upper, 0, joined);
   for (std::uint32_t index = 2; index < joined.count; ++index) {

@@ -24,7 +24,7 @@ void Pool::drop_node(std::uint32_t number) noexcept {
   drop_entry(number);
 }
 
-// Cuts a block from one end of a hole and leaves `left` units. The caller writes the block's word and birth.
+// Cuts a block from one end of a hole, leaving `left` units. The caller writes the block's word and birth.
 std::uint32_t Pool::split_hole(const Placement &placement, std::uint64_t units, std::uint64_t left) noexcept {
   const std::uint32_t hole = placement.hole;
   Node &rest = nodes_.at(hole);
@@ -58,7 +58,7 @@ std::uint32_t Pool::take_whole_hole(std::uint32_t hole, std::uint64_t units) noe
   return hole;
 }
 
-// Turns a block and the adjacent holes into one hole.
+// Turns a block and its adjacent holes into one hole.
 void Pool::coalesce(const AddressMap::Place &place, std::uint64_t units) noexcept {
   Node &node = nodes_.at(place.node);
   const std::uint32_t below = node.previous;
@@ -121,7 +121,7 @@ void Pool::defer_flush(std::uint64_t was) noexcept {
   if (unflushed_units_ == 0) unflushed_units_ = was;
 }
 
-// Writes the cached hole's size to index and bins. Required before a search or a query by size, and before a change
+// Writes the cached hole's size to index and bins. Must be called before a search or query by size, and before a change
 // that may make another hole the cached one.
 void Pool::flush_cached_hole() noexcept {
   if (unflushed_units_ == 0) return;
@@ -132,17 +132,17 @@ void Pool::flush_cached_hole() noexcept {
   unflushed_units_ = 0;
 }
 
-// REQUIRES: a node that is no longer linked to its neighbours.
+// REQUIRES: the node is no longer linked to its neighbours.
 void Pool::drop_entry(std::uint32_t node) noexcept {
   if (nodes_.at(node).leaf() != 0) index_.remove(node);
   nodes_.give(node);
 }
 
-// --- holes that could not be indexed for want of host memory ---
+// --- holes that are not in the index because the host had no memory ---
 
 // Design: design/placement.md#frees-without-host-memory
 void Pool::enter_index(std::uint32_t hole, std::uint64_t units) noexcept {
-  if (nodes_.at(hole).leaf() != 0) {  // an index sample
+  if (nodes_.at(hole).leaf() != 0) {  // the node is an index sample
     index_.resize(hole, units);
   } else if (index_.prepare()) {
     index_.add(hole, units);

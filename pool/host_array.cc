@@ -9,7 +9,7 @@
 namespace ration::pool::host_array {
 namespace {
 
-// A call of the program must not find another errno than its own.
+// Restores errno: calls made for the program must not change its value.
 class KeepErrno {
  public:
   KeepErrno() = default;

@@ -7,7 +7,7 @@
 namespace ration::pool {
 namespace {
 
-// Tells the core that this thread polls. On other architectures it polls a little more often.
+// Tells the core that this thread is polling. On other architectures the thread just polls a little more often.
 void pause() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -17,12 +17,12 @@ void pause() noexcept {
 }
 
 constexpr int kMostPauses = 256;  // between two polls
-constexpr int kSpins = 16;        // polls before the holder is assumed preempted
+constexpr int kSpins = 16;        // polls before the holder is assumed to be preempted
 constexpr int kYields = 8;
 constexpr std::chrono::microseconds kFirstSleep{50};
 constexpr std::chrono::microseconds kLongestSleep{1000};
 
-// Sleeping is a cancellation point, and no caller may be cancelled there.
+// Sleeping is a cancellation point, but the caller must not be cancelled in it.
 void sleep_uncancelled(std::chrono::microseconds time) noexcept {
   int before = 0;
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
@@ -32,8 +32,8 @@ void sleep_uncancelled(std::chrono::microseconds time) noexcept {
 
 }  // namespace
 
-// First the holder is assumed to run on another core. After some polls it is assumed preempted, and yielding lets it
-// run again. Where this thread has a real-time priority only sleeping does.
+// At first the holder is assumed to run on another core. After some polls it is assumed to be preempted, and yielding
+// lets it run again. If this thread has a real-time priority, only sleeping lets the holder run.
 void Mutex::wait() noexcept {
   int pauses = 4;
   auto time = kFirstSleep;
@@ -47,7 +47,7 @@ void Mutex::wait() noexcept {
     } else {
       sleep_uncancelled(time);
       time = std::min(2 * time, kLongestSleep);
-      polls = kSpins + kYields;  // from now on only sleep
+      polls = kSpins + kYields;  // sleep only, from now on
     }
   }
 }
@@ -57,7 +57,7 @@ void Condition::wait(Mutex &mutex) {
   const std::uint64_t seen = notifications_;
   mutex.unlock();
   changed_.wait(asleep, [&] { return notifications_ != seen; });
-  asleep.unlock();  // release it before the mutex is acquired: notify_all() acquires them in the other order
+  asleep.unlock();  // release it before acquiring the mutex: notify_all() acquires them in the other order
   mutex.lock();
 }
 

@@ -3,13 +3,14 @@
 //
 // Large blocks are placed from the low end of the pool, small and short-lived ones from the high end:
 // - A single large block gets the tightest hole: large sizes repeat, and a tight hole will fit the next one again.
-// - A large block of a run of one size (the tensors of a request or a layer) gets the lowest hole, so that the run
-//   stays together.
-// - A block of a long run follows its predecessor. Otherwise it gets that of the lowest holes which such blocks fill
-//   with the smallest remainder, because each piece of the run strands one. The largest hole is avoided.
+// - A large block that follows one of its own size (the tensors of a request or a layer) gets the lowest hole, so that
+//   the run stays together.
+// - A block of a long run goes after its predecessor. If it does not fit there, it gets one of the lowest holes: the
+//   one that such blocks fill with the smallest remainder, because each piece of the run strands a remainder. The
+//   largest hole is avoided.
 // - A small block gets the high end of the highest hole that fits, so that such blocks do not fragment the large holes.
-// - A large block of a short-lived size does too, because it would fragment the blocks that stay.
-// Measured against best fit, first fit, last fit and segregated fit on ten shapes of programs with many seeds
+// - A large block of a short-lived size also goes to the high end, because it would fragment the blocks that stay.
+// Measured against best fit, first fit, last fit and segregated fit on ten kinds of programs with many seeds
 // (tests/shapes).
 // Design: design/placement.md#placing-by-size
 #include "pool/pool.h"
@@ -18,21 +19,21 @@ namespace ration::pool {
 namespace {
 
 constexpr std::uint64_t kLargeUnits = SizeBins::kSmallestUnits;
-// In a long run, blocks from 2 MiB on count as large: so many would fragment the high end.
+// In a long run, blocks of 2 MiB or more count as large: so many of them would fragment the high end.
 constexpr std::uint64_t kRunUnits = (std::uint64_t{2} << 20) / kUnitBytes;
 constexpr std::uint32_t kHighest = 4;
 constexpr std::uint32_t kTiled = 16;
 
 }  // namespace
 
-// The answer of choose_hole() where the cached hole gives it without a search.
+// Returns the same as choose_hole() when the cached hole gives that answer without a search.
 Pool::Placement Pool::cached_placement(std::uint64_t units) const noexcept {
   const std::uint32_t hole = index_.cached_hole();
   if (hole == 0 || units < index_.cached_units() || units >= kRunUnits) return {0, false};
   return {size_of(nodes_, hole) > units ? hole : 0, false};
 }
 
-// The rare case first: sizes may be random, and a branch on them costs more than it saves.
+// Tests the rare case first. Sizes may be random, and a branch on them costs more than it saves.
 Pool::Placement Pool::choose_hole(std::uint64_t units) noexcept {
   using Side = HoleIndex::Side;
   if (growing_) [[unlikely]]
@@ -46,7 +47,7 @@ Pool::Placement Pool::choose_lowest(std::uint64_t units) noexcept {
   return {index_.find(units, HoleIndex::Side::kLow), true};
 }
 
-// A single large block.
+// Places a single large block.
 Pool::Placement Pool::choose_large(std::uint64_t units) noexcept {
   if (lifetimes_.is_short_lived(units)) return {index_.find(units, HoleIndex::Side::kHigh, kHighest), false};
   return choose_tight(units);
@@ -68,7 +69,7 @@ Pool::Placement Pool::choose_in_run(std::uint64_t units) noexcept {
 
 Pool::Placement Pool::choose_tight(std::uint64_t units) noexcept {
   if (const std::uint32_t binned = bins_.find(units); binned != 0) return {binned, true};
-  // The bins examine only a few holes; the index has them all.
+  // The bins examine only a few holes; the index has all of them.
   return {index_.find(units, HoleIndex::Side::kLow), true};
 }
 

@@ -1,4 +1,4 @@
-// Queries of blocks and slabs; names and marks.
+// Queries about blocks and slabs; names and marks.
 // Layer: pool, a leaf (standard library only). Threads: the caller locks.
 #include <algorithm>
 #include <new>
@@ -13,7 +13,7 @@ Block Pool::describe(std::uint32_t block) const noexcept {
   return {address, bytes, bytes - nodes_.at(block).slack(), region_at(address)->slab.id};
 }
 
-// Index samples and holes are near, so the walk is short.
+// The walk is short because an index sample or a hole is always near.
 std::uint32_t Pool::node_around(const Region &region, std::uint64_t unit) const noexcept {
   const std::uint32_t entry = index_.find_before(unit);
   const bool inside = entry != 0 && nodes_.at(entry).unit() >= nodes_.at(region.begin).unit();

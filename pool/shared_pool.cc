@@ -42,18 +42,18 @@ AllocateOutcome SharedPool::allocate_from(Upstream &upstream, std::uint64_t byte
     }
     if (outcome = grow_for(bytes, upstream); outcome.kind != Kind::kNoRoom) return outcome;
     {
-      // Slabs that another thread was giving back still counted as used during our grow().
+      // While this thread's grow() ran, slabs that another thread was returning still counted as used.
       const Guard guard(mutex_);
       while (returned_ == returned && returned_ != removed_) changed_.wait(mutex_);
       if (returned_ != returned) continue;
     }
     if (upstream.wait()) continue;
     const Guard guard(mutex_);
-    return search(bytes);  // another thread may have freed a block, or reclaimed what both waited for
+    return search(bytes);  // another thread may have freed a block, or reclaimed what both threads waited for
   }
 }
 
-// REQUIRES: this thread is the grower; it no longer is afterwards.
+// REQUIRES: this thread is the grower. It is no longer the grower afterwards.
 AllocateOutcome SharedPool::grow_for(std::uint64_t bytes, Upstream &upstream) noexcept {
   if (stitches()) return stitch_for(bytes, upstream);
   using Kind = AllocateOutcome::Kind;
@@ -66,7 +66,7 @@ AllocateOutcome SharedPool::grow_for(std::uint64_t bytes, Upstream &upstream) no
     if (!slabs.empty()) added = add_slab_locked(slabs.front());
     outcome = search(bytes);  // even without a slab: another thread may have freed a block
   }
-  if (added != AddSlabOutcome::kAdded) upstream.shrink(slabs.front());  // before another thread requests its bytes
+  if (added != AddSlabOutcome::kAdded) upstream.shrink(slabs.front());  // before another thread requests these bytes
   if (added == AddSlabOutcome::kNoHostMemory && outcome.kind == Kind::kNoRoom) outcome.kind = Kind::kNoHostMemory;
   give_up_growth();
   return outcome;
@@ -144,7 +144,7 @@ std::optional<Slab> SharedPool::slab_of(Address address) const noexcept {
 std::size_t SharedPool::live_blocks(Address from, Block *blocks, std::size_t count) const noexcept {
   const Guard guard(mutex_);
   const std::size_t found = pool_.live_blocks(from, blocks, count);
-  // The views' addresses are above those of the home range.
+  // The addresses of views lie above the home range.
   return found == count || stitcher_ == nullptr ? found
                                                 : found + stitcher_->live_blocks(from, blocks + found, count - found);
 }
@@ -185,7 +185,7 @@ std::uint64_t SharedPool::give_back(Upstream &upstream, std::uint64_t wanted_byt
       if (wanted_bytes <= kMaximumBytes && pool_.has_hole(wanted_bytes)) return bytes;
       slab = pool_.wholly_free_slab();
       if (!slab || !pool_.remove_slab(slab->id)) return bytes;
-      counted = grower_ != std::this_thread::get_id();  // the grower knows about its own
+      counted = grower_ != std::this_thread::get_id();  // the grower knows which slabs it returns itself
       if (counted) ++removed_;
     }
     upstream.shrink(*slab);
@@ -201,7 +201,7 @@ bool SharedPool::merge(Upstream &upstream) noexcept {
   std::array<Slab, 32> slabs;
   std::size_t count = 0;
   {
-    // One critical section, so that no other thread places a block in one of them meanwhile.
+    // One critical section, so that no other thread meanwhile places a block in one of these slabs.
     const Guard guard(mutex_);
     if (grower_ != std::thread::id()) {
       while (merging_) changed_.wait(mutex_);

@@ -55,7 +55,7 @@ void SizeBins::unlink(std::uint32_t number) noexcept {
 }
 
 std::optional<SizeBins::Bin> SizeBins::next_filled(Bin bin) const noexcept {
-  // Two shifts: a shift by 32 is undefined.
+  // Shifts twice, because a single shift could be by 32, which is undefined.
   if (const std::uint32_t here = second_map_[bin.first] >> bin.second >> 1; here != 0) {
     return Bin{bin.first, bin.second + 1 + static_cast<unsigned>(std::countr_zero(here))};
   }

@@ -91,7 +91,7 @@ void Pool::prepare() noexcept {
 }
 
 bool Pool::reserve(std::size_t blocks) noexcept {
-  // In the steady state there is a hole for every second block (Knuth's 50 % rule).
+  // In the steady state there is one hole for every two blocks (Knuth's 50 % rule).
   return nodes_.prepare(blocks + blocks / 2) && index_.reserve(blocks / 2 + blocks / 16) && blocks_.prepare(blocks);
 }
 

@@ -18,7 +18,7 @@ bool Pool::withhold(Address address, std::uint64_t bytes) noexcept {
   nodes_.at(block).withhold();
   nodes_.at(block).birth = 0;
   blocks_.insert(start, block);
-  // Without an entry a search of interior addresses only walks further.
+  // Without an index entry, a search for an interior address only takes more steps.
   if (is_index_sample(start) && nodes_.at(block).leaf() == 0 && index_.prepare()) index_.add(block, 0);
   usable_units_ -= units;
   withheld_units_ += units;
