@@ -37,7 +37,7 @@ bool AddressMap::grow(std::size_t blocks) noexcept {
   if (count > kMostBuckets) return false;
   auto *fresh = static_cast<Bucket *>(host_array::take(count * sizeof(Bucket), alignof(Bucket)));
   if (fresh == nullptr) return false;
-  // Does nothing if blocks come one at a time: the earlier move ends long before the table is a quarter fuller.
+  // Does nothing if blocks come one at a time: the earlier move ends long before a quarter more of them exist.
   while (is_moving()) move_some();
   const Table old = std::exchange(table_, Table{fresh, count});
   room_ = capacity_of(count);

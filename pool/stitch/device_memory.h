@@ -1,4 +1,4 @@
-// What stitching asks of a device: physical memory in handles, and their places in reserved address ranges.
+// The device operations that stitching needs: physical memory in handles, and mapping it into reserved address ranges.
 // Layer: pool, a leaf (standard library only: no CUDA). Threads: called without the pool's lock, by one thread at a
 // time for one pool.
 #pragma once
@@ -17,17 +17,17 @@ class DeviceMemory {
   DeviceMemory &operator=(const DeviceMemory &) = delete;
   virtual ~DeviceMemory() = default;
 
-  // A handle of so many bytes, a multiple of the page, or nothing.
+  // Creates a handle of `bytes`, a multiple of the page; nothing if that fails.
   virtual std::optional<std::uint64_t> create(std::uint64_t bytes) noexcept = 0;
-  // REQUIRES: mapped nowhere.
+  // REQUIRES: the handle is not mapped anywhere.
   virtual void release(std::uint64_t handle, std::uint64_t bytes) noexcept = 0;
-  // Maps the whole handle, without access; false: the driver refused, nothing changed.
+  // Maps the whole handle, without access. False: the driver refused and nothing changed.
   virtual bool map(Address address, std::uint64_t handle, std::uint64_t bytes) noexcept = 0;
-  // Access for all that may have it, to several adjacent mappings at once.
+  // Gives access to a range, which may span several adjacent mappings, to every device that may have it.
   virtual bool allow(Address address, std::uint64_t bytes) noexcept = 0;
-  // No more calls of this plan follow.
+  // Called after the last call of a plan.
   virtual void release_rest() noexcept {}
-  // Several adjacent mappings at once.
+  // Unmaps a range, which may span several adjacent mappings.
   virtual bool unmap(Address address, std::uint64_t bytes) noexcept = 0;
 };
 

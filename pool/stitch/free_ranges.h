@@ -15,7 +15,7 @@ class FreeRanges {
     Address address = 0;
     std::uint64_t bytes = 0;
   };
-  // The lowest free `bytes`, or 0. Throws std::bad_alloc.
+  // Takes the lowest free `bytes` and returns their address, or 0. Throws std::bad_alloc.
   Address take(std::uint64_t bytes) {
     for (auto at = free_.begin(); at != free_.end(); ++at) {
       if (at->second < bytes) continue;
@@ -27,14 +27,14 @@ class FreeRanges {
     }
     return 0;
   }
-  // The lowest address that take() could return, or 0.
+  // The address that take() would return, or 0.
   [[nodiscard]] Address next(std::uint64_t bytes) const {
     for (const auto &[address, size] : free_) {
       if (size >= bytes) return address;
     }
     return 0;
   }
-  // Returns it with the free ranges beside it. Throws std::bad_alloc.
+  // Frees a range; returns it merged with the free ranges next to it. Throws std::bad_alloc.
   Range give(Address address, std::uint64_t bytes) {
     auto at = free_.emplace(address, bytes).first;
     free_bytes_ += bytes;

@@ -5,7 +5,7 @@ namespace ration::pool::stitch {
 
 GranuleId Granules::add(std::uint64_t pages) {
   if (spare_.empty()) {
-    spare_.reserve(table_.size() + 1);  // remove() needs no host memory
+    spare_.reserve(table_.size() + 1);  // so that remove() needs no host memory
     nodes_.reserve(table_.size() + 1);
     table_.emplace_back();
     nodes_.emplace_back();

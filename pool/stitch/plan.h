@@ -1,5 +1,5 @@
-// What has to be done at the driver before a request can be served: made under the pool's lock, executed without it,
-// finished under it.
+// The driver calls that are needed before a request can be served. A plan is made under the pool's lock, executed
+// without it, and finished under it.
 // Layer: pool, a leaf (standard library only: no CUDA). Threads: a value of one thread.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace ration::pool::stitch {
 
 struct Plan {
   struct Dropped {
-    Address view;  // of the block
+    Address view;  // address of the view's block
     Address address;
     std::uint64_t bytes;
     bool done = false;
@@ -25,14 +25,14 @@ struct Plan {
     std::uint64_t bytes = 0;
     bool done = false;
   };
-  // A handle cannot be divided: to split it, it is released and several are created.
+  // Releases a handle. A handle cannot be divided: to split one, it is released and the new handles are created.
   struct Release {
     GranuleId granule;
     std::uint64_t handle;
     std::uint64_t bytes;
     Address home;
     std::vector<Part> into;
-    bool rest_is_free = true;  // the last of them
+    bool rest_is_free = true;  // nothing has used the last part yet
     bool done = false;
   };
   // A granule that gets a place in the home range.
@@ -41,26 +41,27 @@ struct Plan {
     std::uint64_t handle;
     std::uint64_t bytes;
     Address address;
-    bool mapped;  // already, or now
-    bool usable;  // and with access
+    bool mapped;  // it was already mapped, or execute() has mapped it
+    bool usable;  // it is mapped with access
   };
 
-  // In the order of their execution.
-  std::vector<Dropped> dropped;  // views that nothing will use again
+  // The members stand in the order of their execution.
+  std::vector<Dropped> dropped;  // views that will not be used again
   std::vector<Release> releases;
   std::vector<Homing> homings;
-  Address view = 0;  // of the block; 0: none
+  Address view = 0;  // address of the new block; 0: the plan has no view
   Address view_range = 0;
   std::uint64_t view_bytes = 0;
-  std::vector<Part> mappings;      // of the view, in order
-  bool view_mapped = false;        // and with access
-  std::uint64_t mapped_bytes = 0;  // also what the driver refused to take away again
-  Address opened = 0;              // the page of the view's tail, in the home range; 0: that page was there
+  std::vector<Part> mappings;      // what the view maps, in order
+  bool view_mapped = false;        // the whole view is mapped with access
+  std::uint64_t mapped_bytes = 0;  // includes mappings that the driver refused to remove again
+  Address opened = 0;              // the new page in the home range for the view's tail; 0: that page existed already
 
   [[nodiscard]] bool needs_driver() const {
     return !dropped.empty() || !releases.empty() || !homings.empty() || (view != 0 && !view_mapped);
   }
-  // Stops at the first refusal of the driver's, and leaves no view half mapped unless the driver refuses that, too.
+  // Stops when the driver first refuses a call. Then no view stays partly mapped, unless the driver refuses to unmap it
+  // too.
   void execute(DeviceMemory &memory) noexcept;
 
  private:

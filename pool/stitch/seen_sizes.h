@@ -1,4 +1,5 @@
-// Whether a program asks for the same large sizes again and again: then the holes that such blocks left fit the next.
+// Detects whether a program requests the same large sizes again and again. If it does, the holes that its blocks leave
+// fit its next blocks.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks.
 #pragma once
 
@@ -23,18 +24,19 @@ class SeenSizes {
     many_.note(fresh);
     noted_ += noted_ < kMany ? 1 : 0;
   }
-  // In place: a value of its own would need much stack.
+  // Resets the members in place, because a temporary of this class would need much stack.
   void forget() noexcept {
     seen_.fill(0);
     few_ = {};
     many_ = {};
     noted_ = last_ = run_ = 0;
   }
-  // The last request had the size of the one before it, and not of very many.
+  // True if the last request had the same size as the one before it, unless very many in a row had it.
   [[nodiscard]] bool is_run() const noexcept { return run_ != 0 && run_ < kMany; }
-  // Most of the last requests had sizes of their own.
+  // True if most of the recent requests had a size that was not seen before.
   [[nodiscard]] bool are_random() const noexcept { return noted_ >= kFew && few_.share() > kScale / 2; }
-  // Training asks for less than one fresh size in a thousand requests, serving for one in sixteen.
+  // True if more than one request in 32 has a fresh size. In training it is less than one in a thousand, in serving one
+  // in sixteen.
   [[nodiscard]] bool are_irregular() const noexcept { return noted_ == kMany && many_.share() > kScale / 32; }
 
  private:

@@ -1,4 +1,4 @@
-// The part of SharedPool for pools of granules: what a request without a hole gets.
+// The part of SharedPool for pools of granules: it serves requests for which there is no hole.
 // Layer: pool, a leaf (standard library only). Threads: as SharedPool; one thread at a time is here.
 #include <memory>
 #include <new>
@@ -23,7 +23,7 @@ bool SharedPool::stitch_from(const stitch::Layout &layout) noexcept try {
 
 bool SharedPool::is_taken(std::uint64_t bytes) noexcept {
   if (!stitcher_->takes(bytes)) return false;
-  least_missed_ = std::min(least_missed_, bytes);  // noted once
+  least_missed_ = std::min(least_missed_, bytes);  // so that is_taken() does not note this request twice
   return true;
 }
 
@@ -36,9 +36,9 @@ FreeOutcome SharedPool::retire_view(Address address, std::uint64_t most, FreeOut
   return stitcher_->retire(address, most);
 }
 
-// One critical section before the driver's calls and one after them, so that no other thread takes the room. Two plans
-// never run at once: the memory of a handle that one releases is the device's only when the views of it that the other
-// takes away are gone. No plan waits while it runs.
+// Holds the lock once before the driver calls and once after them, so that no other thread takes the room. Two plans
+// never run at once: the memory of a handle that one plan releases returns to the device only when the other plan has
+// unmapped the views of it. A plan that runs never waits.
 AllocateOutcome SharedPool::carry_out(std::uint64_t bytes, Planned what, stitch::DeviceMemory &memory,
                                       stitch::Plan &plan) noexcept {
   bool runs = false;
@@ -85,7 +85,8 @@ bool SharedPool::grow_stock(const GrowthWish &wish, Upstream &upstream) noexcept
   return grown;
 }
 
-// In one stretch where that needs no effort; else from wherever something is free, and from what is new.
+// First tries to make one contiguous stretch in the home range, if that needs no effort. Otherwise combines free parts
+// from anywhere, and new memory if they do not suffice.
 AllocateOutcome SharedPool::stitch_from_stock(std::uint64_t bytes, Upstream &upstream,
                                               stitch::DeviceMemory &memory) noexcept {
   AllocateOutcome outcome{AllocateOutcome::Kind::kNoRoom, {}, 0};
@@ -120,7 +121,7 @@ AllocateOutcome SharedPool::stitch_from_stock(std::uint64_t bytes, Upstream &ups
 AllocateOutcome SharedPool::stitch_for(std::uint64_t bytes, Upstream &upstream) noexcept {
   AllocateOutcome outcome{AllocateOutcome::Kind::kNoHostMemory, {}, 0};
   if (stitch::DeviceMemory *memory = upstream.memory()) outcome = stitch_from_stock(bytes, upstream, *memory);
-  if (outcome.kind == AllocateOutcome::Kind::kNoRoom) {  // what was kept for views may be a hole now
+  if (outcome.kind == AllocateOutcome::Kind::kNoRoom) {  // memory that was kept for views may have become a hole
     const Guard guard(mutex_);
     outcome = pool_.allocate(bytes);
   }
@@ -135,7 +136,8 @@ bool SharedPool::add_granule(std::uint64_t handle, std::uint64_t bytes, stitch::
     pool_.set_growing(false);
   }
   stitch::Plan plan;
-  (void)carry_out(0, Planned::addition, memory, plan);  // without a place it is the pool's, too, for views
+  (void)carry_out(0, Planned::addition, memory,
+                  plan);  // even if it gets no place in the home range, the pool has it for views
   return true;
 }
 

@@ -1,4 +1,4 @@
-// Requests: the choice of the parts of a view, and the plan that maps them.
+// Requests: chooses the parts of a view, and makes the plan that maps them.
 // Layer: pool, a leaf (standard library only). Threads: the caller locks.
 #include "pool/stitch/stitcher.h"
 
@@ -9,16 +9,18 @@ namespace {
 
 using State = Granule::State;
 
-// A remainder may leave this part of a page as a smaller hole before it gets a page of its own.
+// The largest remainder, as a part of a page, that a block may leave in a hole. Above that, the block's end gets a page
+// of its own.
 constexpr std::uint64_t kTolerated = 4;
-// Mappings of dormant views beyond which the oldest are dropped, for each granule and in any case.
+// The most mappings of dormant views: kMappings, and kMappingsEach more for each granule. Above that the oldest views
+// are dropped.
 constexpr std::uint64_t kMappingsEach = 8;
 constexpr std::uint64_t kMappings = 16384;
 constexpr std::uint64_t kDroppedAtOnce = 4;
 
-// A run does not open pages while less than this part of all memory is in the stock.
+// A run does not open pages if that would leave less than this part of all memory in the stock.
 constexpr std::uint64_t kKeptFromRuns = 128;
-// Before less than this part of all memory is free, a program of recurring sizes is not stitched for the few others.
+// If sizes recur irregularly, requests are stitched only while less than this part of all memory is free.
 constexpr std::uint64_t kVeryAmple = 2;
 
 }  // namespace
@@ -36,7 +38,7 @@ bool Stitcher::open(const Layout &layout) noexcept try {
   return false;
 }
 
-// Of an empty pool all memory can lie in one piece again, whatever its program asked for before.
+// In an empty pool, all memory can lie in one piece again, whatever the program requested before.
 void Stitcher::begin_anew() noexcept {
   sizes_.forget();
   set_scarce(false);
@@ -47,7 +49,8 @@ bool Stitcher::is_stitched() noexcept {
     begin_anew();
     return false;
   }
-  // Blocks of one size in a row fill what they began to fill without a gap, in holes or in views, but not in both.
+  // Blocks of one size in a row fill without a gap either holes or views, but not both, so a run keeps the current
+  // choice.
   if (!sizes_.is_run())
     set_scarce(sizes_.are_random() || (sizes_.are_irregular() && spare_bytes() < granule_bytes_ / kVeryAmple));
   return scarce_;
@@ -95,8 +98,8 @@ Stitcher::Scan Stitcher::scan() const {
   return scan;
 }
 
-// Takes granules from holes into the stock, where they keep their places, those of the smallest holes first, until it
-// has so many pages.
+// Takes wholly free granules from holes into the stock, those in the smallest holes first, until the stock has `pages`
+// pages. They stay mapped in the home range.
 bool Stitcher::harvest(Scan &scan, std::uint64_t pages) {
   for (const auto &[hole_bytes, id] : scan.whole) {
     if (granules_.stock_pages() >= pages) break;
@@ -114,7 +117,7 @@ std::optional<Stitcher::Choice> Stitcher::choose(std::uint64_t bytes, Scan &scan
   if (rest == 0 && whole <= pages) return Choice{whole, {}, {}, false};
   std::uint64_t waste = UINT64_MAX;
   Choice best;
-  // One end; one of a granule of several pages may hold whole ones, too.
+  // Considers one edge. An edge of a granule of several pages may hold whole pages as well.
   const auto consider = [&](const Edge &edge, bool is_head) {
     const std::uint64_t held = std::min((edge.bytes - rest) / page(), whole);
     const std::uint64_t left = (edge.bytes - rest) % page();
@@ -126,7 +129,7 @@ std::optional<Stitcher::Choice> Stitcher::choose(std::uint64_t bytes, Scan &scan
   const auto consider_all = [&](const std::vector<Edge> &edges, bool is_head) {
     const Edge least{std::max<std::uint64_t>(rest, 1), 0};
     auto edge = std::lower_bound(edges.begin(), edges.end(), least);
-    if (edge != edges.end() && edge->bytes < page()) consider(*edge, is_head);  // the tightest of a page
+    if (edge != edges.end() && edge->bytes < page()) consider(*edge, is_head);  // the tightest one below a page
     edge = std::lower_bound(edge, edges.end(), Edge{page(), 0});
     for (; edge != edges.end(); ++edge) consider(*edge, is_head);
   };
@@ -136,7 +139,7 @@ std::optional<Stitcher::Choice> Stitcher::choose(std::uint64_t bytes, Scan &scan
   return waste == UINT64_MAX ? std::nullopt : std::optional(best);
 }
 
-// Blocks of one size, each requested after the other, go together most likely: then the pages that they share are free.
+// Successive blocks of one size will most likely be freed together, and then the pages that they share are free.
 std::optional<Stitcher::Choice> Stitcher::continue_run(std::uint64_t bytes, const Scan &scan,
                                                        std::uint64_t pages) const {
   if (bytes != run_bytes_ || bytes < page()) return std::nullopt;
@@ -183,7 +186,7 @@ bool Stitcher::plan_page(Plan &plan) {
   return true;
 }
 
-// REQUIRES: room in plan.homings, so that no granule is in transit without being in the plan.
+// REQUIRES: plan.homings has room, so that no granule is in transit without being in the plan.
 void Stitcher::home_in(GranuleId id, Plan &plan) {
   const Granule &granule = granules_.at(id);
   const std::uint64_t bytes = granule.pages * page();
@@ -207,7 +210,7 @@ void Stitcher::home_in(GranuleId id, Plan &plan) {
   plan.homings.back().address = address;
 }
 
-// REQUIRES: in the stock.
+// REQUIRES: the granule is in the stock.
 void Stitcher::release(GranuleId id, Plan &plan) {
   const Granule &granule = granules_.at(id);
   plan.releases.push_back({id, granule.handle, granule.pages * page(), granule.home, {}});
@@ -217,7 +220,7 @@ void Stitcher::release(GranuleId id, Plan &plan) {
   }
 }
 
-// REQUIRES: dormant. Its granules list it until it is no longer mapped.
+// REQUIRES: the view is dormant. Its granules list it until it is unmapped.
 void Stitcher::drop(View &view, Plan &plan) {
   plan.dropped.push_back({view.address, view.range, view.range_bytes});
   views_.change(view, View::State::mapping);
@@ -238,7 +241,7 @@ void Stitcher::drop_surplus(Plan &plan) {
   }
 }
 
-// A granule of so many pages, parted off one of the stock.
+// Splits a granule of the stock; returns the part that has `pages` pages.
 GranuleId Stitcher::part_off(GranuleId from, std::uint64_t pages, Plan &plan) {
   const std::uint64_t left = granules_.at(from).pages - pages;
   release(from, plan);
@@ -250,7 +253,7 @@ GranuleId Stitcher::part_off(GranuleId from, std::uint64_t pages, Plan &plan) {
   return part;
 }
 
-// A granule of at most `most` pages.
+// Returns a granule of at most `most` pages.
 GranuleId Stitcher::take_pages(std::uint64_t most, Plan &plan) {
   if (const GranuleId id = granules_.largest_within(most); id != 0) {
     granules_.take(id);
@@ -266,13 +269,13 @@ GranuleId Stitcher::take_pages(std::uint64_t most, Plan &plan) {
     }
     const GranuleId part = rest.granule;
     const std::uint64_t left = rest.bytes - most * page();
-    split.into.push_back({0, 0, left});  // of no granule while there is none
+    split.into.push_back({0, 0, left});  // names no granule until there is one
     split.into.back().granule = granules_.add(left / page());
     granules_.resize(part, most);
     (split.into.end() - 2)->bytes = most * page();
     return part;
   }
-  throw std::bad_alloc();  // the caller has counted the pages
+  throw std::bad_alloc();  // cannot happen otherwise: the caller has counted the pages
 }
 
 bool Stitcher::withhold_edges(const Choice &choice, View &view) {
@@ -325,14 +328,14 @@ bool Stitcher::plan_view(std::uint64_t bytes, Plan &plan) {
     for (const GranuleId id : view.granules) {
       plan.mappings.push_back({id, granules_.at(id).handle, granules_.at(id).pages * page()});
       plan.view_bytes += plan.mappings.back().bytes;
-      granules_.at(id).views.reserve(granules_.at(id).views.size() + 2);  // both ends may be in one
+      granules_.at(id).views.reserve(granules_.at(id).views.size() + 2);  // both ends may be in the same granule
     }
     view.range = plan.view_range = view_space_.take(plan.view_bytes);
     if (view.range == 0) throw std::bad_alloc();
     view.range_bytes = plan.view_bytes;
     view.address = view.range + (view.head.bytes != 0 ? plan.mappings.front().bytes - view.head.bytes : 0);
     plan.view = views_.insert(std::move(view)).address;
-  } catch (...) {  // `view` is as it was
+  } catch (...) {  // insert() failed: `view` is unchanged
     if (view.range != 0) return_range(view.range, view.range_bytes);
     leave(view);
     throw;

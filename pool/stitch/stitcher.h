@@ -1,8 +1,8 @@
-// Serves blocks of a pool from granules of physical memory instead of slabs. The home range, one slab of the pool, has
-// each granule at most once. A block that no hole can hold, or whose size hardly recurs, gets a view, in which free
-// granules from anywhere, and the free end of one more, are mapped side by side. Nothing is ever moved.
+// Serves blocks of a pool from granules of physical memory instead of slabs. The home range, one slab of the pool, maps
+// each granule at most once. A block that fits no hole, or whose size hardly recurs, gets a view: an address range that
+// maps free granules from anywhere side by side, and the free end of one more. Nothing is ever moved.
 // Layer: pool, a leaf (standard library only: no CUDA). Threads: none of its own; the caller locks, and makes, executes
-// and finishes one plan at a time. Owns: the books, not the memory.
+// and finishes one plan at a time. Owns: the bookkeeping, not the memory.
 // Design: design/granules.md#blocks-from-granules
 #pragma once
 
@@ -25,12 +25,12 @@ namespace ration::pool::stitch {
 
 struct Layout {
   std::uint64_t page_bytes;  // the device's granularity of allocation, a power of two
-  Address home;              // reserved ranges, on pages
-  std::uint64_t home_bytes;  // four times the memory, so that there is always a gap
+  Address home;              // home and views are reserved ranges that start on a page
+  std::uint64_t home_bytes;  // four times the memory, so that a gap is always free
   Address views;
   std::uint64_t views_bytes;
   std::uint64_t slab;                        // the id of the home range in the pool
-  std::uint64_t granule_bytes = UINT64_MAX;  // of what it grows by: no handle is larger
+  std::uint64_t granule_bytes = UINT64_MAX;  // largest handle by which the pool grows
 };
 
 class Stitcher {
@@ -39,41 +39,42 @@ class Stitcher {
   Stitcher(const Stitcher &) = delete;
   Stitcher &operator=(const Stitcher &) = delete;
 
-  // False: the host has no memory, or the pool has a slab there.
+  // False: the host has no memory, or the pool already has a slab in that range.
   [[nodiscard]] bool open(const Layout &layout) noexcept;
   [[nodiscard]] const Layout &layout() const { return layout_; }
 
   // --- requests ---
 
-  // Notes a request of a page or more; whether it is to be stitched rather than placed in a hole.
-  // REQUIRES: of a page or more.
+  // Notes a request of a page or more. Returns true if it is to be stitched rather than placed in a hole.
+  // REQUIRES: bytes >= a page.
   bool takes(std::uint64_t bytes) noexcept {
     sizes_.note(bytes);
     return (scarce_ || sizes_.are_random() || sizes_.are_irregular()) && is_stitched();
   }
-  // Makes `plan` for a block of `bytes`; false: what is free does not suffice, missing_bytes() says how much more
-  // would.
+  // Makes `plan` for a block of `bytes`. False: there is not enough free memory; missing_bytes() says how much more is
+  // needed.
   bool plan(std::uint64_t bytes, Plan &plan) noexcept;
   [[nodiscard]] std::uint64_t missing_bytes() const { return missing_bytes_; }
-  // A view's block, which is live then. nullopt: the plan made room in the home range, or failed.
+  // Finishes `plan`. Returns the block of its view, which is now live; nullopt if the plan made room in the home range
+  // instead, or failed.
   std::optional<Block> finish(std::uint64_t bytes, Plan &plan) noexcept;
 
   // --- memory ---
 
-  // Takes over a handle; it holds nothing yet. False: the host has no memory.
+  // Takes over a handle as an empty granule. False: the host has no memory.
   bool add(std::uint64_t handle, std::uint64_t bytes) noexcept;
-  // Makes `plan` to give what holds nothing a place in the home range.
+  // Makes `plan` to give the empty granules places in the home range.
   bool plan_home(Plan &plan) noexcept;
-  // How much more memory at the end of the home range makes a hole of `bytes` there.
+  // How much more memory is needed at the end of the home range to make a hole of `bytes` there.
   [[nodiscard]] std::uint64_t missing_at_end(std::uint64_t bytes) noexcept;
-  // Makes `plan` to release what holds nothing, at least `bytes` of it or all; returns how much that is.
+  // Makes `plan` to release empty granules: at least `bytes` in all, or every one; returns how many bytes that is.
   std::uint64_t plan_release(std::uint64_t bytes, Plan &plan) noexcept;
 
-  // Whole granules that hold nothing.
+  // The bytes of the granules that are wholly free.
   [[nodiscard]] std::uint64_t free_granule_bytes() const noexcept;
-  // What plan_release() could release. As that does, it breaks up what waits to be used again.
+  // The bytes that plan_release() could release. Like plan_release(), this breaks up the views that are kept for reuse.
   std::uint64_t gather() noexcept;
-  // All that is mapped, and all handles, in whatever state. Throws std::bad_alloc.
+  // All mappings and all handles, in whatever state. Throws std::bad_alloc.
   struct Everything {
     std::vector<FreeRanges::Range> mappings;
     std::vector<Plan::Part> handles;
@@ -82,7 +83,7 @@ class Stitcher {
 
   // --- blocks in views; as in Pool ---
 
-  // Of a block that is live, or retired.
+  // Frees a block that is live or retired, as `state` says.
   FreeOutcome end(Address address, View::State state) noexcept;
   FreeOutcome retire(Address address, std::uint64_t most) noexcept;
   [[nodiscard]] View *around(Address address) noexcept { return const_cast<View *>(views_.around(address)); }
@@ -99,14 +100,15 @@ class Stitcher {
     std::uint64_t retired;
     std::uint64_t retired_bytes;
     std::uint64_t stitched;  // blocks, ever
-    std::uint64_t revived;   // of those, without a driver call
+    std::uint64_t revived;   // the part of `stitched` that needed no driver call
     bool scarce;
   };
   [[nodiscard]] Counts counts() const noexcept;
-  // One of them; a free that hits asks.
+  // Two of the counts, separately: a free that hits needs them fast.
   [[nodiscard]] std::uint64_t retired_bytes() const noexcept { return views_.retired_bytes(); }
   [[nodiscard]] std::uint64_t live_bytes() const noexcept { return views_.live_bytes(); }
-  // The pages that back a live block: `handle`, the page in it, and the offset of the first byte in the first page.
+  // The pages that back a live block: the handle, the page in it, and the offset of the block's first byte in the first
+  // page.
   struct Backing {
     std::uint64_t handle;
     std::uint64_t page;
@@ -114,7 +116,8 @@ class Stitcher {
     std::uint64_t bytes;
   };
   std::vector<Backing> backing(const Block &block) const;
-  // The handles that a live block lies in, each whole, in the order of its bytes; it starts `offset` into the first.
+  // The handles in which a live block lies, each whole, in the order of the block's bytes. The block starts `offset`
+  // bytes into the first one.
   struct Parts {
     struct Part {
       std::uint64_t handle;
@@ -123,37 +126,38 @@ class Stitcher {
     std::vector<Part> parts;
     std::uint64_t offset = 0;
   };
-  // Empty: no such block. Throws std::bad_alloc.
+  // Empty if there is no such block. Throws std::bad_alloc.
   [[nodiscard]] Parts parts(const Block &block) const;
   // The first violated invariant, or empty. REQUIRES: no plan is under way. Defined in tests/pool_checks, for tests
-  // alone.
+  // only.
   [[nodiscard]] std::string check_invariants() const;
 
  private:
-  // The end of a hole that can be the end of a view.
+  // One end of a hole that can serve as the end of a view.
   struct Edge {
     std::uint64_t bytes;
-    Address boundary;  // of the granule: the edge ends there, or starts there
+    Address boundary;  // the granule's boundary at which the edge starts or ends
     bool operator<(const Edge &other) const {
       return bytes != other.bytes ? bytes < other.bytes : boundary < other.boundary;
     }
   };
   struct Scan {
-    std::vector<Edge> heads;                                 // end at a granule's end
-    std::vector<Edge> tails;                                 // start at a granule's start
-    std::vector<std::pair<std::uint64_t, GranuleId>> whole;  // in holes of so many bytes
+    std::vector<Edge> heads;  // each ends at the end of a granule
+    std::vector<Edge> tails;  // each starts at the start of a granule
+    std::vector<std::pair<std::uint64_t, GranuleId>>
+        whole;  // granules that are free as a whole, with the size of their hole
     std::uint64_t whole_bytes = 0;
   };
-  // How a block is put together.
+  // The parts from which a block is put together.
   struct Choice {
-    std::uint64_t pages = 0;  // whole ones
-    Edge head{0, 0};          // `bytes`: as used
+    std::uint64_t pages = 0;  // whole pages
+    Edge head{0, 0};          // `bytes`: the part that is used
     Edge tail{0, 0};
-    bool opens = false;  // the tail is in a page that holds nothing yet
+    bool opens = false;  // the tail is at the start of a page that is still empty
   };
 
   [[nodiscard]] std::uint64_t page() const { return layout_.page_bytes; }
-  // By the sizes that were noted: whether the next requests of a page or more are to be stitched.
+  // Decides from the noted sizes whether the next requests of a page or more are to be stitched.
   bool is_stitched() noexcept;
   void begin_anew() noexcept;
   Scan scan() const;
@@ -181,13 +185,13 @@ class Stitcher {
   [[nodiscard]] std::uint64_t spare_bytes() const;
   [[nodiscard]] bool is_ample() const;
   void set_scarce(bool scarce) noexcept;
-  // Whether no block lives or is retired.
+  // True if there is neither a live nor a retired block.
   [[nodiscard]] bool is_empty() const noexcept;
   void rest(View &view) noexcept;
   void return_home() noexcept;
-  // Resting views become dormant, the oldest first, until the stock has so many pages.
+  // Turns resting views into dormant ones, the oldest first, until the stock has `pages` pages.
   void break_up(std::uint64_t pages) noexcept;
-  // Gives back what a view holds.
+  // Gives back the memory that a view holds.
   void leave(View &view) noexcept;
   void restock(GranuleId id) noexcept;
   void gone(GranuleId id) noexcept;
@@ -200,13 +204,13 @@ class Stitcher {
   Layout layout_{};
   Granules granules_;
   Views views_;
-  std::map<Address, GranuleId> home_;  // by the place in the home range
-  FreeRanges gaps_;                    // of the home range; each is one withheld range of the pool
+  std::map<Address, GranuleId> home_;  // the granules in the home range, by their place
+  FreeRanges gaps_;                    // in the home range; each gap is one withheld range of the pool
   FreeRanges view_space_;
   SeenSizes sizes_;
   bool scarce_ = false;
-  std::uint64_t run_bytes_ = 0;  // of the last stitched block
-  Address run_end_ = 0;          // of the page of its tail
+  std::uint64_t run_bytes_ = 0;  // size of the last stitched block
+  Address run_end_ = 0;          // end of the page that holds that block's tail
   std::uint64_t missing_bytes_ = 0;
   std::uint64_t granule_bytes_ = 0;
   // Addresses that are lost because the host had no memory to list them as free.

@@ -1,4 +1,4 @@
-// The ends of plans, and of blocks in views.
+// The ends of plans and of blocks in views.
 // Layer: pool, a leaf (standard library only). Threads: the caller locks.
 #include <algorithm>
 
@@ -9,9 +9,9 @@ namespace {
 
 using State = Granule::State;
 
-// Dormant views of the request's size that are looked at.
+// How many dormant views of the request's size are examined.
 constexpr int kMostLookedAt = 32;
-// Memory is ample while this part of it is free.
+// Memory is ample while more than one part in kAmple of it is free.
 constexpr std::uint64_t kAmple = 3;
 
 }  // namespace
@@ -33,7 +33,7 @@ bool Stitcher::is_ample() const {
 
 bool Stitcher::revive(std::uint64_t bytes, Plan &plan) {
   View *found = nullptr;
-  // One that is larger would hold more than the block, and a later request may need just that.
+  // Exactly this size: a larger view would hold more than the block needs, and a later request may need that one.
   views_.each_unused(View::State::resting, bytes, [&](View &view) {
     found = &view;
     return true;
@@ -64,7 +64,7 @@ void Stitcher::break_up(std::uint64_t pages) noexcept {
   }
 }
 
-// Of the stock, what still has its place there, so that holes grow together.
+// Returns stocked granules that are still mapped in the home range to the pool's holes, so that those grow together.
 void Stitcher::return_home() noexcept {
   for (auto at = granules_.stock().begin(); at != granules_.stock().end();) {
     const GranuleId id = (at++)->second;
@@ -81,7 +81,7 @@ void Stitcher::rest(View &view) noexcept {
   if (!scarce_) return_home();
 }
 
-// Takes all that a view is made of, if all of it is free.
+// Takes all parts of a view, if all of them are free.
 bool Stitcher::retake(View &view) {
   const std::size_t first = view.head.bytes != 0 ? 1 : 0;
   const std::size_t end = view.granules.size() - (view.tail.bytes != 0 ? 1 : 0);
@@ -119,13 +119,14 @@ void Stitcher::restock(GranuleId id) noexcept {
   if (granule.handle != 0) {
     granules_.put(id);
   } else {
-    granules_.remove(id);  // a part of a handle that was not divided
+    granules_.remove(id);  // a part of a handle that was not divided after all
   }
 }
 
 void Stitcher::leave(View &view) noexcept {
   const std::size_t first = view.head.bytes != 0 ? 1 : 0;
-  for (std::size_t i = first; i < view.granules.size(); ++i) restock(view.granules[i]);  // the tail's is at home
+  for (std::size_t i = first; i < view.granules.size(); ++i)
+    restock(view.granules[i]);  // the tail's granule stays in the home range
   if (view.head.bytes != 0) (void)pool_.restore(view.head.address);
   if (view.tail.bytes != 0) (void)pool_.restore(view.tail.address);
 }
@@ -151,7 +152,7 @@ void Stitcher::finish_dropped(const Plan &plan) noexcept {
   }
 }
 
-// The handle is released; its place in the home range is a gap.
+// Forgets a granule whose handle was released. Its place in the home range becomes a gap.
 void Stitcher::gone(GranuleId id) noexcept {
   const Address home = granules_.at(id).home;
   const std::uint64_t bytes = granules_.at(id).pages * page();
@@ -163,11 +164,11 @@ void Stitcher::gone(GranuleId id) noexcept {
   granules_.remove(id);
 }
 
-// REQUIRES: withheld as a range of its own.
+// REQUIRES: the pool withholds it as a range of its own.
 void Stitcher::return_gap(Address address, std::uint64_t bytes) noexcept {
   try {
     const FreeRanges::Range whole = gaps_.give(address, bytes);
-    // One range of the pool for each gap.
+    // The pool has one withheld range for each gap.
     if (address + bytes < whole.address + whole.bytes) pool_.join_withheld(address, address + bytes);
     if (whole.address < address) pool_.join_withheld(whole.address, address);
   } catch (...) {
@@ -236,7 +237,8 @@ std::optional<Block> Stitcher::finish_view(std::uint64_t bytes, Plan &plan) noex
   return std::nullopt;
 }
 
-// Ends a view that holds nothing, or keeps what is mapped of it for nothing but to be dropped.
+// Ends a view that holds nothing. If part of it is still mapped, that part stays as a dormant view, only to be dropped
+// later.
 void Stitcher::strand(View &view, std::uint64_t mapped_bytes) noexcept {
   if (mapped_bytes == 0) {
     return_range(view.range, view.range_bytes);
@@ -257,7 +259,7 @@ void Stitcher::strand(View &view, std::uint64_t mapped_bytes) noexcept {
   views_.change(view, View::State::dormant);
 }
 
-// A plan that was not completely made: nothing was executed.
+// Undoes a plan that could not be completed; none of it was executed.
 void Stitcher::undo(Plan &plan) noexcept {
   for (const Plan::Homing &each : plan.homings) {
     if (granules_.at(each.granule).home == 0 && each.address != 0) {
@@ -317,7 +319,7 @@ bool Stitcher::add(std::uint64_t handle, std::uint64_t bytes) noexcept try {
   return false;
 }
 
-// In the order of their places, so that holes grow together.
+// Proceeds from the largest granule, so that holes grow together.
 bool Stitcher::plan_home(Plan &plan) noexcept try {
   break_up(UINT64_MAX);
   plan.homings.reserve(granules_.stock().size());

@@ -34,7 +34,7 @@ const View *Views::around(Address address) const {
   return view.state == View::State::live && address - view.address < view.bytes ? &view : nullptr;
 }
 
-// `sign` is 1 or -1.
+// Adds the view to the counters (`sign` is 1) or subtracts it (`sign` is -1).
 void Views::count(const View &view, std::uint64_t sign) {
   switch (view.state) {
     case View::State::mapping:

@@ -1,5 +1,5 @@
 // The views of a pool: address ranges in which granules from anywhere are mapped side by side, one for each stitched
-// block. A view outlives its block: the next block of that size takes it again while its granules hold nothing.
+// block. A view outlives its block: the next block of the same size uses it again if its granules are still free.
 // Layer: pool, a leaf (standard library only: no CUDA). Threads: none of its own; the caller locks.
 #pragma once
 
@@ -25,41 +25,42 @@ struct View {
   using ByUse = std::map<std::uint64_t, Address>;
 
   enum class State : std::uint8_t {
-    mapping,  // a plan in execution maps it, or drops it
+    mapping,  // an unfinished plan maps it or drops it
     live,
     retired,
-    resting,  // holds what it is made of for the next block of its size
-    dormant,  // what it is made of serves others, and may be free again
+    resting,  // keeps its granules for the next block of its size
+    dormant,  // its granules are free or used elsewhere
   };
-  Address address = 0;          // of the block
-  std::uint64_t bytes = 0;      // of the block, in whole units; 0: a dormant view that fits none
-  std::uint64_t requested = 0;  // as asked for
-  Address range = 0;            // of whole pages
+  Address address = 0;          // start of the block
+  std::uint64_t bytes = 0;      // size of the block, in whole units; 0: a dormant view that fits no block
+  std::uint64_t requested = 0;  // the size that the program asked for
+  Address range = 0;            // start of the address range, which has whole pages
   std::uint64_t range_bytes = 0;
-  std::vector<GranuleId>
-      granules;  // in order; with a head the first one, with a tail the last one is of the home range
+  std::vector<GranuleId> granules;  // in order; if there is a head, the first one is from the home range; if there is a
+                                    // tail, the last one is
   Piece head;
   Piece tail;
   State state = State::mapping;
   bool marked = false;
   std::uint64_t name = 0;
-  std::uint64_t used = 0;  // when its block last left it, in steps of a counter
-  // Of the indexes of the unused views, while it is not in them.
+  std::uint64_t used = 0;  // when its block last left it, as a value of a counter
+  // This view's nodes of the two indexes of unused views, while it is not in them.
   ByBytes::node_type by_bytes;
   ByUse::node_type by_use;
 };
 
 class Views {
  public:
-  // Blocks of all states in address order. Throws std::bad_alloc; `view` is as it was then.
+  // Inserts a view, in any state. Throws std::bad_alloc; `view` is unchanged then.
   View &insert(View &&view);
   void erase(Address address);
-  // The view whose block starts there, in that state; or nullptr.
+  // The view whose block starts at `address` and that is in that state, or nullptr.
   View *find(Address address, View::State state);
-  // The live one whose block contains the address; or nullptr.
+  // The live view whose block contains the address, or nullptr.
   [[nodiscard]] const View *around(Address address) const;
   [[nodiscard]] const std::map<Address, View> &all() const { return views_; }
-  // Those in a state without a block, of exactly `bytes`, until visit(view) is true.
+  // Calls visit(view) for the views of exactly `bytes` in a state without a block (resting or dormant), until it
+  // returns true.
   template <class Visit>
   void each_unused(View::State state, std::uint64_t bytes, Visit visit) {
     const auto [from, to] = unused_[place_of(state)].by_bytes.equal_range(bytes);
@@ -67,9 +68,9 @@ class Views {
       if (visit(views_.find(at->second)->second)) return;
     }
   }
-  // Changes the state and what is counted by it. Needs no host memory.
+  // Changes the view's state and the counters that depend on it. Needs no host memory.
   void change(View &view, View::State state);
-  // Of those in a state without a block, the one that was left first; or nullptr.
+  // The view that has been unused for longest in a state without a block (resting or dormant), or nullptr.
   View *oldest(View::State state);
   [[nodiscard]] std::uint64_t live_bytes() const { return live_bytes_; }
   [[nodiscard]] std::uint64_t live() const { return live_; }
@@ -77,7 +78,7 @@ class Views {
   [[nodiscard]] std::uint64_t retired() const { return retired_; }
   [[nodiscard]] std::uint64_t resting_bytes() const { return resting_bytes_; }
   [[nodiscard]] std::uint64_t dormant_mappings() const { return dormant_mappings_; }
-  // The first violated invariant, or empty. Defined in tests/pool_checks, for tests alone.
+  // The first violated invariant, or empty. Defined in tests/pool_checks, for tests only.
   [[nodiscard]] std::string check_invariants() const;
 
  private:
@@ -90,7 +91,7 @@ class Views {
   void count(const View &view, std::uint64_t sign);
 
   std::map<Address, View> views_;  // by the block's address
-  Unused unused_[2];               // resting, dormant
+  Unused unused_[2];               // resting views, then dormant ones
   std::uint64_t uses_ = 0;
   std::uint64_t live_bytes_ = 0;
   std::uint64_t live_ = 0;
