@@ -1,5 +1,6 @@
-// RATION_FLAGS: which variables `ration run` set from its options, each with a checksum of its value. A script below it
-// that sets a variable anew is then the source of that variable. Layer: config. Threads: pure functions.
+// RATION_FLAGS: which variables `ration run` set from its options, each with a checksum of its value. If a script that
+// it started sets such a variable anew, the variable counts as set by the script. Layer: config. Threads: pure
+// functions.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@
 
 namespace ration::config {
 
-// `marks` and one more: an option gave `key` its `value`.
+// Returns `marks` plus a mark that an option gave `key` this `value`.
 std::string mark_flag(std::string_view marks, std::string_view key, std::string_view value);
 
 bool is_marked(std::string_view marks, std::string_view key, std::string_view value);

@@ -30,7 +30,7 @@ Group *find(Settings &settings, Group::Kind kind, std::string_view name) {
   return found == settings.groups.end() ? nullptr : &*found;
 }
 
-// Behind those of its kind.
+// Finds a group, or inserts a new one after the groups of its kind.
 Group &group_of(Settings &settings, Group::Kind kind, std::string_view name) {
   if (Group *found = find(settings, kind, name)) {
     return *found;
@@ -44,26 +44,26 @@ Group &tree_of(Settings &settings, std::string_view number) {
   return group_of(settings, Group::Kind::kTree, number);
 }
 
-// The one named group; without a name where only its limit is set.
+// The one named group; its name is empty if only its limit is set.
 Group &named_of(Settings &settings) {
   std::vector<Group> &groups = settings.groups;
   const bool is_last = !groups.empty() && groups.back().kind == Group::Kind::kNamed;
   return is_last ? groups.back() : groups.emplace_back();
 }
 
-// Our own limit of the container is the same one, whether a variable or a file states it.
+// Ration's own limit of the container gives the same name whether a variable or a file states it.
 std::string name_of_own(std::string_view value) {
   return container_name("RATION_CONTAINER_LIMIT=" + std::string(value));
 }
 
-// The limit of a tree without a valid number becomes this process's own.
+// Parses the item of one tree. If its number is not valid, its limit becomes a limit of this process alone.
 std::string read_tree(Settings &settings, std::string_view item) {
   const std::size_t equals = item.find('=');
   const std::string_view number = item.substr(0, equals);
   const bool malformed =
       number.size() != kTreeDigits || number.find_first_not_of("0123456789abcdef") != std::string_view::npos;
   if (malformed) {
-    // The item may consist of the limit alone.
+    // The item may be just a limit.
     (void)parse_limit(item.substr(equals == std::string_view::npos ? 0 : equals + 1), settings.stray_group_limit);
     return in_quotes(item) +
            " begins with no number that `ration run --group-tree` made; write, for example, ration run "
@@ -86,7 +86,7 @@ std::string where_to_name(const Origin &origin) {
   return origin.source == Source::kFlag ? " (--group)" : " (RATION_GROUP)";
 }
 
-// A limit whose group has no name belongs to the innermost tree, or without a tree to this process alone.
+// Assigns a limit whose group has no name: to the innermost tree or, if there is no tree, to this process alone.
 // Design: design/groups.md#group-limits
 void assign_nameless(Settings &settings, const Group &nameless, std::vector<Problem> &problems) {
   const bool misnamed = is_wrong(problems, "group");
@@ -100,7 +100,7 @@ void assign_nameless(Settings &settings, const Group &nameless, std::vector<Prob
   append(nameless.limit, settings.stray_group_limit);
   settings.limit_in_doubt = settings.limit_in_doubt || nameless.in_doubt;
   if (nameless.limit.empty() || nameless.in_doubt) {
-    return;  // no limit to assign, or its error has been reported
+    return;  // there is no limit to assign, or its error was already reported
   }
   const auto origin = std::find_if(settings.origins.begin(), settings.origins.end(),
                                    [](const Origin &each) { return each.key == "group_limit"; });
@@ -182,7 +182,7 @@ void resolve_groups(Settings &settings, std::vector<Problem> &problems) {
     }
   }
   if (is_wrong(problems, "group_limit")) {
-    named_of(settings).in_doubt = true;  // an empty value has left no group yet
+    named_of(settings).in_doubt = true;  // creates the group, which an empty value has not done yet
   }
   if (groups.empty() || groups.back().kind != Group::Kind::kNamed) {
     return;

@@ -1,4 +1,4 @@
-// Assigns group limits to groups, from the variables of groups. groups.cc also has their option parsers.
+// Assigns the group limits in the settings to the groups. groups.cc also has the option parsers of groups.
 // Layer: config. Threads: values.
 #pragma once
 
@@ -13,24 +13,25 @@ namespace ration::config {
 
 bool concerns_groups(const Option &option);
 
-// Where a limit of all processes of the container is stated, and its text, as the name of their group: those that state
-// the same share one.
+// The name of the group of all processes of a container: where their limit is stated, and its text. Processes that
+// state the same limit therefore share one group.
 // Design: design/groups.md#containers
 std::string container_name(std::string_view stated);
 
-// Adds the group, in the order of `groups`, or its limits to the one of this kind and name.
+// Adds the group at its place in the order of `groups`. If there is one of this kind and name already, adds the limits
+// to it.
 void add_group(const Settings::Group &group, Settings &settings);
 
-// The limit of all processes of the container that has `value` cannot be read.
+// Marks the container's limit `value` as one that cannot be read.
 void doubt_container_limit(std::string_view value, Settings &settings);
 
-// Adds the groups of `other` to `settings`; of a group that both have, the limits.
+// Adds the groups of `other` to `settings`. If both have the same group, its limits are combined.
 void merge_groups(const Settings &other, Settings &settings);
 
-// Call once, after every option has been parsed; `problems` has the errors of each. Finds an owner for every group
-// limit.
+// Assigns every group limit to a group or to this process. Call once, after every option has been parsed; `problems`
+// holds the errors of all options.
 void resolve_groups(Settings &settings, std::vector<Problem> &problems);
-// Reports a guarantee without a group that could give it. Call after resolve_groups().
+// Reports a guarantee if there is no group that could give it. Call after resolve_groups().
 void check_guarantee(Settings &settings, std::vector<Problem> &problems);
 
 }  // namespace ration::config

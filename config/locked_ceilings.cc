@@ -1,4 +1,4 @@
-// Which limits that were asked for the locked ones of a system file cut down. Layer: config.
+// Finds the requested limits that the locked limits of a system file reduce. Layer: config.
 #include <algorithm>
 
 #include "config/options.h"
@@ -9,7 +9,7 @@ namespace ration::config {
 namespace {
 
 struct Ceiling {
-  std::string written;  // by the one who gave it
+  std::string written;  // Origin::as_given(), or written() of a third party's variable
   std::uint64_t bytes = 0;
   bool is_locked = false;
   bool is_reserve = false;
@@ -25,7 +25,7 @@ std::vector<Ceiling> ceilings_on(const Settings &settings, const LimitMap &limit
   std::vector<Ceiling> ceilings;
   for (const LimitItem &item : limit) {
     if (item.fits(device)) {
-      const Origin *origin = origin_written(settings, item.stated);  // none: a third party's variable
+      const Origin *origin = origin_written(settings, item.stated);  // nullptr: a third party's variable
       ceilings.push_back({origin == nullptr ? item.stated : origin->as_given(), item.size.bytes_of(device.total_bytes),
                           origin != nullptr && origin->locked, false});
     }

@@ -40,7 +40,7 @@ Statement *locked_limit(Statements &statements) {
                    [](const Statement &each) { return each.origin.locked && each.option->effect == Effect::kLimits; });
 }
 
-// A statement that no file has, beside the one that needs it.
+// A locked statement that no file contains, implied by the locked statement `needs_it`.
 Statement implied(std::string_view key, std::string value, const Statement &needs_it) {
   Origin origin{std::string(key), std::move(value), needs_it.origin.source, needs_it.origin.place, true};
   return {option_of_key(key), std::move(origin), {}, {}, false, needs_it.origin.written()};

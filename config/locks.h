@@ -1,4 +1,5 @@
-// What the keys that a system file locks need, so that no other setting lifts them, and the locks that cannot hold.
+// Locks the settings on which locked keys depend, so that no other setting undoes a lock; finds locks that can be
+// escaped.
 // Layer: config. Threads: values.
 #pragma once
 
@@ -9,19 +10,19 @@
 
 namespace ration::config {
 
-// Call once, with the statements of every source, strongest first. Locks what the locked ones need: of a limit that
-// managed memory counts, of a group's limit the group, of a group or a container's limit the folder where the members
-// meet.
+// Call once, with the statements of all sources, strongest first. Locks what each locked key needs: a limit needs
+// `managed=limit`, a group's limit needs the group, and a group or a container's limit needs the folder in which the
+// members meet (`state_dir`).
 // Design: design/settings.md#locks
 void lock_what_locks_need(std::vector<Statement> &statements);
 
-// Whether a variable makes the program count its devices in another order than the system does.
+// True if a variable makes the program number its devices differently from the system.
 bool renumbers_devices(const char *const *environment);
 
-// Whether the folder of system files has the file `enforced`, with which RATION_DISABLE=1 is not obeyed.
+// True if the folder of system files contains the file `enforced`, which makes RATION_DISABLE=1 have no effect.
 bool is_enforced(const std::string &folder);
 
-// One line for each lock of the file at `path` that a program can escape; the file itself is valid.
+// Returns one line for each lock of the file at `path` that a program can escape. Such a file is still valid.
 std::vector<std::string> escapable_locks(const FileReading &reading, const std::string &path);
 
 }  // namespace ration::config

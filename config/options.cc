@@ -20,9 +20,9 @@ constexpr Option kOptions[] = {
 #undef RATION_OPTION
 };
 
-constexpr std::size_t kLongestName = 64;  // of ours; the cost of comparing is quadratic in the length
+constexpr std::size_t kLongestName = 64;  // of an option or verb; the cost of comparing is quadratic in the length
 
-// Levenshtein distance, where two characters that have changed places are one edit; a row at a time.
+// Levenshtein distance in which swapping two adjacent characters is one edit; computed row by row.
 std::size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last(b.size() + 1);
   std::vector<std::size_t> last(b.size() + 1);
@@ -43,8 +43,8 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-constexpr std::size_t kEditsOfPart = 2;  // as what a word counts that is a part of a name, or has one as a part
-constexpr std::size_t kLeastOfPart = 3;  // characters
+constexpr std::size_t kEditsOfPart = 2;  // what a match counts if one word is a part of the other
+constexpr std::size_t kLeastOfPart = 3;  // characters that such a part must have
 constexpr std::size_t kLeastOfBeginning = 2;
 constexpr std::string_view kSeparators = "_-";
 constexpr std::string_view kVariablePrefix = "RATION_";
@@ -57,7 +57,8 @@ bool is_beginning(std::string_view word, std::string_view name) {
   return word.size() >= kLeastOfBeginning && word.size() < name.size() && name.starts_with(word);
 }
 
-// Whether one is the beginning of the other, as prealloc, or the name stands at an end of the word, as in memory_limit.
+// True if one is the beginning of the other, as prealloc, or if the name is at either end of the word, as in
+// memory_limit.
 bool is_part(std::string_view word, std::string_view name) {
   const auto is_separator = [&](std::size_t at) { return kSeparators.find(word[at]) != std::string_view::npos; };
   if (std::min(word.size(), name.size()) < kLeastOfPart || word.size() == name.size()) {
@@ -70,7 +71,7 @@ bool is_part(std::string_view word, std::string_view name) {
          (word.ends_with(name) && is_separator(word.size() - name.size() - 1));
 }
 
-// Both are compared without the prefix that only variables have.
+// Compares both names without the prefix, which only variables have.
 std::string_view near_option(std::string_view name, Scope widest, std::vector<std::string_view> known) {
   for (const Option &option : kOptions) {
     if (option.scope <= widest) {
@@ -117,7 +118,7 @@ std::string_view near_word(std::string_view word, std::span<const std::string_vi
   std::size_t fewest = 0;
   for (const std::string_view each : words) {
     const std::string name = lower(without_dashes(each));
-    const bool begins = !is_unclear && is_beginning(head, name);  // what has only that to be completed wins
+    const bool begins = !is_unclear && is_beginning(head, name);  // a name that only has to be completed wins
     const bool has_part = begins || is_part(head, name);
     const std::size_t edits = begins     ? 0
                               : has_part ? std::min(edits_between(head, name), kEditsOfPart)

@@ -1,4 +1,4 @@
-// One mistake in a setting, as one line. Layer: config. Threads: values.
+// One mistake in a setting, reported as one line. Layer: config. Threads: values.
 #pragma once
 
 #include <string>
@@ -6,14 +6,14 @@
 
 namespace ration::config {
 
-// A setting that cannot be used as written, or has no effect.
+// A setting that cannot be used as written, or that has no effect.
 struct Problem {
-  std::string key;       // of options.inc; a third-party variable: its name
-  std::string line;      // the whole sentence for stderr, without prefix and newline
-  bool fatal_for_cli;    // `ration run` starts nothing
-  std::string sentence;  // what is wrong, without `written` before it and the value in force after it
+  std::string key;       // a key of options.inc, or the name of a third-party variable
+  std::string line;      // the complete line for stderr, without prefix and newline
+  bool fatal_for_cli;    // `ration run` refuses to start the program
+  std::string sentence;  // what is wrong: the part of `line` between `written` and the value in force
   std::string written;   // the setting and its source: "RATION_LIMIT=8Gib"
-  bool in_variable;      // a RATION_* variable, which an option of `ration run` may have set
+  bool in_variable;      // it is in a RATION_* variable, which an option of `ration run` may have set
 };
 
 // The end of a line about a limit that cannot be parsed.
@@ -21,14 +21,14 @@ struct Problem {
 inline constexpr std::string_view kStrictestHolds =
     "; until it is corrected, the limit is 75% of each device or any smaller limit that is set";
 
-// The same for a list of settings.
+// Replaces the refused value of such a limit in a list of settings.
 inline constexpr std::string_view kLimitInstead = "at most 75% of each device";
 
-// `instead` ends the line: what holds until the mistake is fixed.
+// `instead` is the end of the line: what applies until the mistake is corrected.
 Problem problem_of(std::string_view key, std::string_view variable, std::string_view value, std::string sentence,
                    std::string_view instead, bool fatal_for_cli);
 
-// The same for a file or a third-party variable. `written` is printable.
+// Like problem_of(), for a file or a third-party variable. `written` is printable.
 Problem problem_at(std::string_view key, std::string written, std::string sentence, std::string_view instead,
                    bool fatal_for_cli);
 

@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::string_view kPrefix = "RATION_";
 
-// Several limits may hold at once; the smallest wins.
+// True if several values of the option may apply at once; the smallest limit wins.
 bool is_ceiling(const Option &option) {
   return option.effect == Effect::kLimits;
 }
 
-// Every limit that was just parsed remembers its source. Returns whether one holds on more devices than it names.
+// Sets the source of every limit that was just parsed. Returns true if one applies to more devices than it names.
 bool set_source(Settings &settings, const std::string &written, bool everywhere) {
   bool spread = set_source_of_new(settings.limit, written, everywhere);
   spread = set_source_of_new(settings.stray_group_limit, written, everywhere) || spread;
@@ -42,7 +42,7 @@ class SettingsReader {
     if (settings_.disabled && is_enforced(from_.system_folder)) {
       settings_.disabled = false;
     }
-    if (settings_.disabled) {  // a disabled library is silent as well
+    if (settings_.disabled) {  // a disabled library prints nothing either
       return std::move(settings_);
     }
     resolve(*option_of_key("config"));
@@ -73,11 +73,11 @@ class SettingsReader {
  private:
   static void in_order_of_table(std::vector<Origin> &origins) {
     std::stable_sort(origins.begin(), origins.end(), [](const Origin &a, const Origin &b) {
-      return option_of_key(a.key) < option_of_key(b.key);  // the table is one array
+      return option_of_key(a.key) < option_of_key(b.key);  // all options are in one array, in this order
     });
   }
 
-  // Behind all precedence: what holds instead of them outranks nothing.
+  // Appends the doubtful files after everything else: what applies instead of them has no precedence.
   void add_doubtful(FilesRead files) {
     for (Origin &each : settings_.origins) {
       if (each.key == "config" && files.is_named_unused) {
@@ -100,8 +100,8 @@ class SettingsReader {
     }
   }
 
-  // The strongest statement holds, and beside it every one that a system file locks. If the strongest cannot be parsed,
-  // all others hold beside it.
+  // The strongest statement applies, and so does every statement that a system file locks. If the strongest cannot be
+  // parsed, all others apply too.
   void resolve_ceiling(const std::vector<const Statement *> &statements) {
     const bool good = apply(*statements.front(), settings_);
     for (std::size_t i = 1; i < statements.size(); ++i) {
@@ -122,7 +122,7 @@ class SettingsReader {
     merge_groups(beside, settings_);
   }
 
-  // A locked statement wins; otherwise the strongest that can be parsed.
+  // A locked statement wins; otherwise the strongest one that can be parsed.
   void resolve_value(const Option &option, std::vector<const Statement *> statements) {
     const Statement *strongest = statements.front();
     std::stable_partition(statements.begin(), statements.end(),
@@ -157,7 +157,7 @@ class SettingsReader {
     }
   }
 
-  // False: it cannot be parsed; `settings` has the items that could be.
+  // False: the statement cannot be parsed; `settings` has the items that could be.
   bool apply(const Statement &statement, Settings &settings) {
     settings_.origins.push_back(statement.origin);
     std::string wrong = read_into(settings, statement);
@@ -188,7 +188,7 @@ class SettingsReader {
 
   static std::string read_into(Settings &settings, const Statement &statement) {
     const Option &option = *statement.option;
-    // A contradiction has no value, except that both of two limits hold.
+    // A contradiction gives no value. The exception is a limit: both values apply.
     const bool readable = !statement.origin.value.empty() && (statement.wrong.empty() || is_ceiling(option));
     std::string wrong = readable ? option.read(settings, option, statement.origin.value) : std::string();
     if (!statement.wrong.empty()) {
@@ -197,7 +197,7 @@ class SettingsReader {
     return statement.origin.value.empty() ? "it is empty; unset it, or give it a value" : wrong;
   }
 
-  // Reports a statement that cannot be used; `holds` replaces it.
+  // Reports a statement that cannot be used; `holds` applies instead.
   void refuse(const Statement &statement, std::string sentence, const Statement *holds) {
     const Option &option = *statement.option;
     std::string instead = holds == nullptr ? "; until then the default holds (" + std::string(option.fallback) + ")"
@@ -207,7 +207,7 @@ class SettingsReader {
       settings_.origins.back().instead = "true";
       instead = "; until then it is charged";
     } else if (option.effect != Effect::kComfort) {
-      // resolve_groups finds out whose limit a malformed group limit is.
+      // resolve_groups finds out to whom a malformed group limit applies.
       settings_.limit_in_doubt = settings_.limit_in_doubt || !concerns_groups(option);
       instead = kStrictestHolds;
     }

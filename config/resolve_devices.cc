@@ -1,4 +1,4 @@
-// Matches the items of limits with the devices, once these are known. Layer: config.
+// Matches the items of limits with the devices, once the devices are known. Layer: config.
 #include <algorithm>
 #include <string_view>
 #include <unordered_map>
@@ -12,15 +12,16 @@ namespace ration::config {
 
 namespace {
 
-constexpr std::size_t kMostProblems = 8;  // of one limit: a list for many machines names devices that are not here
+constexpr std::size_t kMostProblems =
+    8;  // for one limit: a list that serves many machines names devices that this one lacks
 constexpr std::size_t kMostNamed = 16;
-constexpr std::size_t kLeastDigits = 12;  // of a UUID, with its GPU-
+constexpr std::size_t kLeastDigits = 12;  // digits of a UUID, including its "GPU-"
 
 constexpr std::string_view kHoldsNowhere = "; that limit holds nowhere";
 
 using Devices = std::vector<DeviceIdentity>;
 
-// As much of its UUID as no other device has, as a limit may name it.
+// The shortest beginning of the device's UUID that no other device shares, such as a limit may use.
 std::string_view short_uuid(const DeviceIdentity &device, const Devices &devices) {
   std::size_t digits = kLeastDigits;
   for (const DeviceIdentity &other : devices) {
@@ -59,7 +60,7 @@ std::string names_of(const Devices &devices) {
   return enumerated(names);
 }
 
-// All of one setting in one sentence.
+// Names all absent devices of one setting in one sentence.
 std::string error_in_absent(const std::vector<const LimitItem *> &absent, const Devices &devices) {
   std::vector<std::string> names;
   for (const LimitItem *item : absent) {
@@ -112,9 +113,9 @@ void find_ambiguous(const LimitMap &limit, const Devices &devices, std::vector<D
   }
 }
 
-// The first two items by which one setting names a device, by ordinal and by UUID, with two different limits. Of two
-// settings the smaller limit holds. One name with two limits is an error of its setting already, so each item is
-// compared with the first of its setting only.
+// The first two items of one setting that name the same device differently (by ordinal and by UUID) and give it
+// different limits. Limits of two settings do not contradict each other: the smaller applies. One name with two limits
+// is already an error of its setting, so each item is compared only with the first item of its setting.
 std::pair<const LimitItem *, const LimitItem *> contradiction(const LimitMap &limit, const DeviceIdentity &device) {
   std::unordered_map<std::string_view, const LimitItem *> first_of_setting;
   for (const LimitItem &item : limit) {
@@ -129,7 +130,7 @@ std::pair<const LimitItem *, const LimitItem *> contradiction(const LimitMap &li
   return {nullptr, nullptr};
 }
 
-// Resolves the items of one limit; `in_doubt` is set where one of them is ambiguous.
+// Resolves the items of one limit; sets `in_doubt` if one of them is ambiguous.
 void resolve(const LimitMap &limit, std::string_view key, const Devices &devices, bool &in_doubt,
              std::vector<Problem> &problems) {
   std::size_t reported = 0;
@@ -144,7 +145,7 @@ void resolve(const LimitMap &limit, std::string_view key, const Devices &devices
   }
 }
 
-// A limit of 0 is never meant.
+// Reports reserves that leave nothing of a device: a limit of 0 is never meant.
 void report_reserves(const Settings &settings, const std::vector<DeviceIdentity> &devices,
                      std::vector<Problem> &problems) {
   std::vector<Size> reserves = settings.more_reserves;
@@ -164,7 +165,8 @@ void report_reserves(const Settings &settings, const std::vector<DeviceIdentity>
   }
 }
 
-// What is shown of the variables and other sources whose limits hold on no device here, or not on all that they name.
+// Changes what is shown for sources (variables and others) whose limit applies to no device here, or not to all that it
+// names.
 void mark_absent(Settings &settings, const LimitMap &limit, const Devices &devices) {
   std::vector<DeviceError> errors;
   find_absent(limit, devices, errors);

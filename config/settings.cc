@@ -11,7 +11,7 @@ namespace ration::config {
 namespace {
 
 constexpr std::uint64_t kLeastHeadroom = 512 * kMiB;
-constexpr std::uint64_t kHeadroomPart = 50;  // of the device: 2 %
+constexpr std::uint64_t kHeadroomPart = 50;  // of the device's total: 2 %
 
 std::uint64_t three_quarters(std::uint64_t total) {
   return total / 4 * 3 + total % 4 * 3 / 4;
@@ -136,7 +136,7 @@ std::string expand_path(std::string_view pattern, long pid, std::string_view hos
         break;
       default:
         out += pattern[i];
-        continue;  // only the % is copied
+        continue;  // only the % was copied
     }
     ++i;
   }

@@ -9,8 +9,8 @@
 
 namespace ration::config {
 
-// `environ` is null before libc's own constructor (a CUDA call from the program's .preinit_array; glibc 2.36) and after
-// clearenv().
+// Never null, although `environ` is: before libc's own constructor (when .preinit_array of the program calls CUDA;
+// glibc 2.36), and after clearenv().
 const char *const *process_environment() {
   static const char *const none[] = {nullptr};
   return environ != nullptr ? environ : none;

@@ -13,7 +13,7 @@ namespace ration::config {
 
 namespace {
 
-// The distinct values of a variable. execve lets a caller pass one name twice; getenv returns the first.
+// The distinct values of a variable. execve lets a caller pass one name several times; getenv returns the first value.
 std::vector<std::string> values_of(std::string_view variable, const char *const *environment) {
   std::vector<std::string> values;
   std::unordered_set<std::string_view> seen;
@@ -38,7 +38,8 @@ std::string first_of(std::string_view variable, const char *const *environment) 
 
 namespace {
 
-// XDG Base Directory Specification: a relative path is ignored. Empty: the user has no such file.
+// The path of the user's file. A relative path is ignored (XDG Base Directory Specification). Empty: the user has no
+// such file.
 std::string user_file(const char *const *environment) {
   std::string folder = first_of("XDG_CONFIG_HOME", environment);
   if (folder.empty() || folder.front() != '/') {
@@ -104,7 +105,7 @@ class FilesReader {
       doubt(path, source, reading.statements.empty());
     }
     problems_.insert(problems_.end(), reading.problems.begin(), reading.problems.end());
-    // Within a file a later statement is stronger.
+    // Within a file a later statement is stronger, so the order is reversed.
     statements_.insert(statements_.end(), std::make_move_iterator(reading.statements.rbegin()),
                        std::make_move_iterator(reading.statements.rend()));
     return true;
@@ -124,7 +125,7 @@ std::vector<Statement> statements_of_variables(const SettingsContext &context) {
   std::vector<Statement> statements;
   for (const Option &option : options()) {
     std::vector<std::string> values = values_of(option.variable, environment);
-    // `X=$UNSET` in a script must not remove a limit; for any other setting an empty value is unset.
+    // An empty limit counts, because `X=$UNSET` in a script must not remove a limit; any other empty setting is unset.
     if (values.empty() || (values.size() == 1 && values[0].empty() && option.effect != Effect::kLimits)) {
       continue;
     }

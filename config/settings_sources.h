@@ -1,4 +1,4 @@
-// The statements of variables and files, before precedence is applied. Layer: config. Threads: values.
+// The statements from variables and files, before precedence is applied. Layer: config. Threads: values.
 #pragma once
 
 #include <string>
@@ -10,20 +10,21 @@
 
 namespace ration::config {
 
-// Below the system folder.
+// A folder below the system folder.
 inline constexpr std::string_view kDropInFolder = "conf.d";
 
-// Of the first entry NAME=VALUE the value; empty: there is none.
+// The value of the first entry NAME=VALUE; empty: there is none.
 std::string first_of(std::string_view variable, const char *const *environment);
 
-// Of every RATION_* variable that is set.
+// The statements of all RATION_* variables that are set.
 std::vector<Statement> statements_of_variables(const SettingsContext &context);
 
 struct FilesRead {
-  std::vector<std::string> paths;  // strongest first, as their statements
-  // Of each file that cannot be used, or not wholly: it may have held a limit, instead of which the strictest holds.
+  std::vector<std::string> paths;  // strongest first, like their statements
+  // Files that could not be used, wholly or in part. Each may have held a limit, so the strictest limit applies
+  // instead.
   std::vector<Origin> doubtful;
-  bool is_named_unused = false;  // nothing of the file that RATION_CONFIG names is used
+  bool is_named_unused = false;  // the file that RATION_CONFIG names was not used at all
 };
 
 // Appends the statements of the files.

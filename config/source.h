@@ -1,4 +1,4 @@
-// Which source a value comes from. Layer: config. Threads: values.
+// The source that a value comes from. Layer: config. Threads: values.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace ration::config {
 
-// From weakest to strongest. Locked keys of a system file are ceilings over all of them.
+// From weakest to strongest. Locked keys of a system file are ceilings for all sources.
 // Design: design/settings.md#sources
 enum class Source {
   kDefault,
@@ -14,29 +14,30 @@ enum class Source {
   kSystemFile,  // config.json of the system folder
   kDropIn,      // conf.d/*.json of the system folder
   kUserFile,
-  kNamedFile,  // RATION_CONFIG
+  kNamedFile,  // the file that RATION_CONFIG names
   kEnvironment,
-  kFlag,  // of `ration run`, passed as a variable
+  kFlag,  // an option of `ration run`, passed as a variable
 };
 
-// As in `ration env` and the log.
+// The name that `ration env` and the log use.
 std::string_view name_of(Source source);
 bool is_file(Source source);
 
 struct Origin {
   std::string key, value;
   Source source = Source::kDefault;
-  // "PATH:LINE:COLUMN" of a file, "VARIABLE=value" of a third party; empty for a RATION_* variable.
-  // Of a file without a value: it is refused as a whole, "PATH".
+  // "PATH:LINE:COLUMN" for a value in a file, "VARIABLE=value" for a third-party variable, empty for a RATION_*
+  // variable. "PATH" for a file that is refused as a whole.
   std::string place;
   bool locked = false;
-  std::string instead = {};  // what holds instead of the value, which is refused; empty: the value is in force
+  std::string instead = {};  // what applies instead of the refused value; empty: the value is in force
 
-  // As its source has it: "RATION_LIMIT=8g", "/etc/ration/config.json:3:5: limit=8g". One printable line.
+  // The setting as its source states it: "RATION_LIMIT=8g", "/etc/ration/config.json:3:5: limit=8g". One printable
+  // line.
   [[nodiscard]] std::string written() const;
-  // The same for the one who gave it: "--limit 8g" of an option of `ration run`.
+  // The setting as the user gave it: "--limit 8g" for an option of `ration run`, otherwise written().
   [[nodiscard]] std::string as_given() const;
-  // What is in force by it: written(), or "none (RATION_GUARANTEE=much is refused)".
+  // What is in force because of it: written(), or "none (RATION_GUARANTEE=much is refused)".
   [[nodiscard]] std::string in_force() const;
 };
 

@@ -13,17 +13,17 @@
 #include "config/options.h"
 #include "config/third_party/third_party.h"
 
-// Of glibc's loader: the stack as the kernel left it to the program (System V ABI, process initialisation).
+// Defined by glibc's loader: the stack as the kernel left it for the program (System V ABI, process initialisation).
 extern "C" __attribute__((weak)) void *stack_of_start __asm__("__libc_stack_end");
 
 namespace ration::config {
 
 namespace {
 
-// execve takes 6 MiB at most; prctl(PR_SET_MM) can make the text of any size.
+// execve allows at most 6 MiB; prctl(PR_SET_MM) can make the text any size.
 constexpr std::size_t kMostStackBytes = std::size_t{8} << 20;
 
-// The place of the user's file (XDG Base Directory Specification) is a setting of the start as much as a variable is.
+// The location of the user's file (XDG Base Directory Specification) is as much a setting as a RATION_* variable is.
 constexpr std::string_view kPlaces[] = {"HOME", "XDG_CONFIG_HOME"};
 
 std::string_view name_in(std::string_view entry) {
@@ -50,9 +50,9 @@ std::vector<std::string> entries_of_settings(std::string_view text) {
   return entries;
 }
 
-// The arguments themselves may have been moved, by setproctitle(3) or getopt(3): what lies behind the highest that is
-// still there are variables. Behind them lies the program's path (AT_EXECFN), which a loader that was started by name
-// makes one of the arguments; eight zero bytes end the stack.
+// setproctitle(3) or getopt(3) may have moved the arguments themselves, but the text after the highest argument that is
+// still on the stack is the variables. After the variables comes the program's path (AT_EXECFN). If the loader was
+// started by name, it makes that path one of the arguments; then eight zero bytes end the variables.
 std::string_view text_at_start() noexcept {
   if (&stack_of_start == nullptr) {
     return {};

@@ -7,7 +7,8 @@ namespace ration::config {
 
 namespace {
 
-// {"0": "8GiB", "GPU-1f2e": "50%"} in the syntax of RATION_LIMIT. An item that would change meaning there is left out.
+// Writes {"0": "8GiB", "GPU-1f2e": "50%"} in the syntax of RATION_LIMIT. Leaves out an item that would mean something
+// else there.
 std::string text_of_devices(const JsonNode &node, std::string &wrong) {
   std::string text;
   for (const JsonNode &item : node.children) {

@@ -1,4 +1,4 @@
-// A JSON value of one setting as the text of its variable. Layer: config. Threads: values.
+// Turns the JSON value of one setting into the text of its variable. Layer: config. Threads: values.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace ration::config {
 
 struct FileValue {
-  std::string text;   // what its option parses
+  std::string text;   // what the setting's option parses
   std::string wrong;  // why no value of this kind can be used; empty: none
 };
 FileValue value_in_file(const Option &option, const JsonNode &node);

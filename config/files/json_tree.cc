@@ -34,7 +34,7 @@ struct Cursor {
   friend bool operator==(const Cursor &a, const Cursor &b) { return a.at == b.at; }
 };
 
-// Line and column of offsets that only grow: all calls together cost one pass over the text.
+// Converts increasing offsets to lines and columns, so that all calls together cost one pass over the text.
 class Places {
  public:
   explicit Places(std::string_view text) : text_(text) {}
@@ -58,7 +58,7 @@ class Places {
   JsonPlace place_;
 };
 
-// Of UTF-8.
+// The UTF-8 character at `at`.
 std::string_view character_at(std::string_view text, std::size_t at) {
   std::size_t end = std::min(at + 1, text.size());
   while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) {
@@ -73,8 +73,8 @@ bool wants_quotes(std::string_view text, std::size_t at) {
          kBeginsUnit.find(text[at]) != std::string_view::npos;
 }
 
-// nlohmann's message without the exception id, its position (the caller adds one) and the text last read, which may be
-// a secret of the file's owner.
+// Returns nlohmann's message without three parts: the exception id, the position (the caller adds one), and the last
+// text read, which may be a secret of the file's owner.
 std::string sentence_of(std::string_view what) {
   std::string sentence(what.substr(std::min(what.find("] ") + 2, what.size())));
   if (const std::size_t colon = sentence.find(": "); sentence.find("parse error at ") == 0) {
@@ -84,7 +84,7 @@ std::string sentence_of(std::string_view what) {
   if (const std::size_t end = sentence.rfind('\''); last != std::string::npos && end > last) {
     sentence.erase(last, end + 1 - last);
   }
-  constexpr std::size_t kLongest = 200;  // a number that is too large is quoted whole
+  constexpr std::size_t kLongest = 200;  // a number that is too large is quoted in full
   const bool cut = sentence.size() > kLongest;
   return "it is not valid JSON: " + printable(sentence.substr(0, kLongest)) + (cut ? "..." : "");
 }
@@ -100,7 +100,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
   bool number_unsigned(number_unsigned_t) override { return add(JsonNode::Kind::kNumber, number_read()); }
   bool number_float(number_float_t, const string_t &) override { return add(JsonNode::Kind::kNumber, number_read()); }
   bool string(string_t &value) override { return add(JsonNode::Kind::kString, value); }
-  bool binary(binary_t &) override { return false; }  // never in JSON text
+  bool binary(binary_t &) override { return false; }  // never occurs in JSON text
   bool start_object(std::size_t) override { return open(JsonNode::Kind::kObject); }
   bool start_array(std::size_t) override { return open(JsonNode::Kind::kArray); }
   bool end_object() override { return close(); }
@@ -108,7 +108,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
 
   bool key(string_t &value) override {
     key_ = value;
-    // The token has just been read: it starts at the nearest quotation mark before that is not escaped.
+    // The key has just been read, so it starts at the nearest preceding quotation mark that is not escaped.
     std::size_t at = offset() - 1;
     do {
       at = text_.rfind('"', at - 1);
@@ -121,7 +121,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
     const std::size_t at = position == 0 ? 0 : std::min(position, text_.size()) - 1;
     tree_.wrong = sentence_of(error.what());
     tree_.place = places_.of(at);
-    if (at < text_.size() && text_[at] == '\0') {  // the parser takes it for the end of the text
+    if (at < text_.size() && text_[at] == '\0') {  // the parser takes it as the end of the text
       tree_.wrong = kNulByte;
     }
     if (wants_quotes(text_, at)) {
@@ -137,7 +137,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
  private:
   [[nodiscard]] std::size_t offset() const { return static_cast<std::size_t>(reached_ - text_.data()); }
 
-  // From the text: the parser's own copy has the decimal point of the program's locale.
+  // The number as it is in the text: the parser's own copy has the decimal point of the program's locale.
   [[nodiscard]] std::string number_read() const {
     constexpr std::string_view kOfNumbers = "0123456789+-.eE";
     const std::size_t end = text_.find_last_of(kOfNumbers, offset() - 1) + 1;  // one character is read ahead
@@ -187,7 +187,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
       tree_.place = places_.of(offset() - 1);
       return false;
     }
-    open_.push_back(&place_for(kind));  // stable: the parent gets no further child until this node is closed
+    open_.push_back(&place_for(kind));  // stays valid: the parent gets no further child until this node is closed
     return true;
   }
 

@@ -1,5 +1,5 @@
-// A JSON text as a tree in which every value has its line and column. Layer: config; the only user of nlohmann_json
-// here. Threads: values. Throws only bad_alloc, whatever the text is.
+// A JSON text as a tree in which every value has its line and column. Layer: config; nothing else here uses
+// nlohmann_json. Threads: values. Throws only bad_alloc, whatever the text is.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace ration::config {
 
 struct JsonPlace {
-  std::size_t line = 1, column = 1;  // of a member: of its key; columns count characters, not bytes
+  std::size_t line = 1, column = 1;  // of a member, the position of its key; columns count characters, not bytes
 
   [[nodiscard]] std::string text() const { return std::to_string(line) + ":" + std::to_string(column); }
 };
@@ -19,7 +19,7 @@ struct JsonNode {
   enum class Kind { kNull, kSwitch, kNumber, kString, kObject, kArray };
 
   Kind kind = Kind::kNull;
-  std::string key;   // of a member
+  std::string key;   // if this is a member
   std::string text;  // a string's value; a number or switch exactly as it is written
   std::vector<JsonNode> children;
   JsonPlace place;
@@ -27,13 +27,14 @@ struct JsonNode {
 
 struct JsonTree {
   JsonNode root;
-  std::string wrong;  // why the text is not accepted; one line, empty: it is
-  JsonPlace place;    // of the error
+  std::string wrong;  // why the text is refused, in one line; empty: it is accepted
+  JsonPlace place;    // position of the error
 };
 
-// Deeper than any file of settings; a text that is nested deeper is refused.
+// Deeper than in any file of settings. A text with deeper nesting is refused.
 inline constexpr std::size_t kDeepestJson = 16;
-// More than every key in each of as many rules as there may be. A text of more values is refused.
+// More than the number of values in a file that uses every key in as many rules as are allowed. A text with more is
+// refused.
 // Design: design/first-use.md#bounded-settings
 inline constexpr std::size_t kMostJsonValues = 16384;
 

@@ -29,7 +29,7 @@ std::string read_whole(const char *path, std::size_t most) {
 }
 
 std::vector<std::string> read_words() {
-  constexpr std::size_t kMost = 4096;  // enough for a pattern; a command line may have megabytes
+  constexpr std::size_t kMost = 4096;  // enough for a pattern; a command line may be megabytes long
   std::string text = read_whole("/proc/self/cmdline", kMost);
   if (!text.empty() && text.back() == '\0') {
     text.pop_back();
@@ -43,12 +43,13 @@ std::vector<std::string> read_words() {
   return words;
 }
 
-// The kernel started the loader as a program of its own: it has no interpreter, and a static program loads no library.
+// True if the kernel started the loader as a program: then there is no interpreter. A static program loads no library,
+// so this function does not run in one.
 bool is_started_by_loader() {
   return getauxval(AT_BASE) == 0;
 }
 
-// The loader replaces AT_PHDR by the program's (glibc's rtld.c).
+// The program's file. The loader replaces AT_PHDR by the program's value (glibc's rtld.c).
 std::string file_of_program() {
   constexpr std::size_t kMost = std::size_t{16} << 20;
   return file_mapped_at(getauxval(AT_PHDR), read_whole("/proc/self/maps", kMost));
@@ -113,8 +114,8 @@ ProgramIdentity this_program() {
   return program;
 }
 
-// Backtracks to the latest star only: the match of an earlier one never has to change. So the time is at most the
-// product of both lengths, where a recursive match is exponential.
+// After a mismatch, backtracks only to the latest star, because the match of an earlier star never has to change. The
+// time is therefore at most the product of both lengths, while a recursive match would be exponential.
 bool fits_pattern(std::string_view text, std::string_view pattern) {
   std::size_t at = 0;
   std::size_t in_pattern = 0;

@@ -1,4 +1,4 @@
-// The identity of a program, and the patterns of rules. Layer: config. Threads: values.
+// The identity of a program, and the patterns that rules match with it. Layer: config. Threads: values.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,22 @@ namespace ration::config {
 
 // Design: design/settings.md#rules
 struct ProgramIdentity {
-  std::string exe;   // the path of the executable; of a script its interpreter
+  std::string exe;   // the path of the executable; for a script, that of its interpreter
   std::string argv;  // the arguments, separated by blanks
 };
 
 std::string joined_words(const std::vector<std::string> &words);
 
-// Of a command line that begins with the dynamic loader: how many words belong to it (ld.so(8)), before the program's.
+// The number of words at the start of a command line that belong to the dynamic loader (ld.so(8)), if it begins with
+// one; the program's words follow.
 std::size_t words_of_loader(const std::vector<std::string> &words);
 
-// The file that `address` is mapped from, in the text of /proc/PID/maps (proc(5)). Empty: none.
+// The file that is mapped at `address`, according to `maps`, the text of /proc/PID/maps (proc(5)). Empty: none.
 std::string file_mapped_at(std::uintptr_t address, std::string_view maps);
 
-// As in /proc (proc(5)); of a program that was started through the dynamic loader (ld.so PROGRAM), without the loader;
-// without /proc, as in the auxiliary vector and glibc. A program that overwrites its arguments
-// before it uses CUDA is matched by what it wrote.
+// The identity of this process, from /proc (proc(5)); without /proc, from the auxiliary vector and glibc. If the
+// program was started through the dynamic loader (ld.so PROGRAM), the loader is left out. If a program overwrites its
+// arguments before it uses CUDA, the overwritten text is matched.
 ProgramIdentity this_program();
 
 // `*` matches any characters, `?` any single one. The pattern must match the whole of `text`.

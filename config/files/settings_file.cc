@@ -61,7 +61,7 @@ class FileReader {
 
   bool has_enough_problems() const { return reading_.problems.size() >= kMostFileProblems; }
 
-  // The structure of the file is wrong, and the intended meaning may have been a limit.
+  // Reports a wrong structure. What was meant may have been a limit, so the file is in doubt.
   void refuse(const JsonPlace &place, std::string sentence) {
     reading_.in_doubt = true;
     if (has_enough_problems()) {
@@ -70,7 +70,7 @@ class FileReader {
     reading_.problems.push_back(problem_at("config", printable(at(place)), std::move(sentence), kStrictestHolds, true));
   }
 
-  // Structural keys must be unique. Duplicate settings are an error of their option (read_member).
+  // Reports structural keys that occur twice. Duplicate settings are an error of their option (read_member).
   void once_each(const JsonNode &object) {
     std::unordered_set<std::string_view> keys;
     for (const JsonNode &member : object.children) {

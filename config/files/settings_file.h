@@ -1,4 +1,4 @@
-// A JSON file of settings: keys, rules for some programs only, and locked keys, which no other source may raise.
+// A JSON file of settings: keys, rules for some programs only, and locked keys, which no other source may loosen.
 //   {"limit": {"0": "8GiB"}, "locked": ["limit"], "rules": [{"match": {"exe": "*/python3*"}, "mode": "direct"}]}
 // Layer: config. Threads: values. Throws only bad_alloc.
 #pragma once
@@ -18,19 +18,19 @@ namespace ration::config {
 struct Statement {
   const Option *option = nullptr;
   Origin origin;
-  std::vector<std::string> again;  // other values from the same source: a contradiction
+  std::vector<std::string> again;  // other values of the setting from the same source, which contradict the first
   std::string wrong;               // an error that is known before the value is parsed
-  bool in_rule = false;            // holds for programs that a rule matches
-  std::string needed_by;           // the locked setting that locks this one with it, as written(); empty: none
+  bool in_rule = false;            // applies only to programs that a rule matches
+  std::string needed_by;  // the locked setting, as written(), because of which this one is locked too; empty: none
 };
 
 struct FileReading {
-  std::vector<Statement> statements;  // of one key the later is stronger
+  std::vector<Statement> statements;  // of two with one key, the later is stronger
   std::vector<Problem> problems;
-  bool in_doubt = false;  // what could not be parsed may have been a limit
+  bool in_doubt = false;  // something could not be parsed and may have been a limit
 };
 
-// `program` nullptr: every rule is read, in order to check it.
+// If `program` is nullptr, every rule is read, in order to check it.
 FileReading read_settings_text(std::string_view text, const std::string &path, Source source,
                                const ProgramIdentity *program);
 

@@ -62,7 +62,8 @@ std::string error_in_status(const struct stat &status, Trust trust) {
   return {};
 }
 
-// Returns the error; empty: none. A file of /proc has size 0 and may be endless, so the bytes read are counted.
+// Reads the whole file. Returns the error; empty: none. Counts the bytes because a file of /proc has size 0 and may be
+// endless.
 std::string read_all(int file, std::string &text) {
   char chunk[16384];
   for (;;) {
@@ -98,7 +99,7 @@ SmallFile read_small_file(const std::string &path, Trust trust) {
   if (file.number() < 0) {
     const int error = errno;
     struct stat status {};
-    // A file in a folder that may not be searched counts as absent: a service may run with another user's HOME.
+    // If the folder must not be searched, the file counts as absent: a service may run with another user's HOME.
     const bool hidden = error == EACCES && trust == Trust::kOwnersOnly && stat(path.c_str(), &status) != 0;
     result.there = !is_absent(error) && !hidden;
     result.wrong = result.there ? words_of(error) : "";

@@ -1,4 +1,4 @@
-// Reads a file of settings whole, whatever kind of file its name refers to: never blocks, never reads more than 1 MiB.
+// Reads a whole file of settings, whatever kind of file its name refers to: never blocks, never reads more than 1 MiB.
 // Layer: config. Threads: any.
 #pragma once
 
@@ -7,14 +7,14 @@
 
 namespace ration::config {
 
-// Required owner. As with ssh, the user's own file must belong to the user or root and not be writable by others,
-// because its settings name files that are then written with the user's rights. A file named explicitly (ssh -F) is
-// trusted, and a user who can write below /etc can do worse.
+// Who must own a file. As with ssh, the user's own file must belong to the user or root and must not be writable by
+// others, because its settings name files that are then written with the user's rights. A file that is named explicitly
+// is trusted (like ssh -F). So is a file below /etc: a user who can write there can do worse.
 // Design: design/settings.md#trusted-files
 enum class Trust { kOwnersOnly, kAnybody };
 
 struct SmallFile {
-  bool there = false;  // false: no such file
+  bool there = false;  // true if the file exists
   std::string text;
   std::string wrong;  // why an existing file cannot be used; one line
 };
@@ -22,11 +22,11 @@ struct SmallFile {
 SmallFile read_small_file(const std::string &path, Trust trust);
 
 struct Folder {
-  std::vector<std::string> names;  // of *.json, sorted by their bytes; hidden files are an editor's
+  std::vector<std::string> names;  // the *.json files, sorted by bytes; without hidden files, which an editor may leave
   std::string wrong;
 };
 
-// A folder that does not exist is empty.
+// A folder that does not exist gives an empty result.
 Folder list_json_files(const std::string &path);
 
 }  // namespace ration::config

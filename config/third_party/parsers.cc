@@ -47,7 +47,7 @@ ParsedValue limit_of(const Size &size) {
   return parsed;
 }
 
-// `syntax`: what a number that is too small may have meant.
+// `syntax`: what a number that is too small may have been meant to be.
 ParsedValue limit_of_bytes(std::uint64_t number, std::uint64_t unit, std::string_view text, std::string_view syntax) {
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(number, unit, &bytes)) {
@@ -70,7 +70,7 @@ std::optional<Number> whole_number(std::string_view digits, int base = 10) {
   return number;
 }
 
-// JAX's default is true; any other word than these three is true as well.
+// True unless the value is one of these three words: JAX's default is true, and it takes any other word as true.
 bool jax_preallocates(Environment environment) {
   const auto value = value_in(environment, "XLA_PYTHON_CLIENT_PREALLOCATE");
   return !value || (*value != "false" && *value != "False" && *value != "0");
@@ -81,8 +81,8 @@ struct Fraction {
   bool above_one = false;
 };
 
-// As Python's float() without its underscores, NaN and infinity. The share is taken from the text, not from the
-// double, so that it is as exact as a share in a setting of ours.
+// Accepts what Python's float() accepts, without underscores, NaN and infinity. The share is computed from the text,
+// not from a double, so that it is as exact as a share in Ration's own settings.
 std::variant<Fraction, std::string> parse_fraction(std::string_view text, std::string_view examples) {
   std::string_view number = trimmed(text);
   number.remove_prefix(number.substr(0, 1) == "+" ? 1 : 0);
@@ -104,7 +104,7 @@ std::variant<Fraction, std::string> parse_fraction(std::string_view text, std::s
   return in_quotes(text) + " of a device is less than a byte";
 }
 
-// Where START-CAP is split: at a minus that does not belong to an exponent.
+// The position at which to split START-CAP: a minus that does not belong to an exponent.
 std::size_t split_of(std::string_view text) {
   std::size_t at = text.find('-', 1);
   while (at != std::string_view::npos && lower(text[at - 1]) == 'e') {
@@ -113,7 +113,7 @@ std::size_t split_of(std::string_view text) {
   return at;
 }
 
-// TensorFlow's booleans: 0, 1, false, true, in any case. A switch that is off changes nothing here.
+// TensorFlow's booleans: 0, 1, false, true, ignoring case. A switch that is off changes nothing here.
 template <auto kMember, typename Value>
 ParsedValue parse_tf_switch(std::string_view text, std::string_view key, std::string on, Value value) {
   const std::string word = lower(text);
@@ -157,7 +157,7 @@ ParsedValue parse_mem_fraction(std::string_view value, Environment environment) 
   }
   const Fraction &first = std::get<Fraction>(from);
   const Fraction &last = std::get<Fraction>(to);
-  constexpr std::uint64_t kParts = 1'000'000'000'000'000'000;  // every share is a whole number of these
+  constexpr std::uint64_t kParts = 1'000'000'000'000'000'000;  // every share is a whole number of these parts
   if (grows && (last.above_one || first.above_one || first.share.bytes_of(kParts) > last.share.bytes_of(kParts))) {
     return wrong(in_quotes(std::string(start) + "-" + std::string(cap)) + " must rise, and end at 1 or below");
   }
@@ -177,7 +177,7 @@ ParsedValue parse_mem_fraction(std::string_view value, Environment environment) 
 
 ParsedValue parse_xla_preallocate(std::string_view, Environment environment) {
   ParsedValue parsed = sets_preallocate(jax_preallocates(environment));
-  parsed.settings[0].confirms = jax_preallocates(environment);  // a fraction may have said how much
+  parsed.settings[0].confirms = jax_preallocates(environment);  // a fraction may already have set the amount
   return parsed;
 }
 
@@ -192,14 +192,14 @@ ParsedValue parse_xla_allocator(std::string_view value, Environment environment)
   if (name == "default" || name == "bfc") {
     return sets<&Settings::mode>("mode", "pool", Mode::kPool);
   }
-  if (name == "address") {  // of mid-2026
+  if (name == "address") {  // JAX had it in mid-2026
     return ignored("JAX had it for a few months; memory is served as without it");
   }
   if (name != "cuda_async") {
     return wrong("it is none of default, platform, bfc, cuda_async, vmm");
   }
   ParsedValue parsed = sets<&Settings::mode>("mode", "async", Mode::kAsync);
-  // Unless XLA_PYTHON_CLIENT_PREALLOCATE is false, JAX has this allocator take its whole pool, whatever TensorFlow's
+  // Unless XLA_PYTHON_CLIENT_PREALLOCATE is false, JAX makes this allocator take its whole pool, whatever TensorFlow's
   // variable says.
   if (jax_preallocates(environment)) {
     parsed.settings.push_back(assignment<&Settings::async_preallocate>("async_preallocate", "-1", true));
@@ -226,7 +226,7 @@ ParsedValue parse_tf_deterministic(std::string_view value, Environment) {
       value, "", "mode async uses memory again in the program's own order", true);
 }
 
-// A signed number of 64 bits; white space around it does not matter.
+// A signed 64-bit number, with optional white space around it.
 ParsedValue parse_tf_async_preallocate(std::string_view value, Environment) {
   std::string_view digits = trimmed(value);
   if (digits.size() > 1 && digits[0] == '+' && is_digit(digits[1])) {

@@ -1,4 +1,4 @@
-// The values of third-party variables, each in the syntax of the program that reads it first.
+// Parses the values of third-party variables, each in the syntax of the program that defined it.
 // Layer: config, for variables.cc. Threads: pure functions.
 #pragma once
 
@@ -14,28 +14,28 @@ namespace ration::config {
 
 using Environment = const char *const *;  // NULL-terminated "NAME=value" list
 
-// The first value of `variable` that is not empty: JAX treats an empty variable as unset, and so does Ration.
+// The first non-empty value of `variable`. JAX treats an empty variable as unset, and so does Ration.
 std::optional<std::string_view> value_in(Environment environment, std::string_view variable);
 
-// One setting of ours that a value stands for.
+// One setting of Ration that a third-party value stands for.
 struct Assignment {
-  std::string_view key;  // of options.inc; empty: no option of ours says this
-  std::string text;      // the value as that option is written
+  std::string_view key;  // of options.inc; empty: no option matches
+  std::string text;      // the value in the option's syntax
   std::function<void(Settings &)> assign;
-  bool confirms = false;  // honoured too where another third-party variable has already set `key`
+  bool confirms = false;  // counts as honoured even if another third-party variable has already set `key`
 };
 
 struct ParsedValue {
-  LimitMap limit;                    // the items that could be parsed, even where `wrong` is set
-  std::vector<Assignment> settings;  // precedence of the first decides for the whole variable
-  std::string wrong;                 // why the value cannot be used
-  std::string ignored;               // why a valid value changes nothing
+  LimitMap limit;                    // the items that could be parsed, even if `wrong` is set
+  std::vector<Assignment> settings;  // the precedence of the first decides for the whole variable
+  std::string wrong;                 // why the value cannot be used; empty: it can
+  std::string ignored;               // why a valid value changes nothing; empty: it does change something
 };
 
 using Parser = ParsedValue(std::string_view value, Environment environment);
 
 // XLA_CLIENT_MEM_FRACTION: FRACTION, START+ (grows to the whole device) or START-CAP. The limit is exact, cut to 18
-// decimals. A fraction above 1 is the whole device, and managed memory is only counted.
+// decimals. A fraction above 1 limits to the whole device, and managed memory is then only counted.
 Parser parse_mem_fraction;
 Parser parse_xla_preallocate;
 Parser parse_xla_allocator;
@@ -48,11 +48,11 @@ Parser parse_tf_deterministic;
 Parser parse_plain_bytes;
 // NVIDIA_GPU_MEMORY_LIMIT: whole MiB.
 Parser parse_plain_mebibytes;
-// GPU_PORTION: a fraction of a device; from 1 on it counts devices, and limits nothing.
+// GPU_PORTION: a fraction of a device. A value of 1 or more is a number of devices and limits nothing.
 Parser parse_portion;
-// CUDA_DEVICE_MEMORY_LIMIT: a number as strtoul reads it (0x and 0 are prefixes), and k, m or g.
+// CUDA_DEVICE_MEMORY_LIMIT: a number as strtoul reads it (with the prefixes 0x and 0), followed by k, m or g.
 Parser parse_device_limit;
-// CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: DEVICE=SIZE,... with M or G, also MB and GB.
+// CUDA_MPS_PINNED_DEVICE_MEM_LIMIT: DEVICE=SIZE,... with the units M, G, MB or GB.
 Parser parse_pinned_limit;
 
 }  // namespace ration::config

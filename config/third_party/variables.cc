@@ -1,4 +1,4 @@
-// The table of third-party variables, and their import below every setting of ours. Layer: config.
+// The table of third-party variables, and their import, which ranks them below every setting of Ration. Layer: config.
 #include <algorithm>
 #include <unordered_set>
 
@@ -13,23 +13,23 @@ namespace ration::config {
 namespace {
 
 enum class Sets {
-  kLimit,      // all third-party limits hold together, so the smallest does; a malformed one is a malformed limit
-  kCeiling,    // the same, but that a limit of ours does not replace it: the driver enforces it whatever we do
-  kContainer,  // as kLimit, of all processes of the container together
-  kSettings,   // of two variables that set one key the first of the table wins; a malformed one is ignored
-  kNothing     // known, so that `ration env` can say why it is no limit
+  kLimit,    // all third-party limits apply together, so the smallest wins; a malformed one counts as a malformed limit
+  kCeiling,  // like kLimit, but a limit of Ration does not replace it: the driver enforces it in any case
+  kContainer,  // like kLimit, for all processes of the container together
+  kSettings,   // if two variables set one key, the first in the table wins; a malformed one is ignored
+  kNothing     // listed so that `ration env` can say why it is not a limit
 };
 
 struct Variable {
-  std::string_view name;  // one that ends in '_' is followed by the ordinal of a device
+  std::string_view name;  // if the name ends in '_', the ordinal of a device follows
   Parser *parse;
   Sets sets;
-  std::string_view reason = {};  // of kNothing
+  std::string_view reason = {};  // for kNothing only
 };
 
 constexpr std::string_view kOwnPool = "only its own framework reads it; RATION_LIMIT limits any program";
 
-// What is known on 2026-11-28.
+// The variables known on 2026-11-28.
 constexpr Variable kVariables[] = {
     {"XLA_CLIENT_MEM_FRACTION", parse_mem_fraction, Sets::kLimit},
     {"XLA_PYTHON_CLIENT_MEM_FRACTION", parse_mem_fraction, Sets::kLimit},
@@ -70,7 +70,7 @@ bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
-// One variable of the environment that is a row of the table.
+// A variable of the environment that matches a row of the table.
 struct Found {
   const Variable &row;
   std::string_view name, value;
@@ -118,7 +118,7 @@ class Importer {
   // Call once, after the last variable.
   void add_containers() {
     for (Container &each : containers_) {
-      std::sort(each.stated.begin(), each.stated.end());  // programs have their environment in any order
+      std::sort(each.stated.begin(), each.stated.end());  // programs may receive their environment in any order
       std::string all;
       for (const std::string &stated : each.stated) {
         all += stated + "\n";
@@ -134,7 +134,7 @@ class Importer {
   }
 
  private:
-  // The variables of one owner.
+  // The variables of one owner, such as KAI or HAMi.
   struct Container {
     std::string_view owner;
     std::vector<std::string> stated;
@@ -228,7 +228,7 @@ class Importer {
   std::vector<Container> containers_;
 };
 
-// Every variable of the environment that `row` names and that is not empty, once: getenv's first holds.
+// The non-empty variables of the environment that match `row`. Of two with one name, the first counts, as for getenv.
 std::vector<Found> find_in(Environment environment, const Variable &row) {
   std::vector<Found> all;
   std::unordered_set<std::string_view> names;
@@ -270,8 +270,8 @@ void import_third_party(Environment environment, std::string_view framework, con
     }
   }
   importer.add_containers();
-  // The framework allocates its memory in one piece, by these variables or by its own defaults; two such pieces do not
-  // fit on one device.
+  // The framework allocates its memory in one piece, as these variables or its own defaults say. A second such piece,
+  // from Ration, would not fit on the device.
   if (!framework.empty() && settings.origin_of("preallocate") == nullptr) {
     settings.preallocate = Preallocate::kFalse;
     settings.origins.push_back({"preallocate", "false", Source::kThirdParty, std::string(framework), false});

@@ -21,7 +21,7 @@ inline std::string lower(std::string_view text) {
   return out;
 }
 
-// Without the white space of C and Python at either end.
+// `text` without the white space (as C and Python define it) at either end.
 inline std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\n\r\f\v";
   const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());

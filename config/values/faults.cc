@@ -29,7 +29,8 @@ std::string read_count(std::string_view name, std::string_view value, std::uint6
 }
 
 std::string read_above(std::string_view value, Fault &fault) {
-  if (const auto bytes = read_number<std::uint64_t>(value)) {  // of any size: a small one is no limit here
+  if (const auto bytes =
+          read_number<std::uint64_t>(value)) {  // a small number is accepted, because this is not a limit
     fault.above_bytes = *bytes;
     return "";
   }
@@ -72,7 +73,7 @@ std::string read_condition(std::string_view name, std::string_view value, Fault 
   return "unknown condition " + shown(std::string(name)) + ": it is " + std::string(kConditions) + ", each with =";
 }
 
-// The parts between separators; an empty text has one, which is empty.
+// The parts between separators; an empty text has one empty part.
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (std::size_t from = 0; from <= text.size();) {

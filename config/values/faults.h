@@ -1,10 +1,10 @@
-// Which allocations are refused on purpose (RATION_FAIL): rules separated by `;`, of conditions separated by `,`.
+// Rules for refusing allocations on purpose (RATION_FAIL): separated by `;`, with conditions separated by `,`.
 // Layer: config, a leaf. Threads: values.
 //
-// above=SIZE library=NAME after=DURATION say which requests a rule looks at: larger ones, of a library whose file's
-// name contains NAME, once so much time has passed; all of what is given. nth=N every=N probability=P say which of
-// those it refuses: the N-th, every N-th, each with this chance, as seed=N (0) decides; without one of the three all of
-// them.
+// above=SIZE, library=NAME and after=DURATION select the requests that a rule applies to: larger ones; those from a
+// library whose file name contains NAME; those after this much time. A request must meet all that are given. nth=N,
+// every=N and probability=P choose which of these requests are refused: the N-th, every N-th, or each with this
+// probability, drawn with seed=N (default 0). Without one of these three, all of them are refused.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ struct Fault {
   std::uint64_t seed = 0;
 };
 
-// At least one rule, or one sentence with the error.
+// Returns at least one rule, or one sentence with the error.
 std::variant<std::vector<Fault>, std::string> parse_faults(std::string_view text);
 
 }  // namespace ration::config

@@ -70,7 +70,7 @@ std::string error_in_size(std::string_view text, const std::string &wrong) {
   return wrong + (is_none ? "; for no limit leave it unset" : "");
 }
 
-// `is_alone`: the whole value, which is shown with what is wrong.
+// Parses one item. `is_alone`: the item is the whole value, and errors quote it.
 std::string parse_item(std::string_view text, bool is_alone, LimitItem &item) {
   const std::size_t equals = text.find('=');
   if (text.empty()) {
@@ -90,7 +90,7 @@ std::string parse_item(std::string_view text, bool is_alone, LimitItem &item) {
   return {};
 }
 
-// One device with two different sizes is a contradiction.
+// Returns an error if another item has the same device with a different size; empty: none.
 std::string contradiction(const LimitMap &items, const LimitItem &item) {
   for (const LimitItem &other : items) {
     const bool same = other.ordinal == item.ordinal && other.uuid_prefix == item.uuid_prefix;
@@ -162,7 +162,7 @@ std::string parse_limit(std::string_view text, LimitMap &items) {
   for (std::size_t begin = 0; begin <= text.size() && read < kMostDevices; ++read) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     LimitItem item;
-    // Blanks beside a comma, as in 0=8GiB, 1=2GiB: those elsewhere are a size's to refuse, as everywhere.
+    // Removes blanks next to a comma, as in 0=8GiB, 1=2GiB. Other blanks are left for the size's parser to refuse.
     const std::string_view part = text.substr(begin, end - begin);
     const bool is_alone = part.size() == text.size();
     std::string wrong = parse_item(is_alone ? part : without_blanks(part), is_alone, item);

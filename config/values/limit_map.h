@@ -1,4 +1,4 @@
-// RATION_LIMIT: one size for every device, or DEVICE=SIZE items.
+// The value of RATION_LIMIT: one size for every device, or a list of DEVICE=SIZE items.
 // Layer: config. Threads: values.
 #pragma once
 
@@ -13,49 +13,50 @@
 namespace ration::config {
 
 struct DeviceIdentity {
-  int ordinal = 0;                // as the program counts
+  int ordinal = 0;                // as the program numbers its devices
   std::string uuid;               // "GPU-xxxxxxxx-xxxx-..." or "MIG-..."; empty: unknown
-  std::uint64_t total_bytes = 0;  // physical
+  std::uint64_t total_bytes = 0;  // the physical memory
 };
 
 // Design: design/settings.md#device-items
 struct LimitItem {
-  int ordinal = -1;         // -1: none
-  std::string uuid_prefix;  // lower case, without "GPU-"; empty: none
+  int ordinal = -1;         // -1: the item names no ordinal
+  std::string uuid_prefix;  // lower case, without "GPU-"; empty: the item names no UUID
   Size size;
   std::string name;    // the device as the user wrote it; empty: every device
   std::string stated;  // Origin::written() of its setting
 
-  // A device without a known UUID fits every UUID: a limit that cannot be assigned to a device holds on all.
+  // A device with an unknown UUID fits every item with a UUID: a limit that cannot be assigned to one device holds on
+  // all.
   [[nodiscard]] bool fits(const DeviceIdentity &device) const;
 };
 
 using LimitMap = std::vector<LimitItem>;
 
-// The least that the items which fit the device leave of it, in bytes; nothing: none fits. It may be more than its
+// The smallest limit, in bytes, of the items that fit the device; nullopt if none fits. It may exceed the device's
 // total.
 std::optional<std::uint64_t> smallest_limit(const LimitMap &items, const DeviceIdentity &device);
 
-// More than any machine has. What a limit names beyond them is an error.
+// More devices than any machine has. A limit that names more is an error.
 inline constexpr std::size_t kMostDevices = 256;
 
-// Appends every item that can be parsed, of the first kMostDevices, to `items`. Returns the first error; empty: none.
+// Appends every item that can be parsed to `items`, for the first kMostDevices. Returns the first error; empty: none.
 std::string parse_limit(std::string_view text, LimitMap &items);
 
-// Gives the items that have no source yet this one, as Origin::written(). `everywhere`: an ordinal may mean any device,
-// so its limit holds on all; returns whether there is one.
+// Sets `written`, an Origin::written(), as the source of the items that have none yet. With `everywhere`, an ordinal
+// may mean any device, so its limit holds on all devices; returns true if there is such an item.
 bool set_source_of_new(LimitMap &items, const std::string &written, bool everywhere);
 
-// What is wrong with a limit once the devices are known.
+// An error in a limit that is found only when the devices are known.
 struct DeviceError {
   enum class Kind {
     kAbsent,    // there is no such device: the limit holds nowhere
-    kNoUuids,   // known of the devices: it holds on each
-    kDoubtful,  // several devices fit, or one has two limits
+    kNoUuids,   // the devices' UUIDs are unknown: the limit holds on each device
+    kDoubtful,  // several devices fit, or one device has two limits
   };
   Kind kind;
   std::string sentence;
-  std::string stated;  // of its items
+  std::string stated;  // LimitItem::stated of its items
 };
 std::vector<DeviceError> errors_in_devices(const LimitMap &limit, const std::vector<DeviceIdentity> &devices);
 

@@ -12,7 +12,7 @@ namespace ration::config {
 
 namespace {
 
-// Spellings of other programs; they are refused with the word that was likely meant.
+// Spellings that other programs use. They are refused, and the message names the word that was likely meant.
 constexpr std::string_view kMeansTrue = "1 yes Yes YES on On ON True TRUE y Y";
 constexpr std::string_view kMeansFalse = "0 no No NO off Off OFF False FALSE n N";
 
@@ -61,7 +61,7 @@ std::string read_bool(std::string_view value, bool &out) {
 }
 
 std::string read_plain_text(std::string_view value, std::string &out) {
-  // A newline in a path is a mistake in a script, and would break every message that quotes it.
+  // A newline in a path is a mistake in a script and would break every message that quotes the path.
   if (std::any_of(value.begin(), value.end(),
                   [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; })) {
     return "it contains a control character";
@@ -142,7 +142,7 @@ std::string read_async_preallocate(Settings &settings, const Option &, std::stri
 }
 
 std::string read_state_directory(Settings &settings, const Option &, std::string_view value) {
-  // Processes with different current folders would keep separate ledgers of one group.
+  // If the path were relative, processes with different working directories would keep separate ledgers for one group.
   if (value.front() != '/') {
     return "it must be an absolute path, the same folder for all members of a group";
   }
@@ -169,7 +169,8 @@ std::string read_log(Settings &settings, const Option &, std::string_view value)
 }
 
 std::string read_diagnostics(Settings &settings, const Option &option, std::string_view value) {
-  const std::string_view levels = option.values.substr(0, option.values.rfind(' '));  // without LEVEL:FILE
+  const std::string_view levels =
+      option.values.substr(0, option.values.rfind(' '));  // without the last one, LEVEL:FILE
   const std::size_t colon = value.find(':');
   const int place = place_of(value.substr(0, colon), levels);
   if (place < 0) {

@@ -1,6 +1,6 @@
 // Parsers of option values into members of Settings; options.inc names them.
-// Layer: config. A parser returns the error; empty: none. On an error a limit keeps the items that could be parsed, and
-// any other member is unchanged.
+// Layer: config. A parser returns the error; empty: none. After an error, a limit keeps the items that could be parsed,
+// and any other member is unchanged.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace ration::config {
 
-// The index of `value` among the blank-separated `words`; -1: it is none of them.
+// The index of `value` among the blank-separated `words`, or -1 if it is none of them.
 int place_of(std::string_view value, std::string_view words);
 std::string error_in_choice(std::string_view value, std::string_view words);
 std::string read_bool(std::string_view value, bool &out);
@@ -68,7 +68,7 @@ std::string read_size(Settings &settings, const Option &, std::string_view value
   return {};
 }
 
-// Of no device, so not a share of one.
+// For sizes that do not belong to a device, and so cannot be a share of one.
 template <std::optional<Size> Settings::*kMember>
 std::string read_bytes(Settings &settings, const Option &, std::string_view value) {
   std::variant<Size, std::string> size = parse_whole_size(value);

@@ -8,8 +8,8 @@ namespace ration::config {
 
 namespace {
 
-constexpr int kLargestExponent = 40;       // no setting is larger, nor as small
-constexpr std::size_t kMostDecimals = 18;  // of a share: less than a byte of any device
+constexpr int kLargestExponent = 40;       // no setting is larger than 10^40 or smaller than 10^-40
+constexpr std::size_t kMostDecimals = 18;  // of a share: the rest is less than a byte of any device
 
 }  // namespace
 
@@ -27,7 +27,7 @@ std::string plain_number(std::string_view text) {
       return std::string(text);
     }
   }
-  // The position of the point among the digits; it may lie beyond either end.
+  // The position of the decimal point among the digits; it may lie before the first or after the last.
   const int whole = static_cast<int>(point) + exponent;
   const int missing = std::max(0, whole - static_cast<int>(digits.size()));
   digits = std::string(static_cast<std::size_t>(std::max(0, -whole)), '0') + digits +

@@ -12,7 +12,8 @@ bool continues(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U;
 }
 
-// How long the character at `at` is, where it is whole, the shortest way to write it, and no control character; else 0.
+// The length of the character at `at` if it is complete, written in the shortest form, and not a control character;
+// else 0.
 std::size_t length_of_character(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(at);
@@ -30,12 +31,12 @@ std::size_t length_of_character(std::string_view text, std::size_t at) {
   }
   const unsigned char second = byte(at + 1);
   const bool is_bad = (first == 0xc2U && second < 0xa0U) ||   // control characters
-                      (first == 0xe0U && second < 0xa0U) ||   // too long
-                      (first == 0xedU && second >= 0xa0U) ||  // half of a pair
+                      (first == 0xe0U && second < 0xa0U) ||   // longer than necessary
+                      (first == 0xedU && second >= 0xa0U) ||  // half of a surrogate pair
                       (first == 0xe2U && second == 0x80U && byte(at + 2) >= 0xa8U && byte(at + 2) <= 0xaeU) ||
                       (first == 0xe2U && second == 0x81U && byte(at + 2) >= 0xa6U && byte(at + 2) <= 0xa9U) ||
                       (first == 0xf0U && second < 0x90U) || (first == 0xf4U && second >= 0x90U);
-  return is_bad ? 0 : length;  // those of e2 80 and e2 81 end lines or turn the text's direction
+  return is_bad ? 0 : length;  // the excluded ones of e2 80 and e2 81 end lines or change the text's direction
 }
 
 std::string escaped(char c) {
@@ -44,7 +45,7 @@ std::string escaped(char c) {
   return {'\\', 'x', kHex[byte >> 4], kHex[byte & 15]};
 }
 
-// REQUIRES: a whole character, as length_of_character() has it.
+// REQUIRES: a character for which length_of_character() is not 0.
 char32_t code_of(std::string_view character) {
   const auto first = static_cast<unsigned char>(character.front());
   char32_t code = character.size() == 1   ? first
@@ -60,11 +61,11 @@ char32_t code_of(std::string_view character) {
 struct Stray {
   char32_t first, last;
   std::string_view name;
-  std::string_view rest = {};  // of the sentence
+  std::string_view rest = {};  // text after the character
   bool is_visible = true;
 };
 
-// Where several ranges have one name they stand together.
+// Ranges with the same name must be adjacent.
 constexpr Stray kStrays[] = {
     {0x2018, 0x201f, "typographic quotation marks"},
     {0x2032, 0x2036, "typographic quotation marks"},
@@ -89,7 +90,7 @@ constexpr Stray kStrays[] = {
     {0xff01, 0xff5e, "full-width characters"},
 };
 
-// Ends of lines and the like, as printable() writes them.
+// A control character such as the end of a line, as printable() writes it.
 struct Control {
   std::string_view written, name;
 };
@@ -148,7 +149,7 @@ std::string in_quotes(std::string_view value) {
 std::string likely_cause(std::string_view line) {
   std::string causes;
   const auto begin_cause = [&] { causes += causes.empty() ? "; likely cause: " : ", "; };
-  std::string_view named;  // by the last of them
+  std::string_view named;  // name of the last character that was found
   for (const Stray &stray : kStrays) {
     for (std::size_t at = 0; at < line.size() && stray.name != named;) {
       const std::size_t length = length_of_character(line, at);

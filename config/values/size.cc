@@ -67,7 +67,7 @@ std::string show_bytes(std::uint64_t bytes) {
     return std::to_string(bytes) + "B";
   }
   std::uint64_t unit = 1024;
-  const auto of = [&](std::uint64_t parts) {  // to the nearest
+  const auto of = [&](std::uint64_t parts) {  // rounded to the nearest
     return static_cast<std::uint64_t>((RationWide{bytes} * parts + unit / 2) / unit);
   };
   constexpr std::string_view kPrefixes = "KMGTPE";
@@ -75,8 +75,8 @@ std::string show_bytes(std::uint64_t bytes) {
   for (; of(1) >= 1024 && prefix + 1 < kPrefixes.size(); ++prefix) {
     unit *= 1024;
   }
-  const bool is_whole = prefix < 2 && bytes % unit == 0;                                  // of KiB and MiB
-  const std::size_t decimals = is_whole || of(10) >= 1000 ? 0 : of(100) >= 1000 ? 1 : 2;  // three digits in all
+  const bool is_whole = prefix < 2 && bytes % unit == 0;  // a whole number of KiB or MiB
+  const std::size_t decimals = is_whole || of(10) >= 1000 ? 0 : of(100) >= 1000 ? 1 : 2;  // three digits in total
   const std::string digits = std::to_string(of(decimals == 2 ? 100 : decimals == 1 ? 10 : 1));
   std::string text = digits.substr(0, digits.size() - decimals);
   text += decimals == 0 ? "" : ".";

@@ -1,6 +1,6 @@
-/* Reads the text of a size: what every program here takes for one, the simulated driver and the plug-in of Slurm, too.
- * In C and in this one file, because that plug-in is built outside of the tree. No locale, no floating point.
- * Layer: none, includable from everywhere. Threads: pure functions. */
+/* Reads the text of a size, for every program here, including the simulated driver and Slurm's plug-in. In C and in
+ * this one file, because that plug-in is built outside this repository. No locale, no floating point. Layer: none,
+ * includable from everywhere. Threads: pure functions. */
 #ifndef RATION_SIZE_SYNTAX_H_
 #define RATION_SIZE_SYNTAX_H_
 
@@ -13,28 +13,28 @@ __extension__ typedef unsigned __int128 RationWide;
 enum RationSizeKind {
   RATION_SIZE_BYTES,
   RATION_SIZE_SHARE, /* of a device's memory, above 0 and at most all of it */
-  /* What is wrong: */
-  RATION_SIZE_NO_NUMBER, /* it does not begin with one */
+  /* The text is not a size: */
+  RATION_SIZE_NO_NUMBER, /* it does not begin with a number */
   RATION_SIZE_NO_DECIMALS,
   RATION_SIZE_LONG_NUMBER, /* more than 18 decimals */
   RATION_SIZE_LONG_PERCENT,
-  RATION_SIZE_TOO_LARGE, /* for 64 bits */
+  RATION_SIZE_TOO_LARGE, /* more than 64 bits can hold */
   RATION_SIZE_NO_UNIT,
   RATION_SIZE_EMPTY_SHARE,
-  RATION_SIZE_ABOVE_ALL /* of the device */
+  RATION_SIZE_ABOVE_ALL /* more than the whole device */
 };
 
 struct RationSizeText {
   enum RationSizeKind kind;
-  uint64_t amount; /* in bytes, truncated; or in `whole` parts of the device */
+  uint64_t amount; /* bytes, rounded down; or a share: how many of `whole` parts of the device */
   uint64_t whole;  /* RATION_SIZE_SHARE: a power of ten, at most 10^18 */
-  size_t digits;   /* where the number ends */
-  size_t unit;     /* where the unit begins: there, or after a blank */
+  size_t digits;   /* the position at which the number ends */
+  size_t unit;     /* the position at which the unit begins: `digits`, or one more after a blank */
 };
 
 enum {
   RATION_SIZE_DECIMALS = 18,         /* 10^18 is the largest power of ten in 64 bits */
-  RATION_SIZE_HIGHEST_DIGIT_BIT = 87 /* of a number: times the largest unit, 2^40, it fits into 128 bits */
+  RATION_SIZE_HIGHEST_DIGIT_BIT = 87 /* of a number: multiplied by the largest unit, 2^40, it fits into 128 bits */
 };
 
 static inline int ration_is_digit(char c) {
@@ -53,8 +53,9 @@ static inline uint64_t ration_power(uint64_t base, int exponent) {
   return power;
 }
 
-/* The bytes of a unit: none or B; k m g t, with i or iB powers of 1024, with B powers of 1000. In either case, but a b
- * after a capital, as in Gb and Gib, may be a bit. 0: it is no unit. */
+/* The bytes of a unit. No unit and B mean bytes. k m g t alone, or with i or iB, are powers of 1024; with B, powers of
+ * 1000. Case does not matter, except that a b after a capital, as in Gb and Gib, is refused: it may mean bits.
+ * 0: not a unit. */
 static inline uint64_t ration_unit_bytes(const char *unit, size_t length) {
   static const char kLetters[] = "kmgt";
   if (length == 0 || (length == 1 && unit[0] == 'B')) {
@@ -73,7 +74,8 @@ static inline uint64_t ration_unit_bytes(const char *unit, size_t length) {
   return ration_power(has_b && !is_binary ? 1000 : 1024, power + 1);
 }
 
-/* The number at the start of `text`, times 10^*decimals. Sets `digits`; `kind` stays where the number can be used. */
+/* Returns the number at the start of `text`, multiplied by 10^*decimals, and sets `digits`. Sets `kind` only if the
+ * number cannot be used. */
 static inline RationWide ration_read_number(const char *text, size_t length, int *decimals, int *has_point,
                                             struct RationSizeText *size) {
   RationWide number = 0;
@@ -113,8 +115,8 @@ static inline RationWide ration_read_number(const char *text, size_t length, int
   return number;
 }
 
-/* Reads all of `text`: a number, at most one blank, a unit. `8GiB`, `40%`, `0.4`: a number with a point is a share, one
- * without is bytes, of any number. */
+/* Reads all of `text`: a number, at most one blank, and a unit, as in `8GiB` and `40%`. Without a unit, a number with a
+ * point (`0.4`) is a share, and one without a point is a number of bytes, however small. */
 static inline struct RationSizeText ration_read_size(const char *text, size_t length) {
   struct RationSizeText size = {RATION_SIZE_BYTES, 0, 0, 0, 0};
   int decimals = 0;

@@ -1,12 +1,12 @@
-/* Says what is wrong with the text of a size, and what was likely meant: one sentence, the same in every program. In C,
- * because the plug-in of Slurm, which is built outside of the tree, says it, too. No locale.
+/* Describes what is wrong with the text of a size, and what was likely meant: one sentence, the same in every program.
+ * In C, because Slurm's plug-in, which is built outside this repository, uses it too. No locale.
  * Layer: none, includable from everywhere. Threads: pure functions. */
 #ifndef RATION_SIZE_WORDS_H_
 #define RATION_SIZE_WORDS_H_
 
 #include <string.h>
 
-#include "size_syntax.h" /* beside this file */
+#include "size_syntax.h" /* in the folder of this file */
 
 enum { RATION_SIZE_SMALLEST = 1 << 20, RATION_SIZE_LONGEST_SHOWN = 80 };
 
@@ -15,7 +15,7 @@ struct RationSizeWords {
   size_t length;
 };
 
-/* What does not fit is left out: no sentence here does not fit. */
+/* Drops what does not fit. Every sentence in this file fits. */
 static inline void ration_add_part(struct RationSizeWords *words, const char *text, size_t length) {
   const size_t room = sizeof(words->text) - 1 - words->length;
   const size_t taken = length < room ? length : room;
@@ -55,7 +55,7 @@ static inline void ration_add_example(struct RationSizeWords *words, const char 
   ration_add(words, examples);
 }
 
-/* Sets the unit that `unit` is likely meant to be: Gib for GiB. 0: none. */
+/* Sets `likely` to the unit that `unit` was probably meant to be, such as GiB for Gib. Returns 0 if there is none. */
 static inline int ration_likely_unit(const char *unit, size_t length, char likely[3]) {
   for (size_t i = 0; i < length && length <= 3; ++i) {
     const char c = ration_lower(unit[i]);
@@ -89,7 +89,7 @@ static inline void ration_add_wrong_unit(struct RationSizeWords *words, const ch
   }
 }
 
-/* Blanks elsewhere than before the unit. */
+/* For blanks anywhere else than before the unit. */
 static inline void ration_add_wrong_blanks(struct RationSizeWords *words, const char *text, size_t length,
                                            const char *examples) {
   static const char kSentence[] = "a size has no blanks but one before its unit";
@@ -110,7 +110,8 @@ static inline void ration_add_wrong_blanks(struct RationSizeWords *words, const 
   }
 }
 
-/* Characters that no size contains. `unit`: where that begins. 0: there are none, and nothing is said. */
+/* For characters that no size contains. `unit`: the position of the unit. Returns 0, and adds nothing, if there are
+ * none. */
 static inline int ration_add_wrong_characters(struct RationSizeWords *words, const char *text, size_t length,
                                               size_t unit, const char *examples) {
   int has_blank = 0;
@@ -142,7 +143,7 @@ static inline int ration_add_wrong_characters(struct RationSizeWords *words, con
   return 1;
 }
 
-/* REQUIRES: `read` is what ration_read_size() says of the text, and no size. */
+/* REQUIRES: `read` is the result of ration_read_size() for this text, and is not a size. */
 static inline struct RationSizeWords ration_wrong_size(const char *text, size_t length, struct RationSizeText read,
                                                        const char *examples) {
   struct RationSizeWords words = {{0}, 0};
@@ -180,7 +181,7 @@ static inline struct RationSizeWords ration_wrong_size(const char *text, size_t 
   return words;
 }
 
-/* Of a text that is fewer bytes than the smallest size. */
+/* For a text that is a size below the smallest one. */
 static inline struct RationSizeWords ration_small_size(const char *text, size_t length, uint64_t bytes,
                                                        int takes_share) {
   struct RationSizeWords words = {{0}, 0};
@@ -201,7 +202,7 @@ static inline struct RationSizeWords ration_small_size(const char *text, size_t 
   ration_add(&words, "that is ");
   ration_add_number(&words, bytes);
   ration_add(&words, bytes == 1 ? " byte, below the smallest size, 1MiB" : " bytes, below the smallest size, 1MiB");
-  /* So many MiB are no amount beside a device's memory, such as a log's size. */
+  /* For a value that is not part of a device's memory, such as a log's size, more than 10000 MiB is hardly meant. */
   if (digits == length && (takes_share || bytes <= 10000)) {
     const char *const between[] = {"; likely meant: ", takes_share ? ", " : " or ", " or "};
     const char *const units[] = {"MiB", "GiB", "%"};

@@ -1,4 +1,4 @@
-// FNV-1a, 64 bits: one text for another, not against someone who makes them up. Layer: config. Threads: constant.
+// FNV-1a, 64 bits, to tell texts apart. It does not resist texts that someone crafts. Layer: config. Threads: constant.
 #pragma once
 
 #include <cstdint>
