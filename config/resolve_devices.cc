@@ -12,8 +12,7 @@ namespace ration::config {
 
 namespace {
 
-constexpr std::size_t kMostProblems =
-    8;  // for one limit: a list that serves many machines names devices that this one lacks
+constexpr std::size_t kMostProblems = 8;  // for one limit: a list for many machines names devices that this one lacks
 constexpr std::size_t kMostNamed = 16;
 constexpr std::size_t kLeastDigits = 12;  // digits of a UUID, including its "GPU-"
 

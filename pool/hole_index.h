@@ -80,10 +80,9 @@ class HoleIndex {
   // them.
   static constexpr std::int32_t kCap = INT32_MAX;
   static constexpr std::uint32_t kSlots = lanes::kLanes;
-  static constexpr std::uint32_t kOften = 4;   // finds in a row that make a hole the cached one
-  static constexpr std::uint32_t kSparse = 4;  // a leaf with at most this many entries is sparse
-  static constexpr std::uint32_t kJoined =
-      12;  // most entries of a joined leaf: the next insertion must not split it again
+  static constexpr std::uint32_t kOften = 4;    // finds in a row that make a hole the cached one
+  static constexpr std::uint32_t kSparse = 4;   // a leaf with at most this many entries is sparse
+  static constexpr std::uint32_t kJoined = 12;  // most entries of a joined leaf, so that it does not split at once
   static_assert(kSlots == 1U << Node::kSlotBits);
 
   struct alignas(16) Leaf {

@@ -29,8 +29,7 @@ std::string read_count(std::string_view name, std::string_view value, std::uint6
 }
 
 std::string read_above(std::string_view value, Fault &fault) {
-  if (const auto bytes =
-          read_number<std::uint64_t>(value)) {  // a small number is accepted, because this is not a limit
+  if (const auto bytes = read_number<std::uint64_t>(value)) {  // even a small number: this is not a limit
     fault.above_bytes = *bytes;
     return "";
   }

@@ -169,8 +169,7 @@ std::string read_log(Settings &settings, const Option &, std::string_view value)
 }
 
 std::string read_diagnostics(Settings &settings, const Option &option, std::string_view value) {
-  const std::string_view levels =
-      option.values.substr(0, option.values.rfind(' '));  // without the last one, LEVEL:FILE
+  const std::string_view levels = option.values.substr(0, option.values.rfind(' '));  // without LEVEL:FILE
   const std::size_t colon = value.find(':');
   const int place = place_of(value.substr(0, colon), levels);
   if (place < 0) {

@@ -1,6 +1,6 @@
-/* Reads the text of a size, for every program here, including the simulated driver and Slurm's plug-in. In C and in
- * this one file, because that plug-in is built outside this repository. No locale, no floating point. Layer: none,
- * includable from everywhere. Threads: pure functions. */
+/* Reads the text of a size, for every program here, including the simulated driver and Slurm's plug-in. In C, and in
+ * one file, because that plug-in is built outside this repository. No locale, no floating point.
+ * Layer: none, includable from everywhere. Threads: pure functions. */
 #ifndef RATION_SIZE_SYNTAX_H_
 #define RATION_SIZE_SYNTAX_H_
 

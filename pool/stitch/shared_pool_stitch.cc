@@ -136,8 +136,7 @@ bool SharedPool::add_granule(std::uint64_t handle, std::uint64_t bytes, stitch::
     pool_.set_growing(false);
   }
   stitch::Plan plan;
-  (void)carry_out(0, Planned::addition, memory,
-                  plan);  // even if it gets no place in the home range, the pool has it for views
+  (void)carry_out(0, Planned::addition, memory, plan);  // without a place the pool has it for views
   return true;
 }
 

@@ -142,10 +142,9 @@ class Stitcher {
     }
   };
   struct Scan {
-    std::vector<Edge> heads;  // each ends at the end of a granule
-    std::vector<Edge> tails;  // each starts at the start of a granule
-    std::vector<std::pair<std::uint64_t, GranuleId>>
-        whole;  // granules that are free as a whole, with the size of their hole
+    std::vector<Edge> heads;                                 // each ends at the end of a granule
+    std::vector<Edge> tails;                                 // each starts at the start of a granule
+    std::vector<std::pair<std::uint64_t, GranuleId>> whole;  // wholly free granules, with the bytes of their hole
     std::uint64_t whole_bytes = 0;
   };
   // The parts from which a block is put together.

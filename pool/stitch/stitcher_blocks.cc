@@ -125,8 +125,7 @@ void Stitcher::restock(GranuleId id) noexcept {
 
 void Stitcher::leave(View &view) noexcept {
   const std::size_t first = view.head.bytes != 0 ? 1 : 0;
-  for (std::size_t i = first; i < view.granules.size(); ++i)
-    restock(view.granules[i]);  // the tail's granule stays in the home range
+  for (std::size_t i = first; i < view.granules.size(); ++i) restock(view.granules[i]);  // the tail's is at home
   if (view.head.bytes != 0) (void)pool_.restore(view.head.address);
   if (view.tail.bytes != 0) (void)pool_.restore(view.tail.address);
 }
