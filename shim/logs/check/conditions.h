@@ -1,4 +1,5 @@
-// What `ration check` holds a log to, and what of it did not hold. Layer: logs. Threads: pure functions.
+// The conditions that `ration check` applies to a log, and the violations of them. Layer: logs. Threads: pure
+// functions.
 #pragma once
 
 #include <optional>
@@ -11,7 +12,7 @@
 namespace ration::logs {
 
 struct Conditions {
-  std::optional<config::Size> max_peak;  // of live blocks, on each device; a share is one of the device
+  std::optional<config::Size> max_peak;  // of live blocks, on each device; a share refers to the device
   bool no_leaks = false;
   bool no_growth = false;
   bool no_failures = false;
@@ -19,14 +20,14 @@ struct Conditions {
 };
 
 struct Verdict {
-  std::string condition;             // as an option: --no-leaks
-  std::vector<std::string> reasons;  // a line each; empty: it held
+  std::string condition;             // as an option, such as --no-leaks
+  std::vector<std::string> reasons;  // one line each; empty: the condition is met
 };
 
-// "5%", to a part of a million, so that what is more looks like more.
+// "5%", to a millionth, so that a value above a limit is also shown as larger.
 std::string percent(double value);
 
-// One for each condition that was asked for, in the order of the struct.
+// Returns one verdict for each condition that was requested, in the order of the struct's members.
 std::vector<Verdict> judge(const Conditions &conditions, const History &history);
 
 struct CheckedLog {
@@ -34,7 +35,7 @@ struct CheckedLog {
   std::vector<Verdict> verdicts;
   double seconds = 0;
 };
-// A JUnit report: a suite for each log, a case for each of its verdicts.
+// A JUnit report: a suite for each log, a case for each of the log's verdicts.
 std::string junit_report(const std::vector<CheckedLog> &logs);
 
 }  // namespace ration::logs

@@ -1,5 +1,5 @@
 // Writes the records of a log in the format of another tool. Layer: logs. Threads: none of its own.
-// Memory: of live blocks and stacks, not of records.
+// Memory: proportional to live blocks and stacks, not to records.
 #pragma once
 
 #include <memory>
@@ -15,17 +15,17 @@ namespace ration::logs {
 class Converter {
  public:
   virtual ~Converter() = default;
-  // The records of one log, in its order.
+  // Takes the records of one log, in their order.
   virtual void add(const Record &record) = 0;
-  // After the last one.
+  // Call after the last record.
   virtual void finish() = 0;
 };
 
-// Each writes to `out`, which outlives it.
+// Each of these converters writes to `out`, which must outlive it.
 std::unique_ptr<Converter> chrome_trace(std::ostream &out);
 std::unique_ptr<Converter> rmm_csv(std::ostream &out);
 std::unique_ptr<Converter> csv_table(std::ostream &out);
-// `in_use`: what its two types inuse_… count, kPeak or kLeaked.
+// `in_use`: what the profile's two types inuse_… count, kPeak or kLeaked.
 std::unique_ptr<Converter> pprof_profile(std::ostream &out, Amount in_use);
 std::unique_ptr<Converter> collapsed_stacks(std::ostream &out, Amount amount);
 std::unique_ptr<Converter> torch_snapshot(std::ostream &out);

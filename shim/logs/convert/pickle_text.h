@@ -1,4 +1,4 @@
-// Writes values as Python's pickle has them, protocol 2. Layer: logs. Values.
+// Writes values in the format of Python's pickle, protocol 2. Layer: logs. Values.
 // Uses only the operations that the reader in PyTorch's memory_viz page knows.
 #pragma once
 
@@ -11,19 +11,19 @@ namespace ration::logs {
 
 class PickleText {
  public:
-  // Numbers its values from `next` on, which several texts of one pickle share.
+  // Numbers its values from `next` on; several texts of one pickle share this counter.
   explicit PickleText(std::uint32_t &next) : next_(next) {}
 
   void operator()(std::uint64_t number);
   void operator()(std::string_view text);
-  // A text that comes often: written once, named afterwards.
+  // Writes a text that occurs often: in full the first time, as a reference afterwards.
   void word(const std::string &text);
   void truth(bool value) { text_ += value ? '\x88' : '\x89'; }
 
-  // An empty list on the stack, to which append() adds what stands above it.
+  // list() pushes an empty list on the stack; append() appends the value above it to the list.
   void list() { text_ += ']'; }
   void append() { text_ += 'a'; }
-  // A dictionary of the pairs that are written between.
+  // A dictionary of the pairs that are written between these two calls.
   void begin_pairs() { text_ += "}("; }
   void end_pairs() { text_ += 'u'; }
   template <class Value>
@@ -32,7 +32,7 @@ class PickleText {
     (*this)(value);
   }
 
-  // Gives the value on the stack a number, with which recall() writes it again.
+  // Gives the value on top of the stack a number, with which recall() writes that value again.
   std::uint32_t remember();
   void recall(std::uint32_t number);
 

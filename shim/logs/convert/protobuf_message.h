@@ -10,7 +10,7 @@ namespace ration::logs {
 
 class ProtobufMessage {
  public:
-  // A number, of any integer type that is not zigzag-coded; 0 is the default, and is left out.
+  // A field of any integer type that is not zigzag-coded. 0 is the default value and is left out.
   void number(unsigned field, std::uint64_t value) {
     if (value != 0) {
       varint(field << 3U);

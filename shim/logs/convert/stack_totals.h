@@ -1,5 +1,6 @@
-// What each stack of a log allocated, held at the peak, and left. Layer: logs. Threads: none of its own.
-// Counts charged blocks, so its sums are those of `ration report`.
+// For each stack of a log: how much it allocated, held at the peak, and never freed. Layer: logs. Threads: none of its
+// own.
+// Counts charged blocks only, so its sums are those of `ration report`.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,14 @@
 
 namespace ration::logs {
 
-enum class Amount { kTotal, kPeak, kLeaked };  // all blocks; those at the peak of their device; those never freed
+enum class Amount { kTotal, kPeak, kLeaked };  // all blocks; those live at their device's peak; those never freed
 
 class StackTotals {
  public:
   struct Count {
     std::uint64_t blocks = 0, bytes = 0;
   };
-  struct Place {  // who asked, and how
+  struct Place {  // who requested the memory, and how
     std::size_t device = 0;
     std::uint64_t stack = 0;  // 0: the log has none
     std::string api, kind;
@@ -37,12 +38,12 @@ class StackTotals {
 
    private:
     friend StackTotals;
-    Count at_peak_;  // as of peak number `peak_`; `live` where the device has had a later one since
+    Count at_peak_;  // at peak number `peak_`; if the device has had a later peak, `live` counts instead
     std::uint64_t peak_ = 0;
   };
 
   void add(const Record &record);
-  // After the last one.
+  // Call after the last record.
   void finish();
 
   const std::map<Place, Totals> &places() const { return places_; }
@@ -51,10 +52,10 @@ class StackTotals {
  private:
   struct Device {
     std::uint64_t live_bytes = 0, peak_bytes = 0;
-    std::uint64_t peaks = 0;  // so far
+    std::uint64_t peaks = 0;  // number of peaks so far
   };
   using Block = LiveBlocks<Totals *>::Block;
-  // Before `totals` change.
+  // Call before `totals` change.
   void keep_peak(std::size_t device, Totals &totals);
   void begin(Block &block);
   void end(const Block &block);

@@ -1,4 +1,4 @@
-// The granules of physical memory in which the blocks of a device's pools lie, as blocks come and go. Layer: logs.
+// The granules of physical memory that hold the blocks of a device's pools, as blocks come and go. Layer: logs.
 // Values.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace ration::logs {
 
 class GranuleUse {
  public:
-  // The driver gave one of so many bytes: the smallest counts. Ignored once there were blocks.
+  // Notes that the driver gave a granule of `bytes`; the smallest one counts. Ignored after the first block.
   void note_granule(std::uint64_t bytes) {
     if (!has_begun_ && bytes != 0 && (granule_ == 0 || bytes < granule_)) {
       granule_ = bytes;
@@ -26,7 +26,7 @@ class GranuleUse {
       inner_ += span.last - span.first - 1;
     }
   }
-  // REQUIRES: was added.
+  // REQUIRES: this block was added.
   void remove(std::uint64_t address, std::uint64_t bytes) {
     const Span span = span_of(address, bytes);
     leave(span.first);
@@ -35,7 +35,7 @@ class GranuleUse {
       inner_ -= span.last - span.first - 1;
     }
   }
-  // Of all granules that hold a part of a block.
+  // The bytes of all granules that hold a part of a block.
   std::uint64_t bytes() const { return (ends_.size() + inner_) * granule_bytes(); }
 
  private:
@@ -56,7 +56,7 @@ class GranuleUse {
 
   bool has_begun_ = false;
   std::uint64_t granule_ = 0;
-  std::unordered_map<std::uint64_t, std::uint64_t> ends_;  // blocks that begin or end in it; two share no other one
+  std::unordered_map<std::uint64_t, std::uint64_t> ends_;  // blocks that begin or end in it; two share no other granule
   std::uint64_t inner_ = 0;                                // granules that one block has to itself
 };
 

@@ -1,8 +1,9 @@
-// Whether what a caller holds grows while a program works: samples of it, in bounded memory, and the rule. Layer: logs.
+// Detects whether the memory that a caller holds grows while the program works, from samples in bounded memory. Layer:
+// logs.
 // Threads: none of its own.
 //
-// Work is counted in frees. A program that loads frees little, so however many calls it makes, that is no work. Of one
-// that frees nothing nobody can tell, so that what rises to its end grows.
+// Work is counted in frees. A program that is loading frees little, so its calls, however many, are not work. If a
+// program frees nothing, loading and working cannot be told apart, so what rises until its end counts as growing.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +14,26 @@
 namespace ration::logs {
 
 struct Rise {
-  std::uint64_t from = 0, to = 0;  // the least that was held in the first and in the last part of what was looked at
+  std::uint64_t from = 0, to = 0;  // least that was held in the first and the last of the parts that were examined
 };
 
-// A part of the run in which its device had so many frees as in each other one.
+// A part of the run. All parts of a run have the same number of frees of the device.
 struct Stretch {
-  std::uint64_t least = 0;  // that the caller held
+  std::uint64_t least = 0;  // least that the caller held
   std::uint64_t begun_ns = 0;
-  std::uint64_t allocs = 0, frees = 0;  // of the device
+  std::uint64_t allocs = 0, frees = 0;  // calls for the device
 };
 
-// `run`: up to the last allocation. Looked at is its end, with or without the last sixteenth, after one, three or five
-// eighths of its work or of its time: what was before is warm-up. In nine equal parts of it the least that was held
-// never falls, is more than in the part before in at least seven of the eight steps, the last among them, and rises by
-// a twentieth of what it is at last, or by 1 MiB. Before, it was at most half as far up: else it goes up and down. The
-// last rise is not before `quiet_ns`, and the device has a free for 16 allocations: else it still loads.
+// Returns the rise, if there is one. `run`: the stretches up to the last allocation. The rule examines all of them or
+// leaves out the last sixteenth, and skips a warm-up of one, three or five eighths of the work or of the time. It
+// divides the rest into nine equal parts and takes the least that was held in each. These minima never fall, rise in at
+// least seven of the eight steps (including the last), and rise in total by a twentieth of the last one or by 1 MiB.
+// Before that, the level was at most half as far up: otherwise it goes up and down. The last rise is not before
+// `quiet_ns`, and there is at least one free per 16 allocations: otherwise the program is still loading.
 std::optional<Rise> rise_of(std::span<const Stretch> run, std::uint64_t quiet_ns);
 
-// The work of a device: when each `stride`th free came, which doubles as there are more; where there are next to none,
-// each `stride`th allocation.
+// The work of a device: the times of each `stride`th free. `stride` doubles as frees accumulate. If there are almost no
+// frees, it is the times of each `stride`th allocation.
 class Work {
  public:
   void alloc(std::uint64_t ts_ns);
@@ -40,9 +42,10 @@ class Work {
   [[nodiscard]] std::uint64_t allocs() const { return allocs_.count; }
   [[nodiscard]] std::uint64_t frees() const { return frees_.count; }
   [[nodiscard]] bool is_counted_in_allocs() const;
-  // Of no caller; up to the last allocation.
+  // The stretches up to the last allocation, with `least` not yet set.
   [[nodiscard]] std::vector<Stretch> stretches() const;
-  // Half of the time to the last allocation; and of the time to the end of the run, but for its last second.
+  // The half of the time until the last allocation, or until the end of the run without its last second, whichever is
+  // later.
   [[nodiscard]] std::uint64_t quiet_ns(std::uint64_t end_ns) const;
 
  private:
@@ -58,12 +61,13 @@ class Work {
   std::uint64_t frees_at_last_alloc_ = 0, first_alloc_ns_ = 0, last_alloc_ns_ = 0;
 };
 
-// The least that one caller held, from each `stride`th free of its device to the next, and likewise of allocations.
+// The least that one caller held between every two successive `stride`th frees of its device, and likewise for
+// allocations.
 class Levels {
  public:
-  // Before what is held changes, and the work.
+  // Call before the held bytes or the work change.
   void note(const Work &work, std::uint64_t held);
-  // REQUIRES: noted after the last change of `work`.
+  // REQUIRES: note() was called after the last change of `work`.
   [[nodiscard]] std::optional<Rise> rise(const Work &work, std::uint64_t end_ns) const;
 
  private:

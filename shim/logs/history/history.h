@@ -1,8 +1,9 @@
-// What the records of a log add up to: what was held, when it was most, who held it, and what is left.
+// Adds up the records of a log: how much was held, when it was most, who held it, and what was never freed.
 // Layer: logs. Threads: none of its own.
 //
-// Blocks are grouped by what asked for them: by its stack where the log has stacks, else by the driver function that it
-// called. Groups are counted as records come; those at the peak are copied when the first block is freed after it.
+// Blocks are grouped by what requested them: by stack if the log has stacks, else by the driver function that was
+// called. Groups are counted as records come; those at the peak are copied when the first block after the peak is
+// freed.
 #pragma once
 
 #include <cstdint>
@@ -25,29 +26,29 @@
 
 namespace ration::logs {
 
-// "64 KiB to 128 KiB": the sizes that are told together.
+// "64 KiB to 128 KiB": a range of sizes that is reported as one group.
 std::string size_class(std::uint64_t bytes);
 
 class History {
  public:
-  // What blocks are grouped by. caller_in_file: as caller, without lines, for comparisons of two programs.
-  // call: the driver function that was called, with stacks too.
+  // What blocks are grouped by. caller_in_file: like caller, but without line numbers, to compare two programs. call:
+  // the driver function that was called, even if there are stacks.
   enum class By { caller, caller_in_file, library, thread, size, call };
-  // As the title of a column: "CALLER".
+  // The title of the column, such as "CALLER".
   static const char *title_of(By by);
 
   struct Group {
     std::uint64_t bytes = 0;
     std::uint64_t count = 0;
-    std::uint64_t oldest_ns = 0;  // age of its oldest block; of what is left at the end
+    std::uint64_t oldest_ns = 0;  // age of the oldest block that was never freed, at the end
   };
   using Groups = std::map<std::string, Group>;
 
   using NamedGroup = std::pair<std::string, Group>;
-  // Those that have blocks, the one with most bytes first.
+  // The groups that have blocks, the one with most bytes first.
   static std::vector<NamedGroup> largest_first(const Groups &groups);
 
-  // Of one group: at the device's peak, requested in all, and not freed.
+  // The figures of one group: at the device's peak, all that was requested, and what was never freed.
   struct Figures {
     Group peak, total, left;
   };
@@ -57,18 +58,18 @@ class History {
     std::uint64_t seq = 0;  // 0: there was none
     std::uint64_t ts_ns = 0;
   };
-  // The group that refused, and those that claim most of it, or of the device that was full.
+  // The group whose limit refused, and the members that claim most of it; or those that hold most of a full device.
   struct RefusedBy {
-    std::string group;  // empty: none
+    std::string group;  // empty: no group
     std::uint64_t limit = 0, claimed = 0;
     struct Holder {
       std::string program;
       std::uint64_t pid = 0, reserved = 0, guarantee = 0;
     };
     std::vector<Holder> holders;
-    std::uint64_t outside = 0;  // of a device that was full, in use beyond them: by the driver, or outside Ration
+    std::uint64_t outside = 0;  // on a full device: in use by the driver or by processes outside Ration
   };
-  // The limit that a request needs: it is enough, or may be, or is the least that can be.
+  // The limit that a request needs. `enough`: it suffices; `maybe`: it may suffice; `least`: less cannot suffice.
   struct Need {
     enum class Sure { least, maybe, enough };
     std::uint64_t bytes = 0;
@@ -79,117 +80,118 @@ class History {
     std::string mode, backing;  // of the device
     std::uint64_t total = 0;    // of the device
     std::uint64_t count = 0;
-    Moment first;    // bytes: requested
-    Moment largest;  // request; and of that one:
+    Moment first;    // bytes: of the request
+    Moment largest;  // the largest request; the next line is from its refusal
     std::uint64_t used = 0, limit = 0, largest_free = 0;
     std::optional<std::uint64_t> device_free;  // nullopt: the driver could not be asked
     Need need;
     std::uint64_t stack = 0;       // 0: unknown
-    std::vector<NamedGroup> held;  // then, by those who held most
-    Group held_by_others;          // count: of groups
+    std::vector<NamedGroup> held;  // what was held then, by the groups that held most
+    Group held_by_others;          // count: number of groups
     RefusedBy by;
-    // By how much the request was larger than what could be had at once; 0: unknown.
+    // By how much the request exceeded what could be had at once; 0: unknown.
     std::uint64_t missing() const { return minus_or_zero(largest.bytes, largest_free); }
   };
   struct Growing {
-    std::string name;  // of the group
+    std::string name;  // name of the group
     Rise rise;
-    std::uint64_t oldest_ns = 0;  // how long one of its blocks lived at most
+    std::uint64_t oldest_ns = 0;  // longest time that one of its blocks lived
   };
   struct Device {
     std::string name;
     std::uint64_t total = 0, limit = 0;
     bool limit_asked = false;
-    std::uint64_t later_limit = 0;     // as the latest refusal found it, where `ration set` had changed it; 0: unknown
-    std::uint64_t group_limit = 0;     // of all members together; 0: none
-    std::uint64_t live_bytes = 0;      // of charged blocks
+    std::uint64_t later_limit = 0;     // limit at the latest refusal, if `ration set` had changed it; 0: unknown
+    std::uint64_t group_limit = 0;     // limit of all members together; 0: none
+    std::uint64_t live_bytes = 0;      // charged blocks only
     std::string mode, backing;         // of its pools: vmm or slab; empty: none, or the log does not say
-    GranuleUse granules;               // of a pool with granules
-    std::uint64_t driver_blocks = 0;   // charged, and of no pool
-    std::uint64_t driver_pools = 0;    // what these reserve
-    std::uint64_t reserved_bytes = 0;  // slabs, blocks of the driver's, and what its pools keep
+    GranuleUse granules;               // for pools with granules
+    std::uint64_t driver_blocks = 0;   // charged bytes that no pool serves
+    std::uint64_t driver_pools = 0;    // bytes that the driver's pools reserve
+    std::uint64_t reserved_bytes = 0;  // slabs, blocks of the driver, and the driver's pools
     Moment peak, reserved_peak;
     std::uint64_t allocs = 0, frees = 0;
-    std::uint64_t unseen = 0;  // blocks that were never freed, of records that the log lacks
+    std::uint64_t unseen = 0;  // live blocks at the end whose records the log lacks
     std::uint64_t live_count() const { return allocs - frees + unseen; }
     std::uint64_t refusal_count() const;
-    // Of each group, by name.
+    // The figures of each group, with its name.
     std::vector<std::pair<std::string, Figures>> figures() const;
     std::uint64_t waits = 0, waited_ns = 0;
     Groups live, at_peak, in_all;
-    std::map<std::uint64_t, Group> live_stacks;  // of blocks whose stack the log has
-    Groups live_others;                          // of the other blocks
-    struct Host {                                // pinned memory, which no figure of the device has
+    std::map<std::uint64_t, Group> live_stacks;  // blocks whose stack the log has
+    Groups live_others;                          // the other blocks
+    struct Host {                                // pinned memory, which is not part of any figure of the device
       std::uint64_t bytes = 0, count = 0;
       Groups live;
       std::map<std::uint64_t, Group> live_stacks;
       Groups live_others;
     };
     Host host;
-    std::vector<Refusal> refusals;  // each function and reason once
+    std::vector<Refusal> refusals;  // one for each function and reason
     std::vector<Growing> growing;   // groups that grow, the one that rises most first
     Work work;                      // of charged blocks
-    // The most of free memory that was in pieces too small for a request that all of it would have served: of all
-    // refusals, in parts of a million.
+    // Of all refusals, the largest share of free memory, in millionths, that did not serve a request because its pieces
+    // were too small, although all of it would have sufficed.
     std::uint64_t fragmentation_ppm = 0;
   };
 
   explicit History(By by) : by_(by) {}
 
   void add(const Record &record);
-  // The log ends in the middle of a record.
+  // Notes that the log ends in the middle of a record.
   void note_cut_off() { cut_off_ = true; }
-  // After the last one.
+  // Call after the last record.
   void finish();
 
   By by() const { return by_; }
 
   const std::vector<Device> &devices() const { return devices_; }
-  // All of the log's devices, that of the larger peak first. Sums are of charged blocks.
+  // Sums over all devices of the log, of charged blocks only.
   std::uint64_t allocs() const { return sum(&Device::allocs); }
   std::uint64_t frees() const { return sum(&Device::frees); }
   std::uint64_t refusals() const { return sum(&Device::refusal_count); }
   struct Growth {
     Levels levels;
-    std::uint64_t oldest_ns = 0;  // of blocks that were freed
+    std::uint64_t oldest_ns = 0;  // longest life of a block that was freed
   };
-  // What the last record ended and began.
+  // Where the last record's block is counted.
   struct Places {
-    Group *in_all = nullptr, *live = nullptr, *place = nullptr;  // the last: in live_stacks or live_others
-    Growth *growth = nullptr;                                    // of the group
+    Group *in_all = nullptr, *live = nullptr, *place = nullptr;  // place: in live_stacks or live_others
+    Growth *growth = nullptr;                                    // growth of the group
   };
   struct Held : Places {
     bool is_host = false;
-    bool is_own = false;       // the driver's: moves the reserved bytes
-    bool in_granules = false;  // of a pool
+    bool is_own = false;       // the driver's own memory: counts in the reserved bytes
+    bool in_granules = false;  // belongs to a pool with granules
   };
   const LiveBlocks<Held> &blocks() const { return blocks_; }
-  // Who allocated, as the log has it.
+  // The stacks of the log: who allocated.
   StackTable &stacks() const { return stacks_; }
   // The device with the highest peak; nullptr: no device.
   const Device *busiest() const;
 
-  // Of the first and last line.
+  // From the first and the last record.
   const std::string &program() const { return program_; }
   std::uint64_t pid() const { return pid_; }
   bool has_ended() const { return ended_; }
-  // Whether a block has one.
+  // True if any block has a stack.
   bool has_stacks() const { return has_stacks_; }
   bool was_cut_off() const { return cut_off_; }
-  // It ended by itself, and not because memory was refused: what is left was forgotten.
+  // True if the program ended by itself and its last request was not refused: then blocks that are left were forgotten.
   bool has_ended_cleanly() const { return ended_ && !is_refused_last_; }
-  // False: records are known to be missing, of which only the `end` has the peaks, or the log ends before the first.
+  // False if the peak is unknown: records are missing for which only the `end` has peaks, or the log ends before its
+  // first peak.
   bool knows_peak() const;
-  // Else a program that was killed, or still runs, may have held more than its records have.
+  // If false, a program that was killed, or still runs, may have held more than its records show.
   bool has_exact_peak() const { return ended_ && knows_peak(); }
-  // Where groups should be callers and are not, because the log has no stacks.
+  // True if groups should be callers but are not, because the log has no stacks.
   bool lacks_callers() const;
-  // Of the driver functions that the program asked for.
+  // The driver functions that the program looked up.
   struct Asked {
-    std::uint64_t unknown_names = 0;     // functions that the driver has and Ration does not know
-    std::vector<std::string> unknown;    // the first of them
-    std::uint64_t unknown_versions = 0;  // requests for a function that Ration knows, in a version that it does not
-    std::vector<std::string> newer;      // the first of them, as NAME@VERSION
+    std::uint64_t unknown_names = 0;     // functions that the driver has but Ration does not know
+    std::vector<std::string> unknown;    // the first of these functions
+    std::uint64_t unknown_versions = 0;  // look-ups of a function that Ration knows, in a version that it does not know
+    std::vector<std::string> newer;      // the first of these, as NAME@VERSION
   };
   const Asked &asked() const { return asked_; }
   std::uint64_t driver_version() const { return driver_version_; }  // as cuDriverGetVersion returns it; 0: unknown
@@ -197,8 +199,8 @@ class History {
   std::uint64_t last_ts_ns() const { return last_ts_ns_; }
   std::uint64_t failed_allocs() const { return failed_allocs_; }
   std::uint64_t failed_frees() const { return failed_frees_; }
-  // Records that are missing; of them, those in earlier parts of the log. Peaks, and what was not freed, are then as
-  // the end of the log has them.
+  // The number of missing records; left_out() counts those of them that were in earlier parts of the log. If any are
+  // missing, the peaks and what was never freed are taken from the `end` record.
   std::uint64_t dropped() const { return dropped_; }
   std::uint64_t left_out() const { return left_out_; }
 
@@ -222,18 +224,18 @@ class History {
   void find_growth(Device &device);
 
   const By by_;
-  mutable StackTable stacks_;  // resolves when it is asked
+  mutable StackTable stacks_;  // resolves frames when it is asked
   std::unordered_map<std::uint64_t, std::string> callers_;
   std::vector<Device> devices_;
-  std::vector<bool> is_at_peak_;  // by device: the groups at its peak are those that live
+  std::vector<bool> is_at_peak_;  // by device: the groups at its peak are still the live ones
   LiveBlocks<Held> blocks_;
-  std::unordered_map<const Group *, Growth> growth_;  // of live groups
-  std::unordered_map<std::uint64_t, Places> places_;  // by stack and device, so that names are not compared for each
+  std::unordered_map<const Group *, Growth> growth_;  // by live group
+  std::unordered_map<std::uint64_t, Places> places_;  // by stack and device, to avoid comparing names for every record
   std::string program_, ration_version_;
   Asked asked_;
   std::uint64_t driver_version_ = 0;
   std::uint64_t pid_ = 0, last_ts_ns_ = 0, failed_allocs_ = 0, failed_frees_ = 0, dropped_ = 0;
-  struct Totals {  // of one device, as the end has them
+  struct Totals {  // the totals of one device from the `end` record
     std::uint64_t peak = 0, reserved_peak = 0, live_count = 0, live_bytes = 0;
   };
   void take_totals(const Record &record);
@@ -241,11 +243,11 @@ class History {
 
   bool ended_ = false, cut_off_ = false, has_stacks_ = false;
   bool is_refused_last_ = false;  // no allocation came after the last refusal
-  std::uint64_t left_out_ = 0;    // of dropped_: in parts that are gone
+  std::uint64_t left_out_ = 0;    // the part of dropped_ that was in parts of the log that are gone
   std::vector<Totals> totals_;
 };
 
-// The grouping that a user named; otherwise one sentence with what is wrong.
+// The grouping that a user named, or one sentence with the error.
 std::variant<History::By, std::string> read_grouping(const std::string &name);
 
 }  // namespace ration::logs

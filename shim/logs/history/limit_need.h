@@ -1,4 +1,4 @@
-// The limit under which a request that was refused would have been served, as far as a log tells. Layer: logs.
+// The limit under which a refused request would have been served, as far as a log shows it. Layer: logs.
 // Threads: pure functions.
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace ration::logs {
 
-// Of the record of a refusal on `device`, as that was then. `has_all`: no record before it is missing.
+// The need at the refusal `oom` on `device`; `device` is as it was then. `has_all`: no earlier record is missing.
 // Design: design/log.md#advised-limits
 History::Need need_of(const Record &oom, const History::Device &device, bool has_all);
 
-// What a user could change so that a refusal would not have happened; one sentence.
+// A change by the user that would have prevented the refusal; one sentence.
 std::string remedy(const History::Refusal &refusal);
 
 }  // namespace ration::logs

@@ -1,4 +1,4 @@
-// The blocks that live at a record of a log: the one book of them, which every reader of a log asks. Layer: logs.
+// The blocks that are live at a record of a log. Every reader of a log uses this class to track them. Layer: logs.
 // Threads: none of its own.
 #pragma once
 
@@ -14,16 +14,16 @@
 namespace ration::logs {
 
 struct LiveBlock {
-  std::uint64_t address = 0;  // of an array or of physical memory: its handle
+  std::uint64_t address = 0;  // for an array or physical memory, its handle
   std::uint64_t bytes = 0, requested = 0;
   std::uint64_t stream = 0, slab = 0, stack = 0;  // 0: none
-  std::uint64_t seq = 0, ts_ns = 0;               // of its `alloc`
+  std::uint64_t seq = 0, ts_ns = 0;               // of the block's `alloc`
   std::uint32_t device = 0;
-  std::uint32_t api = 0, kind = 0;  // of BlockNames
+  std::uint32_t api = 0, kind = 0;  // numbers in BlockNames
   bool is_charged = true;
 };
 
-// Handles of arrays and of physical memory are numbers of their own, so the kind is part of what names a block.
+// The handles of arrays and of physical memory are numbered separately, so a block is identified by its kind as well.
 struct BlockKey {
   std::uint64_t address;
   std::uint32_t kind;
@@ -38,15 +38,15 @@ class BlockNames {
 
   const std::string &api_of(const LiveBlock &block) const { return names_.all()[block.api]; }
   const std::string &kind_of(const LiveBlock &block) const { return names_.all()[block.kind]; }
-  // A number that no other block has at the same time. Handles are put above all addresses (2^50 and 2^51), and stay
-  // below 2^53, which JavaScript has exactly.
+  // A number that no other live block has. Handles are mapped above all addresses (to 2^50 and 2^51), and below 2^53,
+  // up to which JavaScript's numbers are exact.
   std::uint64_t unique_address(const LiveBlock &block) const;
 
  private:
   Names names_;
 };
 
-// `Note`: what a reader keeps with each block.
+// `Note`: what a reader stores with each block.
 template <class Note>
 class LiveBlocks : public BlockNames {
  public:
@@ -54,7 +54,7 @@ class LiveBlocks : public BlockNames {
     Note note{};
   };
 
-  // Takes an `alloc` or a `free`; other records end and begin nothing.
+  // Takes a record. Only an `alloc` or a `free` begins or ends a block.
   void add(const Record &record) {
     forget();
     if (record.type == Record::Type::alloc) {
@@ -82,19 +82,19 @@ class LiveBlocks : public BlockNames {
     }
   }
 
-  // Nothing has ended or begun.
+  // Clears ended() and begun().
   void forget() {
     has_ended_ = false;
     begun_ = nullptr;
   }
-  // Of the last call, until the next one; nullptr: none. An `alloc` ends the block that was at its address, too: the
-  // record of its end was lost.
+  // The block that the last call ended or began, until the next call; nullptr: none. An `alloc` also ends a block that
+  // was live at its address: the record of that block's end was lost.
   const Block *ended() const { return has_ended_ ? &ended_ : nullptr; }
   Block *begun() { return begun_; }
   const Block *begun() const { return begun_; }
 
   std::uint64_t count() const { return blocks_.size(); }
-  // `see(block)`, in no order.
+  // Calls see(block) for every live block, in no particular order.
   template <class See>
   void each(See see) const {
     for (const auto &[key, block] : blocks_) {
@@ -116,7 +116,7 @@ class LiveBlocks : public BlockNames {
 
 struct NoNote {};
 
-// The number of "0x1f", as far as it is one.
+// The number that a text such as "0x1f" begins with.
 std::uint64_t number_of_hex(std::string_view text);
 
 }  // namespace ration::logs

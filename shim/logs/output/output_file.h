@@ -1,5 +1,4 @@
-// Where a verb writes what it was asked for: a file, or standard output. Layer: logs. Owns: a file that is not
-// complete.
+// The destination of a verb's output: a file, or standard output. Layer: logs. Owns: a file that is not complete.
 #pragma once
 
 #include <fstream>
@@ -9,23 +8,24 @@
 
 namespace ration::logs {
 
-// A file is written beside its place, and moved there when it is complete: an error leaves what was there before.
+// Writes to a temporary file in the same folder and renames it when it is complete, so that an error leaves the old
+// file.
 class OutputFile {
  public:
-  // Nothing: standard output.
+  // nullopt: standard output.
   explicit OutputFile(const std::optional<std::string> &path);
   ~OutputFile();
   OutputFile(const OutputFile &) = delete;
   OutputFile &operator=(const OutputFile &) = delete;
 
   std::ostream &stream();
-  // After the last write. False, and from the beginning: what problem() says.
+  // Call after the last write. False: the output failed, perhaps from the beginning; problem() says why.
   bool commit();
   const std::string &problem() const { return problem_; }
 
  private:
-  std::string path_;       // with links followed; empty: standard output
-  std::string temporary_;  // empty: none, as of a device or a pipe, which is written itself
+  std::string path_;       // with links resolved; empty: standard output
+  std::string temporary_;  // empty: none, for example because a device or a pipe is written directly
   std::ofstream file_;
   std::string problem_;
 };

@@ -1,5 +1,5 @@
-// Replaces a file atomically, a reader sees the old text or the new one; and what does so elsewhere shares. Layer:
-// logs. Threads: any.
+// Replaces a file atomically: a reader sees the old text or the new one. Also has the parts of this that other code
+// uses. Layer: logs. Threads: any.
 #pragma once
 
 #include <string>
@@ -7,18 +7,18 @@
 
 namespace ration::logs {
 
-// Whether a file begins as a log, compressed or not, which no output may replace.
+// True if a file begins like a log, compressed or not. No output may replace a log.
 bool is_log(const std::string &path);
 
-// Writes the whole text. False: errno says why.
+// Writes the whole text. False: it failed, and errno says why.
 bool write_all(int file, std::string_view text);
 
-// For mkstemp(3). In the same folder, because rename cannot cross file systems; hidden and not *.prom, so that no
-// collector reads it.
+// A template for mkstemp(3). It is in the folder of `path`, because rename cannot cross file systems, and names a
+// hidden file without .prom at its end, so that no collector reads it.
 std::string temporary_beside(const std::string &path);
 
-// Mode 0644 whatever the umask. Only a regular file that is no log is replaced. Returns why nothing was changed, empty
-// on success.
+// Creates the file with mode 0644 whatever the umask. Replaces only a regular file that is not a log. Returns why
+// nothing was changed; empty on success.
 [[nodiscard]] std::string replace_file(const std::string &path, std::string_view text);
 
 }  // namespace ration::logs

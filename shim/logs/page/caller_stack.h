@@ -1,6 +1,6 @@
-// What the callers of a device held over time, those that held most apart and the others together: in a bounded number
-// of points, each of which is what all of them held at once. From one to the next nobody held less in all than the
-// first says. Layer: logs. Threads: none of its own.
+// The memory that the callers of a device held over time, in a bounded number of points. The callers that held most are
+// kept apart, the others are added up. Each point is what all of them held at one time; until the next point the total
+// was never below the first one's. Layer: logs. Threads: none of its own.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace ration::logs {
 
 class CallerStack {
  public:
-  static constexpr std::size_t kCallers = 8;  // apart; the last of `bytes` is of the others
+  static constexpr std::size_t kCallers = 8;  // kept apart; the last entry of `bytes` is for the others
   using Bytes = std::array<std::uint64_t, kCallers + 1>;
   struct Point {
     std::uint64_t ts_ns = 0;
@@ -21,10 +21,10 @@ class CallerStack {
   };
 
   CallerStack() = default;
-  // Of each of `buckets` parts of the run the most that was held, and the least before and after that.
+  // For each of `buckets` parts of the run, keeps the highest total and the lowest totals before and after it.
   CallerStack(std::uint64_t duration_ns, std::size_t buckets) : width_ns_(duration_ns / buckets + 1) {}
 
-  // The caller of a rank holds `by` more, or less where `is_less`.
+  // The caller with this rank holds `by` bytes more, or fewer if `is_less`.
   void change(std::uint64_t ts_ns, std::size_t rank, std::uint64_t by, bool is_less);
   void finish(std::uint64_t ts_ns);
   const std::vector<Point> &points() const { return points_; }
@@ -38,8 +38,8 @@ class CallerStack {
   void add(std::uint64_t ts_ns, const Level &level);
 
   std::uint64_t width_ns_ = 1, bucket_ = 0;
-  Level now_, highest_;                  // the latter, and those below, of the bucket
-  std::optional<Level> before_, after_;  // the least before and after the highest, the latter from when it was left
+  Level now_, highest_;                  // of the bucket, like the next line
+  std::optional<Level> before_, after_;  // the lowest before and after highest_; time of after_: when highest_ ended
   std::vector<Point> points_;
 };
 

@@ -1,4 +1,4 @@
-// The stacks of a device's blocks as one tree, without what is too small to be seen. Layer: logs. Values.
+// The stacks of a device's blocks as one tree, without nodes that are too small to be seen. Layer: logs. Values.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace ration::logs {
 struct FlameNode {
   Site::Place place;
   std::size_t depth = 0;
-  SiteFigures figures;  // with all that it called
+  SiteFigures figures;  // includes those of all functions that it called
 };
 
 struct Flame {
-  std::vector<FlameNode> nodes;  // each before what it called
+  std::vector<FlameNode> nodes;  // each node comes before the nodes that it called
   std::uint64_t left_out = 0;
 };
 

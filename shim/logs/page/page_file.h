@@ -1,4 +1,4 @@
-// The file of a page: a document in HTML that asks nothing of a network. Layer: logs. Threads: one.
+// The file of a page: an HTML document that loads nothing from a network. Layer: logs. Threads: one.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@ namespace ration::logs {
 
 enum class PageOf { report, difference };
 
-// What is wrong with `-o FILE`; empty: nothing.
+// Why `-o FILE` cannot be used; empty: it can.
 std::string problem_of_page(const std::string &file);
 
-// Replaces the file by the page with this document in it, and says so or why not in the name of `verb`. Returns an
-// exit status.
+// Replaces `file` by the page with the document `json`, and prints, in the name of `verb`, that it did so or why it did
+// not. Returns an exit status.
 // Design: design/log.md#report-pages
 int write_page(const std::string &verb, const std::string &file, PageOf of, const std::string &json);
 

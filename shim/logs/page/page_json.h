@@ -8,8 +8,8 @@
 
 namespace ration::logs {
 
-// Everything that the page shows, as one JSON document: schema ration.page/1, for the scripts in web/ alone. Texts of
-// the logs may hold any bytes; what is no UTF-8 is replaced.
+// Everything that the page shows, as one JSON document: schema ration.page/1, used only by the scripts in web/. Texts
+// in logs may hold any bytes; what is not UTF-8 is replaced.
 std::string page_json(const std::vector<PageLog> &logs, const Names &names);
 
 }  // namespace ration::logs

@@ -1,7 +1,7 @@
-// What a page shows of one log. Layer: logs. Threads: one.
+// The parts of one log that a page shows. Layer: logs. Threads: one.
 //
-// The log is read once, for what it adds up to; then what a map needs of it again, from a temporary file: with the
-// peaks known, who held what at them.
+// The log is read once, for its sums. Then the events for the map are read again from a temporary file: now the peaks
+// are known, so the blocks that were held at them can be collected.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace ration::logs {
 
 struct PageRefusal {
   std::uint64_t seq = 0, ts_ns = 0, requested = 0, used = 0, limit = 0, largest_free = 0, device_free = 0;
-  std::uint32_t api = 0, reason = 0;  // of Names
-  bool is_repeat = false;             // of the one before by its thread: a layer of the program asked once more
+  std::uint32_t api = 0, reason = 0;  // numbers in Names
+  bool is_repeat = false;  // repeats the same thread's previous refusal, because a layer of the program retried
 };
 
 struct PageMoment {
@@ -36,24 +36,24 @@ struct PageDevice {
   std::vector<PageRefusal> refusals;
   std::uint64_t left_out_refusals = 0;
   std::vector<PageMoment> moments;
-  std::vector<SiteFigures> sites;  // by site of the log
-  std::vector<std::uint32_t> top;  // names of the callers that held most, at the peak or at the end
-  CallerStack stack;               // of these
+  std::vector<SiteFigures> sites;  // by number of the site in the log
+  std::vector<std::uint32_t> top;  // names of the callers that held most at the peak or at the end
+  CallerStack stack;               // what the callers in `top` held over time
 };
 
 struct PageLog {
   explicit PageLog(Names &names) : history(History::By::caller), sites(names) {}
 
   std::string path;
-  bool is_empty = false;  // it has no line
+  bool is_empty = false;  // the log has no line
   History history;
   Sites sites;
   std::uint64_t start_unix_ns = 0;
-  std::vector<PageDevice> devices;  // as those of the history
+  std::vector<PageDevice> devices;  // in the order of the history's devices
 };
 
-// `samples`: so many moments between the first and the last are shown, too. Returns an exit status; not 0: it is no
-// whole log, or there is no room for the temporary file, which a line says.
+// `samples`: how many moments between the first and the last are shown in addition. Returns an exit status. If it is
+// not 0, the log is not complete or there is no room for the temporary file; a line was printed that says which.
 int read_page_log(const std::string &path, std::size_t samples, Names &names, PageLog &log);
 
 }  // namespace ration::logs

@@ -1,4 +1,5 @@
-// What a map of the pool needs of a record, and a file of many. Layer: logs. Threads: none of its own.
+// The part of a record that a map of the pool needs, and a file of many such events. Layer: logs. Threads: none of its
+// own.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +16,21 @@ struct PoolEvent {
   enum class Type : std::uint8_t { alloc, free, slab_alloc, slab_free, other };
 
   std::uint64_t seq = 0, ts_ns = 0, address = 0, bytes = 0, requested = 0, slab = 0;
-  std::uint32_t device = 0, site = 0, kind = 0;  // the last of Names
+  std::uint32_t device = 0, site = 0, kind = 0;  // kind: a number in Names
   Type type = Type::other;
   bool is_charged = true, is_range = false, is_granule = false;
 };
 
-// `site`: of an alloc.
+// `site`: the site of an alloc.
 PoolEvent pool_event(const Record &record, std::uint32_t site, Names &names);
 
-// Keeps events, of which there may be more than memory, in a temporary file without a name.
+// Keeps events, which may need more room than there is memory, in a temporary file without a name.
 class EventFile {
  public:
   EventFile();
 
   void add(const PoolEvent &event);
-  // From the first, after the last was added; false: there is no more.
+  // Reads the next event, from the first one on; call it after the last add(). False: there are no more.
   bool next(PoolEvent &event);
   // False: the file could not be created, written or read.
   bool is_whole() const { return is_whole_; }

@@ -1,5 +1,5 @@
-// The blocks and slabs that live at a record of a log, and what a page draws of them. Layer: logs. Threads: none of its
-// own.
+// The blocks and slabs that are live at a record of a log, and the shapes that a page draws for them. Layer: logs.
+// Threads: none of its own.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,26 @@ namespace ration::logs {
 
 // One moment of one device.
 struct MapMoment {
-  // A slab; of a slab that is a range of addresses, a stretch that blocks lie in; or, with slab 0, all blocks outside
-  // of slabs, side by side.
+  // One of three things: a slab; a stretch of blocks in a slab that is a range of addresses; or, with slab 0, all
+  // blocks outside of slabs, side by side.
   struct Area {
     std::uint64_t slab = 0, address = 0, bytes = 0;
   };
-  // A block, or small ones that are drawn as one.
+  // A block, or several small ones that are drawn as one.
   struct Span {
     std::size_t area = 0;
-    std::uint64_t offset = 0, extent = 0;  // in the area
-    std::uint64_t bytes = 0, count = 0;    // of the blocks
-    std::uint32_t site = 0;                // of the most bytes
-    std::uint64_t since_ns = 0;            // of the oldest
+    std::uint64_t offset = 0, extent = 0;  // position and length in the area
+    std::uint64_t bytes = 0, count = 0;    // sums of the blocks
+    std::uint32_t site = 0;                // the site with most of the bytes
+    std::uint64_t since_ns = 0;            // when the oldest block began
     std::uint64_t address = 0;
   };
   std::vector<Area> areas;
-  std::vector<Span> spans;                         // by area and offset
-  std::map<std::uint32_t, std::uint64_t> by_site;  // bytes of all blocks
+  std::vector<Span> spans;                         // sorted by area and offset
+  std::map<std::uint32_t, std::uint64_t> by_site;  // bytes of all blocks, by site
   std::uint64_t blocks = 0;
-  std::uint64_t left_out_areas = 0, left_out_blocks = 0;  // not drawn: the smallest areas
-  std::uint64_t granules = 0, granule_bytes = 0;          // physical memory, which has no place in the areas
+  std::uint64_t left_out_areas = 0, left_out_blocks = 0;  // left out of the drawing: the smallest areas
+  std::uint64_t granules = 0, granule_bytes = 0;          // physical memory, which is not part of any area
 };
 
 class PoolMap {
@@ -43,9 +43,9 @@ class PoolMap {
   using Block = LiveBlocks<Place>::Block;
 
   void add(const PoolEvent &event);
-  // What the last event ended.
+  // The block that the last event ended; nullptr: none.
   const Block *ended() const { return blocks_.ended(); }
-  // And began.
+  // The block that the last event began; nullptr: none.
   const Block *begun() const { return blocks_.begun(); }
   std::uint64_t live() const { return blocks_.count(); }
 

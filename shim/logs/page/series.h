@@ -1,4 +1,4 @@
-// What a device held over time, in a bounded number of points. Layer: logs. Threads: none of its own.
+// The memory that a device held over time, in a bounded number of points. Layer: logs. Threads: none of its own.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@ class Series {
     std::uint64_t ts_ns = 0, used = 0, reserved = 0;
   };
 
-  // REQUIRES: no `ts_ns` before the last one's.
+  // REQUIRES: `ts_ns` is not before that of the last point.
   void add(const Point &point);
-  // At most `most` points, or as many as can be had with every extreme.
+  // Reduces the points to at most `most`, or to as few as possible without losing an extreme.
   void reduce(std::size_t most);
   const std::vector<Point> &points() const { return points_; }
   std::uint64_t left_out() const { return left_out_; }
@@ -24,7 +24,7 @@ class Series {
   void merge();
 
   std::vector<Point> points_;
-  std::uint64_t width_ns_ = 1;  // of a bucket
+  std::uint64_t width_ns_ = 1;  // width of a bucket
   std::uint64_t left_out_ = 0;
 };
 

@@ -1,7 +1,7 @@
-// Who asked for memory, as a page shows it: the places of a log that its blocks come from, and the names of these.
+// The sites from which the blocks of a log were requested, and their names, as a page shows them.
 // Layer: logs. Threads: none of its own.
 //
-// A site is a stack; without one, a kind of memory, a function of the driver and a class of sizes.
+// A site is a stack. If the log has no stacks, it is a kind of memory, a driver function and a class of sizes.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace ration::logs {
 
 struct Site {
   struct Place {
-    std::uint32_t name, library, file;  // of Names
+    std::uint32_t name, library, file;  // numbers in Names
   };
   std::uint32_t caller = 0;
   std::vector<Place> path;  // outermost first
@@ -27,10 +27,10 @@ struct Site {
 
 class Sites {
  public:
-  // `names`: the same for all logs of a page.
+  // `names`: shared by all logs of a page.
   explicit Sites(Names &names) : names_(&names) {}
 
-  // Takes all records; the site of an `alloc`, else 0.
+  // Takes every record. Returns the site of an `alloc`, and 0 for other records.
   std::uint32_t add(const Record &record);
   const std::vector<Site> &all() const { return all_; }
   bool has_stacks() const { return has_stacks_; }

@@ -1,4 +1,4 @@
-// The text of a log's file, plain or compressed by zstd or gzip, whichever its first byte says. Layer: logs.
+// The text of a log's file: plain, or compressed with zstd or gzip, as its first byte shows. Layer: logs.
 // Threads: none of its own. Owns: the file. Memory: a frame's window, of at most 128 MiB.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace ration::logs {
 
 class LogInput {
  public:
-  // A file, or a pipe; -: standard input. problem() says where that cannot be opened.
+  // Opens a file or a pipe; "-" is standard input. If it cannot be opened, problem() says why.
   explicit LogInput(const std::string &name);
   ~LogInput();
   LogInput(const LogInput &) = delete;
@@ -19,9 +19,9 @@ class LogInput {
 
   std::istream &text() { return *text_; }
   [[nodiscard]] bool is_compressed() const { return frames_ != nullptr; }
-  // Of the compressed file, taken by now.
+  // The number of bytes read from the compressed file so far.
   [[nodiscard]] std::uint64_t compressed_bytes() const;
-  // Why there is no text, or no more of it; empty at the text's own end.
+  // Why there is no text, or no more text; empty at the regular end of the text.
   [[nodiscard]] const std::string &problem() const;
 
  private:

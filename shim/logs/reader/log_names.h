@@ -1,4 +1,4 @@
-// The files of one log (shim/events/README.md, Which file): plain or compressed, whole or in parts. Layer: logs.
+// The files of one log (shim/events/README.md, Which file): plain or compressed, in one part or several. Layer: logs.
 #pragma once
 
 #include <array>
@@ -6,11 +6,11 @@
 
 namespace ration::logs {
 
-// The file to read where `path` names a log: that itself where it is there, else the same log compressed, or not
-// compressed, or as a process left it that was killed while it began a new part. `path` where none is there.
+// The file to read if `path` names a log: `path` itself if it exists; else the same log with or without compression;
+// else the new part of a process that was killed while it began that part. Returns `path` if none of these exists.
 std::string present_log(const std::string &path);
 
-// Where the part before the last one of a log may be.
+// The possible names of the part before the last one of a log.
 std::array<std::string, 2> names_of_previous(const std::string &path);
 
 }  // namespace ration::logs

@@ -1,6 +1,6 @@
-// Reads a log record by record, in as much memory as the longest line takes, plain or compressed (log_input.h). Of a
-// log in parts (--log-size) the part before the last is read first, where it is still there. Layer: logs. Threads: none
-// of its own. Owns: the file.
+// Reads a log record by record, plain or compressed (log_input.h); needs as much memory as the longest line. If a log
+// is in parts (--log-size), the part before the last is read first, if it still exists. Layer: logs. Threads: none of
+// its own. Owns: the file.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +15,36 @@
 
 namespace ration::logs {
 
-// The key of a `meta` whose log has `names`.
+// A key of the `meta` record; only logs that contain `names` have it.
 constexpr std::string_view kHasNames = "names";
 
-// Whether a line is a record of this type, by its first key, which is enough of the lines that the library writes.
+// True if the line is a record of this type. Looks only at its first key, which suffices for lines that the library
+// wrote.
 bool is_record_of(std::string_view line, std::string_view type);
-// Of type `other` where the line is none.
+// The record in a line; its type is `other` if the line is not a record.
 Record record_in(const std::string &line);
 
 class LogReader {
  public:
-  // A log in a file (log_names.h); problem() says where that cannot be read.
+  // Reads the log in a file (log_names.h). If that is not possible, problem() says why.
   explicit LogReader(const std::string &path);
-  // The same of a stream, which outlives the reader.
+  // Reads a log from a stream, which must outlive the reader.
   explicit LogReader(std::istream &log) : log_(&log) {}
 
-  // The next record; the first is the `meta`, whose `first_seq` says where the records begin if not with 1. False:
-  // there is none, or problem() says what is wrong with it. Every line of a log is a record with the next number,
-  // however its process ended. The `names`, which stand at a file's end, are given before the other records, too.
+  // The next record. The first one is the `meta`, whose `first_seq` is the number of the first record if that is not 1.
+  // False: there are no more records, or problem() says what is wrong. Every line of a log is a record with the next
+  // number, however its process ended. The `names`, which are at the end of the file, are also returned before the
+  // other records.
   bool next(Record &record);
-  // Of the file, read by now.
+  // The bytes of the file that were read so far.
   std::uint64_t bytes() const;
-  // The files that the log is in, once its first record was read.
+  // The files that contain the log; known after the first record was read.
   const std::vector<std::string> &files() const { return files_; }
   // One sentence; empty: none.
   const std::string &problem() const { return problem_; }
-  // That is the problem.
+  // True if the problem is that the log has no line.
   bool is_empty() const { return is_empty_; }
-  // The line in which the file was cut off; next() gives what stands before that. 0: none was seen.
+  // The number of the line in which the file was cut off; next() returns the records before it. 0: no cut was seen.
   std::uint64_t cut_off_line() const { return cut_off_line_; }
 
  private:
@@ -57,15 +59,15 @@ class LogReader {
   std::unique_ptr<LogInput> file_;
   std::istream *log_;
   std::string line_;
-  std::string path_;  // empty: a stream
+  std::string path_;  // empty: the reader has a stream
   std::vector<std::string> files_;
-  std::unique_ptr<LogInput> last_;  // while the part before it is read
+  std::unique_ptr<LogInput> last_;  // the last part, while the part before it is read
   bool is_to_look_ahead_ = false;
-  std::vector<Record> ahead_;  // found there, and still to be given
-  std::uint64_t lines_ = 0;    // of this part
+  std::vector<Record> ahead_;  // records found by look_ahead() that next() has yet to return
+  std::uint64_t lines_ = 0;    // in this part
   std::uint64_t next_seq_ = 1;
   std::uint64_t bytes_ = 0;
-  bool is_broken_ = false;  // the last line: it is no JSON
+  bool is_broken_ = false;  // the last line is not JSON
   std::uint64_t cut_off_line_ = 0;
   std::string problem_;
   bool is_empty_ = false;

@@ -1,4 +1,4 @@
-// The logs that a user named, each of them once. Layer: logs. Threads: none of its own.
+// Removes duplicates from the logs that a user named. Layer: logs. Threads: none of its own.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace ration::logs {
 
-// Leaves out what names a log, or a part of one, that another path names too: through a link, under the name with or
-// without .zst, as a copy, as the part before the last one, as standard input. A line in the name of `verb` says each.
-// Keeps the order, and what cannot be read.
+// Leaves out a path that names a log, or a part of one, that another path names too: through a link, with or without
+// .zst, as a copy, as the part before the last one, or as standard input. Prints a line in the name of `verb` for each.
+// Keeps the order, and keeps paths that cannot be read.
 std::vector<std::string> each_log_once(const std::string &verb, const std::vector<std::string> &paths);
 
 }  // namespace ration::logs

@@ -1,4 +1,4 @@
-// Numbers for names that a log repeats. Layer: logs. Threads: none of its own.
+// Numbers the names that occur repeatedly in a log. Layer: logs. Threads: none of its own.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Tells on a terminal how much of a log has been read. Layer: logs. Threads: one.
+// Shows on a terminal how much of a log has been read. Layer: logs. Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace ration::logs {
 
 class Progress {
  public:
-  // Says nothing where stderr is no terminal, or of a file that is not large.
+  // Shows nothing if stderr is not a terminal, or if the file is not large.
   explicit Progress(const std::string &path);
   ~Progress();
   Progress(const Progress &) = delete;
@@ -24,7 +24,7 @@ class Progress {
   void say(std::uint64_t bytes);
 
   const std::string path_;
-  std::uint64_t size_ = 0;  // 0: says nothing
+  std::uint64_t size_ = 0;  // 0: shows nothing
   std::uint64_t next_ = 0;
   bool said_ = false;
 };

@@ -1,4 +1,4 @@
-// One record of a log (shim/events/README.md), as its readers need it. Layer: logs. Values.
+// One record of a log (shim/events/README.md), in the form that readers need. Layer: logs. Values.
 #pragma once
 
 #include <algorithm>
@@ -33,16 +33,16 @@ class Record {
   };
 
   Record() = default;
-  // An object within a record.
+  // Reads an object that is part of a record.
   explicit Record(const nlohmann::json &object);
-  // Reads a line, into the memory of the one before. False: it is no object; the record is empty then.
+  // Reads a line, reusing the memory of the previous one. False: the line is not an object; the record is then empty.
   bool read(std::string_view line);
 
   Type type = Type::other;
 
   bool has(std::string_view key) const { return find(key) != nullptr; }
   std::uint64_t number(std::string_view key) const { return known_number(key).value_or(0); }
-  // nullopt: it has none.
+  // nullopt: the record has no number with this key.
   std::optional<std::uint64_t> known_number(std::string_view key) const {
     const Field *found = find(key);
     return found != nullptr && found->kind == Kind::number ? std::optional(found->number) : std::nullopt;
@@ -55,7 +55,7 @@ class Record {
     const nlohmann::json &found = other(key);
     return found.is_boolean() && found.get<bool>();
   }
-  // An array, empty where there is none.
+  // An array; empty if there is none.
   const nlohmann::json &list(std::string_view key) const {
     static const nlohmann::json kEmpty = nlohmann::json::array();
     const nlohmann::json &found = other(key);
@@ -70,16 +70,16 @@ class Record {
     }
     return all;
   }
-  // Null where there is none.
+  // Null if there is none.
   nlohmann::json value(std::string_view key) const;
-  // Of a `meta`: the number of the log's first record.
+  // For a `meta` record: the number of the log's first record.
   std::uint64_t first_seq() const { return std::max<std::uint64_t>(number("first_seq"), 1); }
-  // Count of records that the log lacks according to this one: before its first, or lost where it stands.
+  // The number of records that the log lacks according to this one: before its first record, or lost at this point.
   std::uint64_t missing() const {
     return type == Type::meta ? first_seq() - 1 : type == Type::dropped ? number("count") : 0;
   }
   std::size_t device() const { return number("dev"); }
-  // Whether the block counts in the totals of its device.
+  // True if the block counts in the totals of its device.
   bool is_charged() const { return !has("charged"); }
 
  private:
@@ -89,7 +89,7 @@ class Record {
     Kind kind = Kind::other;
     std::uint64_t number = 0;
     std::string text;
-    nlohmann::json value;  // of the kind `other`
+    nlohmann::json value;  // if `kind` is `other`
   };
   class Reading;
 
@@ -105,7 +105,7 @@ class Record {
   }
   Field &add(std::string_view key);
 
-  std::vector<Field> fields_;  // the first `count_` are the record's; the others keep memory for longer ones
+  std::vector<Field> fields_;  // the first `count_` are the record's; the others keep their memory for reuse
   std::size_t count_ = 0;
 };
 

@@ -1,4 +1,5 @@
-// A log as what a replay needs: for each device the requests to its pools, and what other memory takes beside them.
+// Converts a log to what a replay needs: for each device, the requests to its pools, and the memory used outside of
+// pools.
 // Layer: logs. Threads: none of its own.
 #pragma once
 
@@ -26,29 +27,29 @@ class DeviceLog {
   };
   struct Device {
     std::uint64_t total = 0, limit = 0;
-    std::string backing;  // of its pools; empty: the log does not say
+    std::string backing;  // of the device's pools; empty: the log does not say
     pool::replay::DeviceTrace trace;
     std::vector<Pool> pools;
-    std::vector<std::string> apis;  // by step: the function that asked
+    std::vector<std::string> apis;  // by step: the function that made the request
     std::uint64_t live_blocks = 0, peak_live_blocks = 0;
-    std::uint64_t refusals = 0;  // requests that the program did without
-    // It has stream-ordered memory. What the driver's pools held for that in the run that the log is of is enough; they
-    // may get by with less, down to the blocks.
+    std::uint64_t refusals = 0;  // refused requests, which the program did without
+    // The device has stream-ordered memory. As much as the driver's pools held for it in the logged run is enough. They
+    // may need less, but not less than the blocks.
     bool is_stream_ordered = false;
     std::uint64_t peak_reserved = 0;
     std::uint64_t peak_in_blocks = 0;
-    // While it is read:
-    std::uint64_t requested = 0, other = 0;  // now
-    std::uint64_t other_blocks = 0;          // of neither kind of pool
-    std::uint64_t ordered_blocks = 0;        // of the driver's pools
-    std::uint64_t reserved = 0;              // what the driver's pools hold, for graphs too
+    // These are used while the log is read:
+    std::uint64_t requested = 0, other = 0;  // current values
+    std::uint64_t other_blocks = 0;          // bytes of blocks that are in neither kind of pool
+    std::uint64_t ordered_blocks = 0;        // bytes of blocks in the driver's pools
+    std::uint64_t reserved = 0;              // bytes that the driver's pools hold, including those for graphs
 
     // The program's peak.
     std::uint64_t peak_used() const { return is_stream_ordered ? peak_in_blocks : trace.peak_bytes; }
     void note_peak() { peak_in_blocks = std::max(peak_in_blocks, requested + other_blocks + ordered_blocks); }
   };
 
-  // What stream-ordered memory counts as: what the driver's pools held for it, or its blocks.
+  // How stream-ordered memory is counted: by what the driver's pools held for it, or by its blocks.
   enum class Counts { reserved, blocks };
   explicit DeviceLog(Counts counts) : counts_(counts) {}
 
@@ -62,9 +63,9 @@ class DeviceLog {
 
  private:
   struct Counted {
-    std::uint64_t bytes = 0;            // 0: it does not count
-    std::optional<std::uint32_t> pool;  // nothing: no pool of ours serves it
-    bool is_ordered = false;            // a pool of the driver's does
+    std::uint64_t bytes = 0;            // 0: the block does not count
+    std::optional<std::uint32_t> pool;  // nullopt: none of Ration's pools serves it
+    bool is_ordered = false;            // one of the driver's pools serves it
     std::uint32_t id = 0;
   };
   using Block = LiveBlocks<Counted>::Block;

@@ -1,4 +1,4 @@
-// Replays what one process did on one device under a limit: its pools, and beside them the memory that no pool serves.
+// Replays what one process did on one device under a limit: its pools, and the memory that is outside of pools.
 // Layer: logs. Threads: calls are independent.
 #pragma once
 
@@ -14,13 +14,13 @@ struct DeviceStep {
   enum class Kind : std::uint8_t {
     kAllocate,  // from a pool
     kFree,
-    kOther,  // what no pool serves takes `bytes` in all from now on
+    kOther,  // memory outside of pools takes `bytes` in total from now on
   };
   Kind kind;
   std::uint32_t pool;  // numbered from 0
-  std::uint32_t id;    // of the block, numbered from 0
+  std::uint32_t id;    // id of the block, numbered from 0
   std::uint64_t bytes;
-  std::uint64_t record;  // of the log
+  std::uint64_t record;  // number of the log's record
 };
 
 struct DeviceTrace {
@@ -33,18 +33,19 @@ struct DeviceTrace {
 
 struct DeviceStop {
   std::uint64_t record;
-  std::uint64_t bytes;  // requested, or other bytes beyond those before
-  std::uint64_t used;   // requested and other bytes at that moment
+  std::uint64_t bytes;  // of the request, or the increase of other bytes
+  std::uint64_t used;   // requested and other bytes at that time
 };
 
-// With the default settings of mode pool: the first pool takes all that is left once 32 MiB are live in it; others, and
-// what no pool serves, get what holds no block. Freed memory is clean at once. A slab is preallocated at the start.
+// Replays with the default settings of mode pool. When 32 MiB are live in the first pool, it takes all memory that is
+// left; other pools and memory outside of pools get what holds no block. Freed memory is clean at once. A slab is
+// preallocated at the start.
 std::optional<DeviceStop> replay_device(const DeviceTrace &trace, std::uint64_t limit, Backing backing);
-// The same where each block is the driver's own, as in mode direct.
+// Replays as in mode direct, where each block is an allocation of the driver.
 std::optional<DeviceStop> replay_direct(const DeviceTrace &trace, std::uint64_t limit);
 
-// The smallest limit with which the trace completes, to 0.05 %; that limit has been replayed. On granules it is in
-// whole pages. Nothing where no limit is large enough.
+// The smallest limit with which the trace completes, to 0.05 %; a replay with exactly that limit has completed. On
+// granules it is in whole pages. nullopt: no limit is large enough.
 std::optional<std::uint64_t> find_device_minimum(const DeviceTrace &trace, Backing backing);
 
 }  // namespace ration::pool::replay

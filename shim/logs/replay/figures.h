@@ -1,4 +1,4 @@
-// What a measured replay is printed as, by pool_replay and `ration replay`.
+// The figures that pool_replay and `ration replay` print for a measured replay.
 // Layer: logs. Threads: pure functions.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace ration::pool::replay {
 
-// Adds times and memory of a measurement that did not stop.
+// Adds the times and the memory of a measurement that found room for every operation.
 void add_figures(const Measurement &measured, nlohmann::ordered_json &result);
 
 }  // namespace ration::pool::replay

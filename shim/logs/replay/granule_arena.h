@@ -1,5 +1,5 @@
-// A device that has nothing but numbered pages, for replays on granules: counts what it is asked, and what it would
-// cost. Layer: logs. Threads: as a pool's upstream; one at a time grows.
+// A simulated device that consists only of numbered pages, for replays on granules. Counts the driver calls and adds up
+// what they would cost. Layer: logs. Threads: as a pool's upstream; one at a time grows.
 #pragma once
 
 #include <iosfwd>
@@ -16,15 +16,15 @@ namespace ration::pool::replay {
 class GranuleArena final : public Upstream, public stitch::DeviceMemory {
  public:
   static constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
-  // Arbitrary, as all addresses of a replay are.
+  // Arbitrary, like all addresses of a replay.
   static constexpr Address kHome = 0x100000000000, kViews = 0x200000000000;
   static constexpr std::uint64_t kViewsBytes = std::uint64_t{1} << 46;
 
   explicit GranuleArena(std::uint64_t bytes);
-  // The pool takes all of it, as the shim preallocates.
+  // Gives all the memory to the pool, as Ration does when it preallocates.
   void preallocate(SharedPool &pool);
   [[nodiscard]] const DriverCalls &calls() const { return calls_; }
-  // ` G0 G1 ...`, as replay() writes them.
+  // Writes the block's pages as ` G0 G1 ...`, in the format of replay().
   void write_pages(std::ostream &out, const SharedPool &pool, const Block &block) const;
 
   std::optional<std::uint64_t> create(std::uint64_t bytes) noexcept override;
@@ -40,7 +40,7 @@ class GranuleArena final : public Upstream, public stitch::DeviceMemory {
   bool wait() noexcept override { return false; }
 
  private:
-  // Neighbouring pages, so that an arena of any size needs little memory.
+  // Adjacent pages, stored as one run so that an arena of any size needs little memory.
   struct Run {
     std::uint64_t first;
     std::uint64_t count;
@@ -49,10 +49,10 @@ class GranuleArena final : public Upstream, public stitch::DeviceMemory {
 
   const std::uint64_t bytes_;
   DriverCalls calls_;
-  std::vector<Run> free_;  // the next one to give is last
+  std::vector<Run> free_;  // the last one is given out next
   std::uint64_t free_pages_;
-  std::unordered_map<std::uint64_t, std::vector<Run>> handles_;  // their pages
-  std::map<Address, std::uint64_t> mappings_;                    // bytes
+  std::unordered_map<std::uint64_t, std::vector<Run>> handles_;  // the pages of each handle
+  std::map<Address, std::uint64_t> mappings_;                    // address and bytes of each mapping
   std::uint64_t last_handle_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// What the driver's calls for granules cost, by published figures, in microseconds.
+// The costs of the driver's calls for granules, by published figures, in microseconds.
 // Layer: logs.
 #pragma once
 
@@ -8,9 +8,10 @@
 
 namespace ration::pool::replay::costs {
 
-// 2 MiB: create 29, map 2, access 38, unmap 34, release 23 (vAttention). 1 GiB in one handle: one and a half
-// cuMemAlloc (GMLake), whose cost for 2 GiB follows from its 115-fold for 1,024 handles of 2 MiB: 0.61 ms. Between the
-// two, what a handle costs grows with a power of its size.
+// For 2 MiB: create 29, map 2, access 38, unmap 34, release 23 (vAttention). 1 GiB in one handle costs one and a half
+// times as much as cuMemAlloc (GMLake). That paper gives 115 times the cost of cuMemAlloc for 2 GiB in 1,024 handles of
+// 2 MiB, from which 0.61 ms for cuMemAlloc follows. Between 2 MiB and 1 GiB, the cost of a handle grows as a power of
+// its size.
 constexpr double kCreateUs = 29;
 constexpr double kMapUs = 2;
 constexpr double kAccessUs = 38;
@@ -19,7 +20,7 @@ constexpr double kReleaseUs = 23;
 
 inline double factor(std::uint64_t bytes) {
   constexpr double kSmall = 2 << 20;
-  constexpr double kLargeFactor = 460.0 / (kCreateUs + kMapUs + kAccessUs);  // of 1 GiB
+  constexpr double kLargeFactor = 460.0 / (kCreateUs + kMapUs + kAccessUs);  // for 1 GiB
   const double times = std::max(1.0, static_cast<double>(bytes) / kSmall);
   return std::pow(times, std::log(kLargeFactor) / std::log(512.0));
 }

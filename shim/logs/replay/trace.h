@@ -11,30 +11,30 @@
 namespace ration::pool::replay {
 
 struct Operation {
-  std::uint32_t id;  // of the block, numbered from 0 in order of appearance
+  std::uint32_t id;  // id of the block; blocks are numbered from 0 in order of appearance
   bool is_free;
-  std::uint64_t bytes;  // of an allocation
+  std::uint64_t bytes;  // of an allocation only
 };
 
 struct Trace {
   std::vector<Operation> operations;
   std::uint32_t ids = 0;             // number of ids
-  std::vector<std::uint64_t> names;  // by id: the block's number in the file; empty: its id
+  std::vector<std::uint64_t> names;  // by id: the block's number in the file; empty: the number is the id
   std::uint64_t peak_bytes = 0;      // most requested bytes live at once
   std::uint64_t peak_live = 0;       // most blocks live at once
   [[nodiscard]] std::uint64_t name_of(std::uint32_t id) const { return names.empty() ? id : names[id]; }
 };
 
-// An error of a file, with its name and line.
+// An error in a file; the message has the file's name and the line.
 struct TraceError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Tracks live blocks, so that a trace that no pool can serve is rejected while it is read.
+// Tracks live blocks, so that a trace that no pool can serve is rejected while it is being read.
 class TraceBuilder {
  public:
-  // Both return the error of the operation, which is then not part of the trace, or null. `name`: any number that no
-  // live block has.
+  // Both functions return null, or an error, in which case the operation is not added to the trace. `name`: any number
+  // that no other live block has.
   const char *allocate(std::uint64_t name, std::uint64_t bytes);
   const char *free(std::uint64_t name);
   // Returns the trace and resets the builder.
@@ -43,7 +43,7 @@ class TraceBuilder {
  private:
   Trace trace_;
   std::unordered_map<std::uint64_t, std::uint32_t> ids_;  // by name
-  std::vector<std::uint64_t> live_;                       // bytes by id, 0 where it is not live
+  std::vector<std::uint64_t> live_;                       // bytes by id; 0 if the block is not live
   std::uint64_t bytes_ = 0;
   std::uint64_t blocks_ = 0;
 };

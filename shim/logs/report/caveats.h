@@ -1,4 +1,4 @@
-// What holds for every figure of a log that has no end, or lacks records: each view of a log says it. Layer: logs.
+// Caveats about the figures of a log that has no end or lacks records. Every view of a log prints them. Layer: logs.
 // Threads: pure functions.
 #pragma once
 
@@ -10,22 +10,23 @@
 
 namespace ration::logs {
 
-// "the log was cut off, as by a full disk"; empty: it has its end.
+// "the log was cut off, as by a full disk"; empty: the log has its end.
 std::string caveat_of_end(bool has_ended, bool was_cut_off);
-// That records are missing, and what follows from it; empty: none is.
+// Says that records are missing, and what follows from that; empty: none are missing.
 std::string caveat_of_losses(const History &history);
-// Why callers have no names: no stacks, or files that are not those of the run. After the names were asked for.
+// Why callers have no names: there are no stacks, or the files have changed since the run. Call after the names were
+// requested.
 std::vector<std::string> caveats_of_names(const History &history);
 
-// Why its peaks are unknown; empty: they are known.
+// Why the log's peaks are unknown; empty: they are known.
 std::string caveat_of_peak(const History &history);
-// `shown`, "at least" so much, or "unknown": of a peak, as far as the log knows it. Where a log has no end, that it has
-// no record of memory says nothing.
+// A peak, as far as the log knows it: `shown`, "at least" `shown`, or "unknown". If the log has no end, a peak of 0 is
+// unknown too.
 std::string peak_words(bool is_known, const std::string &shown, std::uint64_t peak);
 
-// Of a log in which nothing was; `is_whole`: to its end.
+// For a log in which nothing was requested. `is_whole`: the log has its end.
 std::string nothing_requested(bool is_whole);
-// The end of a sentence about what a log does not have.
+// The end of a sentence about something that a log lacks.
 std::string as_far_as_it_goes(bool is_whole);
 
 }  // namespace ration::logs

@@ -1,4 +1,4 @@
-// The parts of a report in words that come first: what was refused, and what grows. Layer: logs. Threads: pure
+// The parts that begin a report in words: requests that were refused, and groups that grow. Layer: logs. Threads: pure
 // functions.
 #pragma once
 
@@ -17,9 +17,9 @@ std::string seconds(std::uint64_t ns);
 
 // "over the limit"
 std::string reason_words(const std::string &reason);
-// The group that refused, and who held most of it, or of the device that was full; empty: nobody is known.
+// The group that refused, and the processes that held most of it or of the full device; empty: none is known.
 Lines holder_lines(const History::RefusedBy &by);
-// Of each function and reason: when, how much was missing, what would have helped, and who held memory then.
+// For each function and reason: when it was refused, how much was missing, what would have helped, and who held memory.
 void add_refusals(Lines &lines, const History &history, std::size_t device);
 // The groups that grow.
 void add_growth(Lines &lines, const History::Device &device, std::size_t ordinal);

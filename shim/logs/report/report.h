@@ -1,4 +1,4 @@
-// What `ration report` says of logs. Layer: logs. Threads: pure functions.
+// The texts and the JSON document of `ration report`. Layer: logs. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -13,21 +13,21 @@ struct Report {
   History history;
 };
 
-// What was allocated at one place, and never freed.
+// Memory that was allocated at one place and never freed.
 struct Leak {
   History::Group group;
   std::uint64_t stack = 0;  // 0: unknown
-  std::string name;         // of the caller, or of the group where the stack is not known
-  bool is_host = false;     // pinned host memory, which no figure of the device has
+  std::string name;         // of the caller, or of the group if the stack is unknown
+  bool is_host = false;     // pinned host memory, which is not part of any figure of the device
 };
-// Of one device, that with most bytes first.
+// The leaks of one device, that with most bytes first.
 std::vector<Leak> leaks_of(const History &history, std::size_t device);
 
-// `rows`: of each table at most.
+// `rows`: the most rows of each table.
 std::vector<std::string> report_text(const Report &report, std::size_t rows, std::size_t width);
-// The blocks that were never freed, those of most bytes first, and their stacks.
+// The blocks that were never freed, those with most bytes first, and their stacks.
 std::vector<std::string> leaks_text(const Report &report, std::size_t width);
-// One document for all of them: schema ration.report/1 (../README.md).
+// One document for all reports: schema ration.report/1 (../README.md).
 std::string report_json(const std::vector<Report> &reports);
 
 }  // namespace ration::logs

@@ -1,4 +1,4 @@
-// Which functions a program asked the driver for that Ration does not know. Layer: logs. Threads: pure functions.
+// The driver functions that a program looked up and Ration does not know. Layer: logs. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace ration::logs {
 
-// Empty: none.
+// Empty: there are none.
 std::vector<std::string> unknown_functions_text(const History &history);
-// Those that may take memory or begin captures, by their names.
+// Those that, judging by their names, may allocate memory or begin captures.
 std::vector<std::string> unknown_that_take_memory(const History::Asked &asked);
 
 }  // namespace ration::logs

@@ -1,5 +1,5 @@
-// An ELF file on disk, of which every piece is given only where it is whole. The file may hold any bytes: nothing in it
-// is executed. Layer: logs. Owns: the open file.
+// An ELF file on disk. A piece of it is returned only if all of it is in the file. The file may hold any bytes: nothing
+// in it is executed. Layer: logs. Owns: the open file.
 #pragma once
 
 #include <elf.h>
@@ -33,7 +33,7 @@ class ElfImage {
   ElfImage &operator=(const ElfImage &) = delete;
 
   bool is_elf() const { return piece(0, SELFMAG) == ELFMAG; }
-  // Empty where the file has not so much there.
+  // Returns `bytes` from offset `at`, or an empty string if the file ends before that.
   std::string piece(std::uint64_t at, std::uint64_t bytes) const {
     std::string text(at <= size_ && bytes <= size_ - at ? bytes : 0, '\0');
     return read_at(at, text.data(), text.size()) ? text : std::string();
@@ -44,7 +44,7 @@ class ElfImage {
     const bool is_there = at <= size_ && sizeof(into) <= size_ - at && read_at(at, &into, sizeof(into));
     return is_there ? std::optional<Struct>(into) : std::nullopt;
   }
-  // Of at most 4 KiB.
+  // The string at this offset, cut to 4 KiB.
   std::string string_at(std::uint64_t at) const {
     const std::string text = piece(at, at <= size_ ? std::min<std::uint64_t>(size_ - at, 4096) : 0);
     return text.substr(0, text.find('\0'));

@@ -1,4 +1,4 @@
-// Function names and the build id of an ELF file of 64 bits, from its own tables. Layer: logs. Owns: what it has read.
+// Function names and the build id of a 64-bit ELF file, from its own tables. Layer: logs. Owns: what it has read.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@ namespace ration::logs {
 
 class ElfSymbols {
  public:
-  // Reads nothing where `path` is no such file, or a damaged one.
+  // Reads nothing if `path` is not such a file, or if the file is damaged.
   explicit ElfSymbols(const std::string &path);
 
-  // Hexadecimal; empty: it has none.
+  // In hexadecimal; empty: the file has none.
   const std::string &build_id() const { return build_id_; }
   // The mangled name of the function that covers `address`; empty: unknown.
   const std::string &function_at(std::uint64_t address) const;
@@ -23,7 +23,7 @@ class ElfSymbols {
     std::string name;
   };
   std::string build_id_;
-  std::vector<Function> functions_;  // by address
+  std::vector<Function> functions_;  // sorted by address
 };
 
 }  // namespace ration::logs

@@ -1,4 +1,4 @@
-// Which library a file belongs to. Layer: logs. Threads: pure functions.
+// Finds the library that a file belongs to. Layer: logs. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -6,15 +6,15 @@
 
 namespace ration::logs {
 
-// The name that people know: "cuDNN" of /…/libcudnn.so.9, "PyTorch" of libc10_cuda.so; else the file's name without its
-// version.
+// The name that people know: "cuDNN" for /…/libcudnn.so.9, "PyTorch" for libc10_cuda.so; for other files the file's
+// name without its version.
 std::string library_of(std::string_view path);
-// The package of a Python file, "numba" of /…/site-packages/numba/cuda/api.py; "Python" of the standard library; empty:
-// of the program.
+// The package of a Python file: "numba" for /…/site-packages/numba/cuda/api.py, "Python" for the standard library;
+// empty: the file belongs to the program.
 std::string package_of(std::string_view path);
 
-// Passes requests on and makes none of its own: the driver, the CUDA runtime, Ration, the loader, the C library, an
-// interpreter.
+// True for libraries that pass requests on and make none of their own: the driver, the CUDA runtime, Ration, the
+// loader, the C library, an interpreter.
 bool is_plumbing(std::string_view library);
 
 }  // namespace ration::logs

@@ -1,4 +1,4 @@
-// A place in a program, as a reader of stacks shows it. Layer: logs. Values.
+// A place in a program, as shown to a reader of stacks. Layer: logs. Values.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 namespace ration::logs {
 
 struct StackFrame {
-  std::string function;    // demangled; an offset where nothing names it
+  std::string function;    // demangled; an offset if no name is known
   std::string file;        // source file; empty: unknown
   unsigned line = 0;       // 0: unknown
-  std::string library;     // who wrote it: "cuDNN", a Python package, a library's file name, or kTheProgram
-  std::string module;      // path of the file that has the code; empty: Python, or none
-  bool is_python = false;  // else native
+  std::string library;     // what it belongs to: "cuDNN", a Python package, a library's file name, or kTheProgram
+  std::string module;      // path of the file that contains the code; empty: Python, or none
+  bool is_python = false;  // false: native
 };
 
 inline constexpr const char *kTheProgram = "the program";

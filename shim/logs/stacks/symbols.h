@@ -1,8 +1,9 @@
-// Names native code: which function, file and line an offset in an ELF file is.
+// Names native code: finds the function, file and line of an offset in an ELF file.
 // Layer: logs. Threads: none of its own. Owns: the files that it has read.
 //
-// elfutils (libdw.so.1), loaded at run time where it is installed, reads DWARF: lines, inlined functions, and separate
-// files of debug information by their build id. Without it the ELF symbol table names functions.
+// elfutils (libdw.so.1) is loaded at run time if it is installed. It reads DWARF: lines, inlined functions, and
+// separate files of debug information, which it finds by build id. Without it, function names come from the ELF symbol
+// table.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +27,11 @@ class Symbols {
   ~Symbols();
   Symbols(Symbols &&) noexcept;
 
-  // Of a return address `offset` bytes from the file's load address: the function, after those that were inlined there,
-  // innermost first. One frame with the offset as its name where nothing is known, or the file is not the one that the
-  // build id names.
+  // The frames of a return address `offset` bytes above the file's load address: first the functions that were inlined
+  // there, innermost first, then the function itself. If nothing is known, or the file does not have the module's build
+  // id, one frame with the offset as its name.
   const std::vector<StackFrame> &at(const Module &module, std::uint64_t offset);
-  // Files of which no function could be named, and why: "it has changed since", "it is not here".
+  // Files in which no function could be named, and why: "it has changed since", "it is not here".
   const std::map<std::string, std::string> &unnamed() const { return unnamed_; }
 
  private:
