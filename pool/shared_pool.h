@@ -194,8 +194,7 @@ class SharedPool {
   std::unique_ptr<stitch::Stitcher> stitcher_ RATION_POOL_ANNOTATE(guarded_by(mutex_));
   bool plan_runs_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = false;  // a plan makes its driver calls
   static constexpr std::uint64_t kNever = UINT64_MAX;
-  std::uint64_t stitched_from_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) =
-      kNever;                                      // from so many bytes on, stitcher_ decides
+  std::uint64_t stitched_from_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = kNever;  // larger requests ask stitcher_
   std::uint64_t page_bytes_ = 0;                   // written before the first request, like the next member
   std::uint64_t most_granule_bytes_ = UINT64_MAX;  // largest granule by which the pool grows
 };
