@@ -1,5 +1,5 @@
-// The JSON trace format of Chrome, which ui.perfetto.dev opens: counters of each device, a bar for each block's life,
-// a mark for each refusal. Times are in microseconds.
+// The JSON trace format of Chrome, which ui.perfetto.dev opens: counters for each device, a bar for the life of each
+// block, and a mark for each refusal. Times are in microseconds.
 #include <cstdio>
 #include <set>
 #include <unordered_map>
@@ -58,11 +58,11 @@ class ChromeTrace : public Converter {
     bool is_written = false;
   };
 
-  // An event without its braces' contents of time and place.
+  // Writes an event; adds the process and, if `at` is not null, the time of that record.
   void write(TraceJson event, const Record *at) {
     event["pid"] = pid_;
     std::string line = event.dump(-1, ' ', false, TraceJson::error_handler_t::replace);
-    if (at != nullptr) {  // a number of JSON with all its digits, which a double would not keep
+    if (at != nullptr) {  // written as text: a double would not keep all digits of the number
       const std::uint64_t ns = at->number("ts");
       char time[40];
       std::snprintf(time, sizeof(time), ",\"ts\":%llu.%03u}", static_cast<unsigned long long>(ns / kNsOfMicrosecond),
@@ -113,7 +113,7 @@ class ChromeTrace : public Converter {
     mark(record, text, std::move(arguments));
   }
 
-  // `record`: of its beginning or end.
+  // `record`: that of the block's beginning or end.
   static std::string id_of(const LiveBlock &block, const Record &record) {
     return std::string(record.text("addr")) + "#" + std::to_string(block.seq);
   }
@@ -139,7 +139,7 @@ class ChromeTrace : public Converter {
           &record);
   }
 
-  // A block that was not freed has no end.
+  // Ends the bar of a block. The bar of a block that was never freed has no end.
   void end_block(const LiveBlock &block, const Record &record) {
     const std::string &caller = caller_of(block.stack);
     write({{"ph", "e"},

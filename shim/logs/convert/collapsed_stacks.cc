@@ -1,4 +1,4 @@
-// Collapsed stacks, which every flame graph tool reads: a line for each stack, outermost first, and its bytes.
+// Collapsed stacks, which every flame graph tool reads: one line for each stack, outermost frame first, and its bytes.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -10,7 +10,7 @@
 namespace ration::logs {
 namespace {
 
-// A name without what separates frames and lines.
+// A name without the characters that separate frames and lines.
 std::string frame_name(const std::string &name) {
   std::string text = config::printable(name);
   std::replace(text.begin(), text.end(), ';', ':');
@@ -29,7 +29,7 @@ class CollapsedStacks : public Converter {
     for (const auto &[place, totals] : totals_.places()) {
       devices.insert(place.device);
     }
-    std::map<std::string, std::uint64_t> lines;  // two stacks may differ in nothing but lines of source
+    std::map<std::string, std::uint64_t> lines;  // two stacks may differ only in line numbers
     for (const auto &[place, totals] : totals_.places()) {
       if (totals.of(amount_).bytes != 0) {
         lines[line_of(place, devices.size() > 1)] += totals.of(amount_).bytes;

@@ -1,4 +1,4 @@
-// One row for each record about memory, for spreadsheets and data frames; quoted as RFC 4180 says.
+// One row for each record about memory, for spreadsheets and data frames. Quotes fields as RFC 4180 says.
 #include <array>
 #include <unordered_map>
 
@@ -8,7 +8,7 @@
 namespace ration::logs {
 namespace {
 
-// Keys of records (events/README.md), and at the end what is not among them.
+// Keys of records (events/README.md), one column each. kLastColumns follow them.
 constexpr std::array<const char *, 42> kCsvKeys = {
     "t",        "seq",           "ts",        "tid",   "dev",         "ctx",           "stream",
     "api",      "via",           "kind",      "addr",  "size",        "req",           "src",

@@ -18,7 +18,7 @@ void PickleText::operator()(std::uint64_t number) {
   } else if (number <= 0x7fffffff) {
     text_ += 'J';
     little_endian(number, 4);
-  } else {  // a signed number of so many bytes
+  } else {  // a signed number, preceded by the count of its bytes
     unsigned bytes = 4;
     while (bytes < 8 && number >> (8 * bytes - 1) != 0) {
       ++bytes;

@@ -1,4 +1,4 @@
-// A heap profile as pprof reads it (github.com/google/pprof, proto/profile.proto), in gzip.
+// A gzip-compressed heap profile in pprof's format (github.com/google/pprof, proto/profile.proto).
 #include <zlib.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr unsigned kSampleType = 1, kSample = 2, kMapping = 3, kLocation = 4, kF
 
 std::string gzip(const std::string &text) {
   z_stream stream{};
-  constexpr int kGzip = 16;  // added to the window's bits: a header of gzip
+  constexpr int kGzip = 16;  // added to the window bits, it requests a gzip header
   constexpr int kMemory = 8;
   if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + kGzip, kMemory, Z_DEFAULT_STRATEGY) !=
       Z_OK) {
@@ -61,7 +61,7 @@ class PprofProfile : public Converter {
                                      std::pair("inuse_objects", "count"), std::pair("inuse_space", "bytes")}) {
       profile_.message(profile_field::kSampleType, value_type(type, unit));
     }
-    mapping(program_);  // pprof takes the first for the program
+    mapping(program_);  // pprof takes the first mapping as the program
     for (const auto &[place, totals] : totals_.places()) {
       sample(place, totals);
     }
@@ -99,7 +99,7 @@ class PprofProfile : public Converter {
       ProtobufMessage message;
       message.number(1, found->second);
       message.number(5, string(config::printable(path)));
-      for (const unsigned has : {7U, 8U, 9U}) {  // functions, file names, lines: pprof need not look for them
+      for (const unsigned has : {7U, 8U, 9U}) {  // it has functions, file names and lines
         message.number(has, 1);
       }
       profile_.message(profile_field::kMapping, message);
@@ -122,7 +122,7 @@ class PprofProfile : public Converter {
 
   std::uint64_t location(const StackFrame &frame) {
     const std::uint64_t code = function(frame.function, frame.file);
-    // What Python runs is shown as a part of the program.
+    // Python code is shown as a part of the program.
     const std::uint64_t file = mapping(frame.module.empty() ? program_ : frame.module);
     const auto [found, is_new] = locations_.try_emplace({code, frame.line, file}, locations_.size() + 1);
     if (is_new) {

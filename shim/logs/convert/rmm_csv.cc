@@ -1,6 +1,6 @@
-// The log of RMM's logging_resource_adaptor, which its replay benchmark and others' scripts read.
+// The log format of RMM's logging_resource_adaptor, which its replay benchmark and other people's scripts read.
 //
-// The benchmark reads thread, size and stream as decimal numbers, and a pointer in base 16. It does not read the time.
+// The benchmark reads thread, size and stream as decimal numbers, and a pointer as hexadecimal. It ignores the time.
 #include <cstdio>
 
 #include "logs/convert/converter.h"

@@ -1,7 +1,7 @@
 // A memory snapshot of PyTorch, for pytorch.org/memory_viz and torch/cuda/_memory_viz.py.
 //
-// Every block must lie in a segment there. Slabs are segments. A block outside of slabs is one of its own: of the
-// driver, or in granules, of which the log does not say where they are mapped.
+// In this format every block must lie in a segment. Slabs are segments. A block outside of slabs gets a segment of its
+// own: it belongs to the driver, or it lies in granules, and the log does not say where those are mapped.
 #include <cstdio>
 #include <deque>
 #include <map>
@@ -22,7 +22,8 @@ constexpr std::size_t kKept = 1U << 20;  // bytes of a device's events in memory
 constexpr std::uint64_t kNsOfOneUs = 1000;
 constexpr std::size_t kMostDevices = 1024;
 
-// The events of one device. Devices follow one another in the pickle, so those of each wait in a file of their own.
+// The events of one device. The pickle lists devices one after another, so each device's events are collected in a
+// file.
 struct DeviceTrace {
   explicit DeviceTrace(std::uint32_t &next) : text(next), file(std::tmpfile(), &std::fclose) {
     if (file == nullptr) {
@@ -39,7 +40,7 @@ struct DeviceTrace {
   }
   PickleText text;
   std::unique_ptr<std::FILE, int (*)(std::FILE *)> file;
-  std::unordered_map<std::uint64_t, std::uint32_t> frames;  // by stack: its number in the pickle
+  std::unordered_map<std::uint64_t, std::uint32_t> frames;  // by stack: number of its frames in the pickle
 };
 
 struct TorchSegment {
@@ -156,7 +157,7 @@ class TorchSnapshot : public Converter {
     known.emplace(stack, text.remember());
   }
 
-  // Without `device_free` and `addr`, an event has neither.
+  // Writes an event. It has an address or, if `address` is nullopt, the free memory of the device instead.
   void event(const Record &record, std::size_t device, const char *action, std::optional<std::uint64_t> address,
              std::uint64_t bytes, std::uint64_t stream, std::uint64_t stack) {
     DeviceTrace &trace = trace_of(device);
@@ -206,7 +207,7 @@ class TorchSnapshot : public Converter {
     }
   }
 
-  // Granules have no addresses, and ranges of addresses no memory.
+  // Only real slabs become segments: granules have no addresses, and address ranges have no memory.
   void begin_slab(const Record &record) {
     if (record.text("backend") != "cuMemAlloc_v2") {
       return;
@@ -258,7 +259,7 @@ class TorchSnapshot : public Converter {
     text.append();
   }
 
-  // The blocks of a segment follow one another without gaps.
+  // Writes the blocks of a segment. They must follow one another without gaps, so inactive blocks fill these.
   void write_segment(PickleText &text, std::uint64_t address, const TorchSegment &segment) {
     std::uint64_t used = 0;
     std::uint64_t requested = 0;
@@ -268,7 +269,7 @@ class TorchSnapshot : public Converter {
     std::uint64_t at = address;
     for (const auto &[begin, block] : segment.blocks) {
       if (begin < at) {
-        continue;  // inside the one before: the log was changed
+        continue;  // inside the previous block: the log was tampered with
       }
       if (begin > at) {
         write_block(text, at, begin - at, nullptr);
@@ -303,8 +304,8 @@ class TorchSnapshot : public Converter {
   std::ostream &out_;
   StackTable stacks_;
   LiveBlocks<NoNote> blocks_;
-  std::map<std::uint64_t, std::pair<std::uint64_t, TorchSegment>> slabs_;  // by number: address, and itself
-  std::uint32_t next_ = 0;                                                 // of the pickle's numbered values
+  std::map<std::uint64_t, std::pair<std::uint64_t, TorchSegment>> slabs_;  // by number: the slab's address and segment
+  std::uint32_t next_ = 0;                                                 // the next number for a value of the pickle
   Traces traces_;                                                          // by device
   std::unordered_map<std::uint64_t, std::uint32_t> frames_at_end_;
   std::uint64_t start_us_ = 0;

@@ -13,7 +13,7 @@ DiffJson figures_json(const BothFigures &figures) {
   return {{"before", figures.before}, {"after", figures.after}, {"change", figures.change()}};
 }
 
-// null: not known.
+// The value is null if it is unknown.
 DiffJson peak_json(const BothFigures &peak, const LogDifference &of) {
   return {{"before", or_null(of.knows_peak_before, peak.before)},
           {"after", or_null(of.knows_peak_after, peak.after)},

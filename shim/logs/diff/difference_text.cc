@@ -27,7 +27,7 @@ std::string change_of(const BothFigures &figures, Show show) {
   return figures.is_same() ? kSame : (figures.after > figures.before ? "+" : "-") + show(figures.distance());
 }
 
-// "+12%": of what it was before.
+// The change as a part of the figure before, such as "+12%".
 std::string percent_of(const BothFigures &figures) {
   if (figures.is_same() || figures.before == 0) {
     return "";

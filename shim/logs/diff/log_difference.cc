@@ -43,7 +43,7 @@ std::vector<CallerDifference> sorted(const Callers &callers) {
 
 }  // namespace
 
-// Of what was held; what was asked for in all counts where nothing of that changed.
+// The largest difference in held bytes. If nothing changed there, the difference in the bytes requested in total.
 std::uint64_t CallerDifference::largest() const {
   const std::uint64_t held = std::max(peak.distance(), live.distance());
   return held != 0 ? held : requested.distance();
@@ -100,7 +100,7 @@ bool Growth::is_exceeded_by(const BothFigures &peak) const {
 
 std::variant<Growth, std::string> read_growth(const std::string &text) {
   Growth growth;
-  if (text.ends_with('%')) {  // also 0%, and more than all
+  if (text.ends_with('%')) {  // accepts 0% as well, and more than 100%
     const char *const end = text.data() + text.size() - (text.ends_with(" %") ? 2 : 1);
     double percent = 0;
     const auto [rest, error] = std::from_chars(text.data(), end, percent);

@@ -9,15 +9,15 @@
 namespace ration::logs {
 namespace {
 
-constexpr std::size_t kSamples = 128;  // at most
+constexpr std::size_t kSamples = 128;  // the most samples
 constexpr std::size_t kParts = 9;
 constexpr std::size_t kLeastSamples = 2 * kParts;
 constexpr std::size_t kEighths = 8;
-constexpr std::size_t kLatestEighth = 5;  // to begin at: the first, the third, or this one
+constexpr std::size_t kLatestEighth = 5;  // the latest of the three starting points: 1, 3 or 5 eighths
 constexpr std::size_t kStep = 2;
-constexpr std::size_t kEnding = 16;   // a sixteenth
-constexpr int kRisesAtLeast = 7;      // of eight
-constexpr std::uint64_t kShare = 20;  // a twentieth
+constexpr std::size_t kEnding = 16;   // one sixteenth
+constexpr int kRisesAtLeast = 7;      // of eight steps
+constexpr std::uint64_t kShare = 20;  // one twentieth
 constexpr std::uint64_t kMuch = std::uint64_t{1} << 20;
 constexpr std::size_t kPartsBefore = 6;
 constexpr std::uint64_t kAllocsOfAFree = 16;
@@ -51,7 +51,7 @@ std::optional<Rise> rise_through(Run run) {
              : std::nullopt;
 }
 
-// Not so far up in any part of that length.
+// True if the level was not above `level` in any of the preceding parts of that length.
 bool was_below(Run before, std::size_t part, std::uint64_t level) {
   for (std::size_t i = 1; i <= kPartsBefore && i * part <= before.size(); ++i) {
     if (least_of(before.subspan(before.size() - i * part, part)) > level) {
@@ -71,7 +71,7 @@ bool is_work(Run run) {
   return frees >= allocs / kAllocsOfAFree;
 }
 
-// From the stretch `begin` on.
+// The rise from the stretch `begin` on, if there is one.
 std::optional<Rise> rise_since(std::size_t begin, Run run, std::uint64_t quiet_ns) {
   const Run late = run.subspan(begin);
   if (late.size() < kLeastSamples || !is_work(late)) {
@@ -86,7 +86,7 @@ std::optional<Rise> rise_since(std::size_t begin, Run run, std::uint64_t quiet_n
   return lower.base() != late.end() && lower.base()->begun_ns >= quiet_ns ? rise : std::nullopt;
 }
 
-// The first stretch after so many eighths of the time.
+// The first stretch after this many eighths of the time.
 std::size_t after_eighths_of_time(std::size_t eighths, Run run) {
   const std::uint64_t span = run.back().begun_ns - run.front().begun_ns;
   const std::uint64_t ts_ns = run.front().begun_ns + span / kEighths * eighths;

@@ -18,7 +18,7 @@ using By = History::By;
 constexpr std::array<std::pair<const char *, By>, 4> kGroupings = {
     {{"caller", By::caller}, {"library", By::library}, {"thread", By::thread}, {"size", By::size}}};
 
-constexpr std::uint64_t kDeviceNumbers = 4096;  // as the reader lets through
+constexpr std::uint64_t kDeviceNumbers = 4096;  // the reader accepts no higher ones
 
 }  // namespace
 
@@ -290,7 +290,7 @@ void History::add(const Record &record) {
     case Type::end:
       ended_ = true;
       take_totals(record);
-      dropped_ = std::max(dropped_, left_out_ + record.number("dropped"));  // a `dropped` may be lost, too
+      dropped_ = std::max(dropped_, left_out_ + record.number("dropped"));  // a `dropped` record may be lost
       failed_allocs_ = record.number("failed_allocs");
       failed_frees_ = record.number("failed_frees");
       asked_ = {record.number("unknown_names"), record.texts("unknown"), record.number("unknown_versions"),

@@ -1,4 +1,4 @@
-// What the end of a log adds to its history: totals, ages, and which groups grew.
+// Adds the end of a log to its history: totals, ages, and the groups that grow.
 #include <algorithm>
 
 #include "logs/history/history.h"
@@ -28,7 +28,7 @@ void History::take_totals(const Record &record) {
   }
 }
 
-// Of records that are missing only the end tells.
+// Corrects the figures if records are missing: only the `end` record includes those.
 void History::fill_in(Device &device, const Totals &totals) {
   if (totals.peak > device.peak.bytes) {
     device.peak = {totals.peak, 0, 0};
@@ -45,7 +45,7 @@ void History::fill_in(Device &device, const Totals &totals) {
     device.unseen = missing.count;
     device.live_bytes = totals.live_bytes;
   }
-  if (totals.live_count < seen) {  // frees are missing, and nobody can tell of which blocks
+  if (totals.live_count < seen) {  // frees are missing, and it is unknown of which blocks
     device.frees += seen - totals.live_count;
     device.live_bytes = totals.live_bytes;
     device.live.clear();
@@ -92,7 +92,7 @@ void History::finish() {
   }
   growth_ = {};
   places_ = {};
-  blocks_ = {};  // of a log with millions of leaks: most of what it takes
+  blocks_ = {};  // frees most of the memory if a log has millions of leaks
 }
 
 }  // namespace ration::logs

@@ -10,19 +10,19 @@ namespace {
 
 using Sure = History::Need::Sure;
 
-// The most by which the driver's pools grow at once, as policy/driver_pools/stream_pools.cc reserves it.
+// The largest step in which the driver's pools grow, as policy/driver_pools/stream_pools.cc reserves it.
 constexpr std::uint64_t kPoolStep = 32U << 20U;
 
 bool is_of_driver_pools(std::string_view api) {
   return api.find("Async") != std::string_view::npos || api.starts_with("cuGraph");
 }
 
-// A block that a pool of the device's mode serves.
+// True if a pool of the device's mode serves the block.
 bool is_for_pools(std::string_view api) {
   return api.starts_with("cuMemAlloc_v2") || api.starts_with("cuMemAllocPitch");
 }
 
-// Those of which the driver takes exactly what they ask for.
+// True for functions for which the driver takes exactly the requested bytes.
 bool is_exact(std::string_view api) {
   return is_for_pools(api) || api.starts_with("cuMemAllocManaged") || api.starts_with("cuMemCreate");
 }
@@ -53,7 +53,7 @@ std::string limit_words(const History::Refusal &refusal) {
   return "it needs a limit of at least " + limit + "; it was " + was;
 }
 
-// Where free memory lay that did not serve the request.
+// Says where the free memory was that did not serve the request.
 std::string pool_words(const History::Refusal &refusal) {
   if (refusal.api == "cuIpcGetMemHandle") {
     return "the pool's memory has no handle for other processes: RATION_IPC=direct, or RATION_BACKING=slab, would help";
@@ -84,13 +84,13 @@ History::Need need_of(const Record &oom, const History::Device &device, bool has
     return {oom.number("used") + taken, Sure::least};
   }
   const auto surely = [&](bool known) { return known && (in_steps || is_exact(api)) ? Sure::enough : Sure::maybe; };
-  // Near a limit a pool of the driver's takes less than a step, and under a larger one the whole.
+  // Near a limit, a pool of the driver grows by less than a step; under a larger limit it takes the whole step.
   const std::uint64_t in_pools = whole(device.driver_pools, kPoolStep);
-  // Which of its chunks serves a block may change, too.
+  // A different one of its chunks may serve a block, too.
   const std::uint64_t spare = device.driver_pools != 0 ? kPoolStep : 0;
   if (in_granules) {
-    // Blocks may lie in other granules under another limit: those that are free then go to the pool's own blocks, but
-    // only whole ones to the driver's pools.
+    // Under another limit, blocks may lie in other granules. Then granules with free parts serve the pool's own blocks,
+    // but the driver's pools need whole free granules.
     const std::uint64_t granule = device.granules.granule_bytes();
     const std::uint64_t in_use = device.granules.bytes();
     const std::uint64_t unclean = whole(oom.number("quarantined"), granule);
@@ -99,7 +99,8 @@ History::Need need_of(const Record &oom, const History::Device &device, bool has
             surely(is_known)};
   }
   if (device.mode == "async") {
-    // What is the driver's own now may come from its pool; and a pool that holds far more than its blocks will again.
+    // Uncertain in two cases: blocks that the driver serves itself now may come from its pool then, and a pool that
+    // holds far more than its blocks will do so again.
     const bool is_known = device.driver_blocks == 0 && in_pools <= whole(oom.number("used"), kPoolStep) + kPoolStep;
     return {in_pools + whole(device.driver_blocks, kPoolStep) + taken + spare, surely(is_known)};
   }

@@ -8,7 +8,7 @@ namespace {
 constexpr std::uint64_t kFirstArray = std::uint64_t{1} << 50;
 constexpr std::uint64_t kFirstPhysical = std::uint64_t{1} << 51;
 
-// False: the text is not a number of this form alone.
+// False: the text is not exactly one number of this form.
 bool read_hex(std::string_view text, std::uint64_t &number) {
   const std::size_t prefix = text.starts_with("0x") ? 2 : 0;
   const char *const last = text.data() + text.size();

@@ -1,4 +1,4 @@
-// What the `oom` records of a log add up to.
+// Adds up the `oom` records of a log.
 #include <algorithm>
 
 #include "logs/history/history.h"
@@ -7,13 +7,13 @@
 namespace ration::logs {
 namespace {
 
-constexpr std::size_t kHolders = 5;     // that are named
+constexpr std::size_t kHolders = 5;     // that are shown by name
 constexpr std::size_t kMostLogged = 8;  // holders in a record
 constexpr std::uint64_t kMillion = 1'000'000;
 
-// `total`: of the device.
+// `total`: the device's memory.
 History::RefusedBy refused_by(const Record &record, std::uint64_t total) {
-  // Logs of earlier versions have no guarantees.
+  // Logs of earlier versions have no guarantees, and so no claimed bytes; the reserved bytes count then.
   const std::uint64_t claimed = std::max(record.number("group_claimed"), record.number("group_reserved"));
   History::RefusedBy by{std::string(record.text("group")), record.number("group_limit"), claimed, {}, 0};
   for (const nlohmann::json &fields : record.list("holders")) {
@@ -70,7 +70,7 @@ void History::oom(const Record &record) {
     entry->device_free = record.known_number("device_free");
     entry->need = need_of(record, where, dropped_ == 0);
     if (!is_first) {
-      entry->need.sure = Need::Sure::least;  // what was refused before would be held, too
+      entry->need.sure = Need::Sure::least;  // under a larger limit, requests refused earlier would be live as well
     }
     entry->by = refused_by(record, where.total);
     note_holders(where, *entry);

@@ -19,7 +19,7 @@ std::string reason_of(int error) {
   return error != 0 ? std::strerror(error) : "it cannot be written";
 }
 
-// As a file that is created has it.
+// The mode that a newly created file would get.
 mode_t mode_of_new_file() {
   const mode_t mask = umask(0);
   umask(mask);

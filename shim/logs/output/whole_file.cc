@@ -28,7 +28,7 @@ bool write_all(int file, std::string_view text) {
 }
 
 std::string temporary_beside(const std::string &path) {
-  const std::size_t name = path.rfind('/') + 1;  // 0: it names no folder
+  const std::size_t name = path.rfind('/') + 1;  // 0: the path has no folder
   return path.substr(0, name) + "." + path.substr(name) + ".XXXXXX";
 }
 

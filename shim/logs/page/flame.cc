@@ -8,7 +8,7 @@ namespace ration::logs {
 namespace {
 
 constexpr std::size_t kNodes = 5'000;
-constexpr std::uint64_t kSmallest = 2'000;  // a node has at least this part of a total, or is left out
+constexpr std::uint64_t kSmallest = 2'000;  // a node with less than this part of each total is left out
 constexpr std::size_t kDeepestNode = 400;
 
 void add(SiteFigures &sum, const SiteFigures &figures) {
@@ -43,7 +43,7 @@ class Tree {
     }
   }
 
-  // Those of at least a `part`th of one of the totals.
+  // The nodes with at least one `part`th of one of the totals.
   Flame cut(std::uint64_t part) const {
     Flame flame;
     std::vector<std::size_t> open = {0};
@@ -68,7 +68,7 @@ class Tree {
     Site::Place place{};
     std::size_t depth = 0;
     SiteFigures figures;
-    std::map<std::uint32_t, std::size_t> called;  // by name
+    std::map<std::uint32_t, std::size_t> called;  // indices of called nodes, by name
   };
 
   bool is_seen(const SiteFigures &figures, std::uint64_t part) const {

@@ -10,8 +10,8 @@
 namespace ration::logs {
 namespace {
 
-// The files in web/ and dygraphs, put together by assemble.py: of each page what precedes the document, and what
-// follows it.
+// The files in web/ and dygraphs, as assemble.py joins them: for each page the text before the document and the text
+// after it.
 constexpr std::string_view kPageParts[] = {
 #include "page_parts.inc"
 };
@@ -22,7 +22,7 @@ std::string page_html(PageOf of, const std::string &json) {
   std::string page(kPageParts[first]);
   page.reserve(page.size() + json.size() + json.size() / 8 + rest.size());
   for (const char each : json) {
-    // No text can end the element that holds the document, nor begin a comment in it.
+    // Escapes <, so that no text ends the element that holds the document, or begins a comment in it.
     if (each == '<') {
       page += "\\u003c";
     } else {

@@ -20,8 +20,8 @@ using Json = nlohmann::ordered_json;
 using Why = PageMoment::Why;
 
 constexpr std::size_t kPoints = 40'000;   // of all series
-constexpr std::size_t kSpans = 220'000;   // of all moments
-constexpr std::size_t kMostHolders = 40;  // of a moment, by name
+constexpr std::size_t kSpans = 220'000;   // for all moments together
+constexpr std::size_t kMostHolders = 40;  // names shown for a moment
 constexpr std::size_t kCallers = 1'000;   // of a device
 
 const char *word(Why why) {
@@ -51,7 +51,7 @@ Json columns_of(const Series &series) {
   Json reserved = Json::array();
   std::uint64_t before = 0;
   for (const Series::Point &point : series.points()) {
-    times.push_back(point.ts_ns - before);  // differences, which take less room
+    times.push_back(point.ts_ns - before);  // differences are shorter than times
     used.push_back(point.used);
     reserved.push_back(point.reserved);
     before = point.ts_ns;
@@ -64,7 +64,8 @@ Json figures_of(const SiteFigures &figures) {
           figures.total.count, figures.left.bytes, figures.left.count};
 }
 
-// The largest first, as many as are shown: name, figures, and the age of the oldest block that was not freed.
+// One row per caller, the largest first, as many as are shown: name, figures, and the age of the oldest block never
+// freed.
 Json callers_of(const History::Device &device, std::size_t &left_out) {
   auto rows = device.figures();
   std::stable_sort(rows.begin(), rows.end(), [](const auto &a, const auto &b) {
@@ -82,7 +83,7 @@ Json callers_of(const History::Device &device, std::size_t &left_out) {
   return callers;
 }
 
-// The callers that hold most at a moment, then the count and the bytes of the others.
+// The callers that hold most at a moment, followed by the count and the bytes of the others.
 Json holders_of(const MapMoment &map, const std::vector<Site> &sites) {
   std::map<std::uint32_t, std::uint64_t> by_caller;
   for (const auto &[site, bytes] : map.by_site) {
@@ -110,7 +111,7 @@ Json map_of(const PageMoment &moment, const std::vector<Site> &sites) {
   for (const MapMoment::Area &area : moment.map.areas) {
     areas.push_back({area.slab, hexadecimal(area.address), area.bytes});
   }
-  // Flat, since there are many: area, offset, extent, bytes, count, caller, since.
+  // A flat list, since there are many spans: area, offset, extent, bytes, count, caller, since.
   Json spans = Json::array();
   for (const MapMoment::Span &span : moment.map.spans) {
     for (const std::uint64_t value : {std::uint64_t{span.area}, span.offset, span.extent, span.bytes, span.count,
@@ -142,7 +143,7 @@ Json refusals_of_page(const PageDevice &device) {
   return refusals;
 }
 
-// Who held most then.
+// The groups that held most at the time of the refusal.
 Json held_then(const History::Refusal &refusal) {
   Json held = Json::array();
   for (const auto &[name, group] : refusal.held) {
@@ -159,7 +160,7 @@ Json growing_of_page(const History::Device &device) {
   return growing;
 }
 
-// What the callers of `callers`, and the others together, held at each time.
+// The memory that each of the top callers, and the others together, held at each time.
 Json stack_of(const PageDevice &device) {
   Json times = Json::array();
   std::vector<Json> columns(device.top.size() + 1, Json::array());
@@ -175,7 +176,7 @@ Json stack_of(const PageDevice &device) {
   return {{"callers", device.top}, {"times", std::move(times)}, {"bytes", std::move(columns)}};
 }
 
-// Each function and reason once, with what would have helped.
+// One entry for each function and reason, with what would have helped.
 Json remedies_of(const History::Device &device) {
   Json remedies = Json::array();
   for (const History::Refusal &each : device.refusals) {

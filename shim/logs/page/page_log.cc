@@ -19,16 +19,16 @@ using Why = PageMoment::Why;
 
 constexpr std::size_t kRefusals = 10'000;                 // of a device, kept one by one
 constexpr std::size_t kStackBuckets = 300;                // of a device
-constexpr std::uint64_t kRepeatedWithin = 1'000'000'000;  // of one refusal by several layers
-constexpr std::size_t kRefusalMoments = 12;               // of a device
-constexpr std::uint64_t kBlocksLookedAt = 30'000'000;     // for samples, so that a log with millions of blocks is quick
+constexpr std::uint64_t kRepeatedWithin = 1'000'000'000;  // of one refusal by several layers of the program
+constexpr std::size_t kRefusalMoments = 12;               // for each device
+constexpr std::uint64_t kBlocksLookedAt = 30'000'000;     // in all samples; keeps a log with millions of blocks quick
 
 bool moves_figures(Type type) {
   return type == Type::alloc || type == Type::free || type == Type::slab_alloc || type == Type::slab_free ||
          type == Type::sample;
 }
 
-// Evenly, with the first and the last.
+// Picks `most` values evenly, including the first and the last.
 template <typename Value>
 std::vector<Value> thinned(const std::vector<Value> &values, std::size_t most) {
   if (values.size() <= most || most < 2) {
@@ -57,7 +57,7 @@ std::vector<std::uint32_t> top_callers(const History::Device &device, Names &nam
   return top;
 }
 
-// Of each site the place of its caller in `top`; of the others' the place behind that.
+// For each site, the index of its caller in `top`; for callers that are not in `top`, the index after the last.
 std::vector<std::size_t> ranks_of(const std::vector<Site> &sites, const std::vector<std::uint32_t> &top) {
   std::vector<std::size_t> ranks;
   for (const Site &site : sites) {
@@ -67,7 +67,7 @@ std::vector<std::size_t> ranks_of(const std::vector<Site> &sites, const std::vec
   return ranks;
 }
 
-// The log, record by record.
+// Reads the log record by record.
 class Outline {
  public:
   Outline(Names &names, PageLog &log, EventFile &events) : names_(names), log_(log), events_(events) {}
@@ -92,7 +92,7 @@ class Outline {
   std::uint64_t last_seq() const { return last_seq_; }
 
  private:
-  // Allocators free what they keep and ask again, perhaps by another function, before they report a failure.
+  // Allocators free their caches and retry, perhaps with another function, before they report a failure.
   bool is_repeat(const Record &record) {
     const Asked asked{record.device(), record.number("req"), record.number("ts")};
     const auto [before, is_first] = refused_.try_emplace(record.number("tid"), asked);
@@ -120,11 +120,11 @@ class Outline {
     std::size_t device;
     std::uint64_t bytes, ts_ns;
   };
-  std::unordered_map<std::uint64_t, Asked> refused_;  // by thread: the last request, with no allocation since
+  std::unordered_map<std::uint64_t, Asked> refused_;  // by thread: last refused request, with no allocation since
   std::uint64_t last_seq_ = 0;
 };
 
-// Its events again, with the moments known at which to look.
+// Reads the log's events again, now that the moments to show are known.
 class Details {
  public:
   Details(std::size_t samples, std::uint64_t last_seq, Names &names, PageLog &log) : last_seq_(last_seq), log_(log) {
@@ -247,7 +247,7 @@ class Details {
                                                    map_.at(static_cast<std::uint32_t>(wanted.device))});
   }
 
-  // Of the last point that is not after `ts`.
+  // The reserved bytes at the last point that is not after `ts`.
   std::uint64_t reserved(std::size_t device, std::uint64_t ts) const {
     const auto &points = log_.devices[device].series.points();
     const auto after = std::upper_bound(points.begin(), points.end(), ts,
@@ -258,11 +258,11 @@ class Details {
   const std::uint64_t last_seq_;
   PageLog &log_;
   PoolMap map_;
-  std::vector<std::vector<std::size_t>> ranks_;              // by device and site: of its caller
+  std::vector<std::vector<std::size_t>> ranks_;              // by device and site: the rank of the site's caller
   std::vector<Groups> live_;                                 // by device
   std::vector<std::uint64_t> used_;                          // by device
   std::map<std::uint64_t, std::vector<Wanted>> wanted_;      // by seq
-  std::set<std::pair<std::uint64_t, std::size_t>> sampled_;  // time, device
+  std::set<std::pair<std::uint64_t, std::size_t>> sampled_;  // time and device
   std::map<std::size_t, std::uint64_t> last_;                // seq of the last moment, by device
   std::uint64_t looked_at_ = 0;
 };

@@ -11,9 +11,9 @@ using Area = MapMoment::Area;
 using Span = MapMoment::Span;
 
 constexpr std::size_t kExact = 1'500;       // so many blocks are drawn one by one
-constexpr std::uint64_t kCells = 1'000;     // else those that are smaller than a cell of the map are drawn together
-constexpr std::size_t kAreas = 400;         // at most
-constexpr std::uint64_t kGap = 32U << 20U;  // of addresses without a block: ends a stretch
+constexpr std::uint64_t kCells = 1'000;     // with more blocks, those smaller than a cell of the map are drawn together
+constexpr std::size_t kAreas = 400;         // the most areas
+constexpr std::uint64_t kGap = 32U << 20U;  // so many addresses without a block end a stretch
 
 // Puts small blocks that follow each other in a cell of an area into one span.
 class Gatherer {
@@ -42,7 +42,8 @@ class Gatherer {
     span.bytes += block.bytes;
     ++span.count;
     span.since_ns = std::min(span.since_ns, block.ts_ns);
-    // The longest run of one site: nearly the site of most bytes, without a table for each span.
+    // Takes the site of the longest run of one site. It is nearly always the site with most bytes, and needs no table
+    // per span.
     run_ = block.note.site == last_site_ ? run_ + block.bytes : block.bytes;
     last_site_ = block.note.site;
     if (run_ > most_) {
@@ -58,7 +59,7 @@ class Gatherer {
   std::uint32_t last_site_ = 0;
 };
 
-// Keeps the largest areas, and the spans in them.
+// Keeps the largest areas and their spans.
 void leave_out_areas(MapMoment &moment) {
   if (moment.areas.size() <= kAreas) {
     return;
@@ -70,7 +71,7 @@ void leave_out_areas(MapMoment &moment) {
   std::nth_element(sizes.begin(), sizes.begin() + kAreas - 1, sizes.end(), std::greater<>());
   const std::uint64_t least = sizes[kAreas - 1];
   std::vector<Area> kept;
-  std::vector<std::size_t> places;  // old to new
+  std::vector<std::size_t> places;  // index of the new area by that of the old one
   for (const Area &area : moment.areas) {
     const bool stays = area.bytes >= least && kept.size() < kAreas;
     places.push_back(stays ? kept.size() : kAreas);
@@ -131,14 +132,14 @@ MapMoment PoolMap::at(std::uint32_t device) const {
     }
   });
   moment.blocks = blocks.size();
-  // Of a slab that is unknown, because its record was lost: as outside.
+  // A slab that is unknown, because its record was lost, counts as outside of slabs.
   const auto slab_of = [this](const Block &block) { return slabs_.contains(block.slab) ? block.slab : 0; };
   std::sort(blocks.begin(), blocks.end(), [&](const Block *a, const Block *b) {
     const auto place = [&](const Block *block) { return std::pair(slab_of(*block), block->address); };
     return place(a) < place(b);
   });
 
-  std::vector<std::size_t> area_of;  // by block
+  std::vector<std::size_t> area_of;  // index of the area, by block
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const Block &block = *blocks[i];
     const std::uint64_t slab = slab_of(block);
@@ -165,7 +166,7 @@ MapMoment PoolMap::at(std::uint32_t device) const {
     extent += area.bytes;
   }
   Gatherer gatherer(moment.spans, blocks.size() > kExact ? std::max<std::uint64_t>(extent / kCells, 1) : 0);
-  std::uint64_t packed = 0;  // blocks outside, side by side
+  std::uint64_t packed = 0;  // bytes of the blocks outside of slabs, which are drawn side by side
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const Area &area = moment.areas[area_of[i]];
     const bool is_outside = area.slab == 0;
@@ -176,7 +177,7 @@ MapMoment PoolMap::at(std::uint32_t device) const {
   for (const Area &area : moment.areas) {
     drawn.insert(area.slab);
   }
-  // Slabs that hold nothing.
+  // Adds the slabs that hold no block.
   for (const auto &[number, slab] : slabs_) {
     if (slab.device != device) {
       continue;

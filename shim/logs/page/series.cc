@@ -1,6 +1,6 @@
-// Of the points in a bucket of time stay the first, the last and the extremes of both figures (the method M4), so that
-// a line through them touches every pixel that a line through all of them would. A merge of merged buckets loses no
-// extreme either, so buckets can grow while points come.
+// Of the points in a bucket of time, keeps the first, the last, and the extremes of both figures (the method M4): a
+// line through them touches every pixel that a line through all points would. Merging merged buckets loses no extreme
+// either, so buckets can be widened while points are added.
 #include "logs/page/series.h"
 
 #include <algorithm>
@@ -10,11 +10,11 @@ namespace ration::logs {
 namespace {
 
 constexpr std::size_t kMost = 32'768;
-constexpr std::size_t kKept = 6;  // of a bucket
+constexpr std::size_t kKept = 6;  // points kept in a bucket
 
 using Points = std::vector<Series::Point>;
 
-// Appends what stays of [first, last), which is one bucket and not empty.
+// Appends the points of [first, last) that are kept. The range is one bucket and is not empty.
 void keep(const Points &points, std::size_t first, std::size_t last, Points &kept) {
   std::array<std::size_t, kKept> stays{first, first, first, first, first, last - 1};
   for (std::size_t i = first; i < last; ++i) {
@@ -44,7 +44,7 @@ void Series::add(const Point &point) {
 void Series::reduce(std::size_t most) {
   const std::size_t least = std::max(most, kKept);  // all in one bucket
   if (points_.size() > least) {
-    merge();  // those that came since the last time
+    merge();  // merges the points added since the last call
   }
   while (points_.size() > least) {
     width_ns_ *= 2;

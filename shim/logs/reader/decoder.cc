@@ -10,13 +10,13 @@
 namespace ration::logs {
 namespace {
 
-// The first byte of a zstd frame (RFC 8878, 3.1), or of a skippable one, with which pzstd begins. A log begins with
-// '{'.
+// True for the first byte of a zstd frame (RFC 8878, 3.1), or of a skippable frame, with which pzstd begins. A plain
+// log begins with '{'.
 bool begins_a_frame(int byte) {
   return byte == 0x28 || (byte >= 0x50 && byte <= 0x5f);
 }
 
-constexpr int kGzip = 0x1f;  // the first byte (RFC 1952, 2.3.1)
+constexpr int kGzip = 0x1f;  // the first byte of a gzip member (RFC 1952, 2.3.1)
 
 class Zstd : public Decoder {
  public:
@@ -57,7 +57,7 @@ class Gzip : public Decoder {
     const int result = is_ready_ ? inflate(&stream_, Z_NO_FLUSH) : Z_MEM_ERROR;
     in.at = in.size - stream_.avail_in;
     const std::size_t written = out.size() - stream_.avail_out;
-    if (result == Z_STREAM_END) {  // another member may follow
+    if (result == Z_STREAM_END) {  // another gzip member may follow
       inflateReset(&stream_);
       return {written, false, {}};
     }

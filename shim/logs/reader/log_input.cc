@@ -16,7 +16,7 @@ namespace ration::logs {
 namespace {
 
 constexpr std::size_t kBuffer = 128U << 10U;
-constexpr std::size_t kLongestLine = 256U << 20U;  // a `meta` has the command line and some of the environment
+constexpr std::size_t kLongestLine = 256U << 20U;  // a `meta` has the command line and a part of the environment
 
 }  // namespace
 
@@ -58,7 +58,7 @@ class LogInput::Frames : public std::streambuf {
     return next_.size != 0;
   }
 
-  // A small file can hold a line that no memory holds.
+  // False if a line is too long. Even a small compressed file can contain a line that does not fit into memory.
   bool bounded(std::string_view text) {
     const std::size_t end = text.rfind('\n');
     line_bytes_ = end == std::string_view::npos ? line_bytes_ + text.size() : text.size() - end - 1;
@@ -74,9 +74,9 @@ class LogInput::Frames : public std::streambuf {
   std::vector<char> in_;
   std::vector<char> out_;
   Packed next_;
-  bool has_more_ = false;       // the decoder may have text that did not fit
-  bool is_in_frame_ = true;     // no whole frame has been read
-  std::size_t line_bytes_ = 0;  // of the line that has not ended
+  bool has_more_ = false;       // the decoder may have more text, which did not fit
+  bool is_in_frame_ = true;     // true until a complete frame has been read
+  std::size_t line_bytes_ = 0;  // length so far of the unfinished line
   std::uint64_t taken_ = 0;
   std::string problem_;
 };
@@ -99,7 +99,7 @@ LogInput::LogInput(const std::string &name) {
     decompressed_ = std::make_unique<std::istream>(frames_.get());
     text_ = decompressed_.get();
   } else if (problem_.empty()) {
-    file_->clear();  // peek at the end of an empty file
+    file_->clear();  // peek() at the end of an empty file has set eofbit
   }
 }
 

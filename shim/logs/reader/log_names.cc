@@ -26,7 +26,7 @@ std::string present_log(const std::string &path) {
       return name;
     }
   }
-  // The first line of the new part says which part is before it.
+  // The reader finds the previous part by the first line of the new part.
   return is_there(begun) && is_there(plain + ".previous") ? begun : path;
 }
 

@@ -46,7 +46,7 @@ Type type_of(std::string_view name) {
   return Type::other;
 }
 
-// The number at the end of a schema's name; 0 where it is of something else than a log.
+// The number at the end of a schema's name; 0 if the schema is not that of a log.
 int version_of(std::string_view schema) {
   constexpr std::string_view kName =
       std::string_view(events::kSchema).substr(0, std::string_view(events::kSchema).find('/') + 1);
@@ -74,7 +74,7 @@ bool has_real_devices(const Record &meta) {
          });
 }
 
-// What is wrong with a first line; empty: nothing.
+// Why a first line cannot be used; empty: it can.
 std::string problem_of_first(const Record &record) {
   const std::string schema(record.type == Type::meta ? record.text("schema") : "");
   if (schema == events::kSchema) {
@@ -136,8 +136,9 @@ bool LogReader::next_line(Record &record) {
   return true;
 }
 
-// Whether the log ends in this line too early: it is no whole record, or no newline ends it. After an `end` nothing
-// is missing. In a part before the last one the next part's first record tells it.
+// True if the log ends too early in this line: it is not a complete record, or no newline ends it. After an `end`,
+// nothing is missing. A part before the last one does not count here: the next part's first record shows whether it is
+// complete.
 bool LogReader::is_cut_off(const Record &record) {
   if (last_ != nullptr || record.type == Type::end) {
     return false;
@@ -145,7 +146,7 @@ bool LogReader::is_cut_off(const Record &record) {
   return log_->eof() || (is_broken_ && log_->peek() == std::istream::traits_type::eof());
 }
 
-// Opens the part before the one whose first line this is. False: it is not there, or is of another run.
+// Opens the part before the one whose first record is `last`. False: it does not exist, or it belongs to another run.
 bool LogReader::read_previous(Record &last) {
   const std::array<std::string, 2> names = names_of_previous(path_);
   return std::any_of(names.begin(), names.end(), [&](const std::string &name) { return open_previous(name, last); });
@@ -197,8 +198,9 @@ bool LogReader::read_first(Record &record) {
   return true;
 }
 
-// `ration run --embed-names` writes them when the program has ended, and a reader needs them from the first stack on.
-// What a pipe has can be read once, so the rest of it goes through a temporary file without a name.
+// Finds the `names` records in advance: `ration run --embed-names` appends them when the program has ended, but a
+// reader needs them from the first stack on. A pipe can be read only once, so the rest of it is copied to a temporary
+// file without a name.
 void LogReader::look_ahead() {
   is_to_look_ahead_ = false;
   std::string path = files_.empty() ? "" : files_.front() == "-" ? "/dev/stdin" : files_.front();
@@ -247,7 +249,7 @@ bool LogReader::next(Record &record) {
     if (!problem_.empty() || last_ == nullptr) {
       return false;
     }
-    file_ = std::move(last_);  // its first line was read
+    file_ = std::move(last_);  // its first line has already been read
     log_ = &file_->text();
     lines_ = 1;
     if (!next_line(record)) {

@@ -17,9 +17,9 @@ namespace {
 
 struct NamedLog {
   std::string path;
-  std::string process;        // the one that wrote it; empty: unknown
-  std::uint64_t part = 1;     // the last one of it
-  bool has_previous = false;  // so the part before that is read, too
+  std::string process;        // identifies the process that wrote it; empty: unknown
+  std::uint64_t part = 1;     // number of its last part
+  bool has_previous = false;  // the part before the last one is read too
 };
 
 NamedLog look_at_log(const std::string &path) {
@@ -31,7 +31,7 @@ NamedLog look_at_log(const std::string &path) {
   }
   log.process = std::to_string(status.st_dev) + '\n' + std::to_string(status.st_ino);
   if (!S_ISREG(status.st_mode)) {
-    return log;  // what a pipe has can be read once
+    return log;  // a pipe can be read only once, so do not look into it
   }
   LogReader reader(name);
   Record meta;

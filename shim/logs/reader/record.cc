@@ -6,7 +6,7 @@ namespace ration::logs {
 
 using nlohmann::json;
 
-// What the parser meets: plain values of the record go into its fields, others are put together first.
+// Receives the parser's values. Plain values of the record go into its fields; others are built as JSON first.
 class Record::Reading {
  public:
   explicit Reading(Record &record) : record_(record) {}
@@ -39,7 +39,7 @@ class Record::Reading {
   bool boolean(bool is_set) { return put(is_set) != nullptr; }
   bool number_integer(json::number_integer_t number) { return put(number) != nullptr; }
   bool number_float(json::number_float_t number, const json::string_t &) { return put(number) != nullptr; }
-  static bool binary(json::binary_t &) { return false; }  // JSON has none
+  static bool binary(json::binary_t &) { return false; }  // JSON text has none
   bool start_object(std::size_t) { return open(json::object()); }
   bool start_array(std::size_t) { return open(json::array()); }
   bool end_object() { return close(); }
@@ -49,7 +49,7 @@ class Record::Reading {
  private:
   [[nodiscard]] bool is_plain() const { return open_.size() == 1; }
 
-  // Where it is now; nullptr: a line that is no object.
+  // Puts a value at the current position and returns it; nullptr: the line is not an object.
   json *put(json value) {
     if (open_.empty()) {
       return nullptr;
@@ -82,7 +82,7 @@ class Record::Reading {
 
   Record &record_;
   Field *field_ = nullptr;
-  std::vector<json *> open_;  // the first is the record
+  std::vector<json *> open_;  // containers that are not closed yet; the first is the record
   std::string name_;
 };
 

@@ -136,7 +136,7 @@ void DeviceLog::add(const Record &record) {
       break;
     case Type::end:
       has_ended_ = true;
-      dropped_ = std::max(dropped_, record.number("dropped"));  // a `dropped` may be lost, too
+      dropped_ = std::max(dropped_, record.number("dropped"));  // because a `dropped` record may be lost too
       break;
     default:
       break;

@@ -19,12 +19,12 @@ constexpr std::uint64_t kPreallocateAfter = std::uint64_t{32} << 20;  // the set
 // An arbitrary address.
 constexpr Address kSlabs = 0x100000000000;
 
-// A device under a limit, whose memory is counted only.
+// Simulates a device under a limit: counts its memory only.
 class LimitedDevice final : public Upstream, public stitch::DeviceMemory {
  public:
   LimitedDevice(std::uint64_t limit, bool of_slabs) : limit_(limit), of_slabs_(of_slabs) {}
 
-  // What no pool serves takes so much from now on. False: there is no room, and nothing changed.
+  // Memory outside of pools takes this many bytes from now on. False: there is no room, and nothing changed.
   bool set_other(std::uint64_t bytes) noexcept {
     if (held_ + bytes > limit_) return false;
     other_ = bytes;
@@ -58,7 +58,7 @@ class LimitedDevice final : public Upstream, public stitch::DeviceMemory {
  private:
   const std::uint64_t limit_;
   const bool of_slabs_;
-  std::uint64_t held_ = 0;  // by pools
+  std::uint64_t held_ = 0;  // bytes held by pools
   std::uint64_t other_ = 0;
   std::uint64_t last_ = 0;
   Address next_address_ = kSlabs;
@@ -87,7 +87,7 @@ class DeviceReplay {
  private:
   struct Placed {
     std::uint64_t bytes = 0;
-    Address address = 0;  // 0: the driver's own
+    Address address = 0;  // 0: an allocation of the driver
   };
 
   void open(std::uint32_t number) {
@@ -116,7 +116,7 @@ class DeviceReplay {
     }
   }
 
-  // From pools that have memory without a block; `bytes` or more.
+  // Releases `bytes` or more from pools whose memory holds no block.
   bool make_room(std::uint64_t bytes) {
     std::uint64_t released = 0;
     for (const auto &pool : pools_) {
@@ -136,7 +136,7 @@ class DeviceReplay {
     if (!outcome && make_room(step.bytes)) outcome = pool.allocate(step.bytes, device_);
     Placed &placed = blocks_[step.id];
     placed = {step.bytes, outcome ? outcome.block.address : 0};
-    if (!outcome) {  // what fits to the last byte is served by the driver
+    if (!outcome) {  // the driver serves what fits only exactly
       if (!set_other(recorded_other_, by_driver_ + step.bytes)) return false;
       by_driver_ += step.bytes;
     }
@@ -179,8 +179,8 @@ class DeviceReplay {
   bool is_preallocated_ = false;
   std::uint64_t live_in_first_ = 0;
   std::uint64_t recorded_other_ = 0;
-  std::uint64_t by_driver_ = 0;  // blocks that no pool had room for
-  std::uint64_t used_ = 0;       // requested
+  std::uint64_t by_driver_ = 0;  // bytes of blocks for which no pool had room
+  std::uint64_t used_ = 0;       // requested bytes
 };
 
 }  // namespace
@@ -215,7 +215,7 @@ std::optional<std::uint64_t> find_device_minimum(const DeviceTrace &trace, Backi
   if (trace.peak_bytes == 0) return 0;
   const std::uint64_t step = backing == Backing::slab ? 1 : kPageBytes;
   const auto rounded_up = [step](std::uint64_t bytes) { return (bytes + step - 1) / step * step; };
-  // No limit below the peak suffices. Fitting is not monotonic, so this finds one of several edges.
+  // No limit below the peak suffices. Whether a limit fits is not monotonic, so this finds one of several thresholds.
   std::uint64_t failing = rounded_up(trace.peak_bytes) - step;
   std::uint64_t fitting = rounded_up(trace.peak_bytes);
   for (std::uint64_t more = std::max(step, trace.peak_bytes / 64); replay_device(trace, fitting, backing); more *= 2) {

@@ -15,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kPasses = 5;  // the fastest one counts: other processes may use the machine
+constexpr int kPasses = 5;  // the fastest pass counts, because other processes may use the machine
 
 std::uint64_t ns_between(Clock::time_point begin, Clock::time_point end) {
   return static_cast<std::uint64_t>(std::chrono::nanoseconds(end - begin).count());

@@ -12,7 +12,7 @@ namespace ration::logs {
 namespace {
 
 constexpr double kNsOfSecond = 1e9;
-constexpr std::size_t kHolders = 3;  // of a group or device
+constexpr std::size_t kHolders = 3;  // shown for a group or device
 
 std::string when(const History::Moment &moment) {
   return "at " + seconds(moment.ts_ns) + ", record " + std::to_string(moment.seq);

@@ -22,7 +22,7 @@ OrderedJson frames_of(const std::vector<StackFrame> &frames) {
   return all;
 }
 
-// The same for readers who want to see it.
+// The frames of a stack as texts, for people to read.
 OrderedJson places_of(const std::vector<StackFrame> &frames) {
   OrderedJson all = OrderedJson::array();
   for (const StackFrame &each : frames) {
@@ -58,7 +58,7 @@ OrderedJson holders_of(const History::RefusedBy &by) {
   return holders;
 }
 
-// Who held most then, by group.
+// The groups that held most at the time of the refusal.
 OrderedJson held_of(const History::Refusal &refusal) {
   OrderedJson held = OrderedJson::array();
   for (const auto &[name, group] : refusal.held) {
@@ -108,7 +108,7 @@ OrderedJson refusals_of(const History &history, const History::Device &device) {
   return refusals;
 }
 
-// Files whose functions have no names, and why.
+// The files whose functions have no names, and why.
 OrderedJson unnamed_of(const History &history) {
   OrderedJson unnamed = OrderedJson::array();
   for (const auto &[path, why] : history.stacks().unnamed()) {
@@ -144,7 +144,8 @@ OrderedJson devices_of(const History &history) {
   return devices;
 }
 
-// Each stack that has blocks left, and each group whose blocks have none, the largest first.
+// One entry for each stack with blocks never freed, and for each group of such blocks without a stack; the largest
+// first.
 OrderedJson leaks_of(const std::vector<Report> &reports) {
   OrderedJson leaks = OrderedJson::array();
   for (const Report &report : reports) {
@@ -205,7 +206,7 @@ std::string report_json(const std::vector<Report> &reports) {
                     {"newer", history.asked().newer},
                     {"may_take_memory", unknown_that_take_memory(history.asked())},
                     {"devices", devices_of(history)}});
-    logs.back()["unnamed"] = unnamed_of(history);  // all that are shown were asked for by now
+    logs.back()["unnamed"] = unnamed_of(history);  // by now, all names that are shown have been requested
   }
   const OrderedJson document = {{"schema", "ration.report/1"},
                                 {"peak_bytes", or_null(is_known, peak.bytes)},

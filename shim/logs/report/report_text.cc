@@ -47,9 +47,9 @@ void add_table(Lines &lines, const std::string &title, const char *what, const H
   }
 }
 
-constexpr std::size_t kPlaces = 16;  // of a stack
+constexpr std::size_t kPlaces = 16;  // shown for one stack
 
-// Innermost first. Of what a library calls inside itself only the call into it is shown.
+// Innermost frame first. Of a library's calls inside itself, only the outermost, which enters the library, is shown.
 void add_stack(Lines &lines, const std::vector<StackFrame> &frames) {
   std::size_t shown = 0;
   for (std::size_t i = 0; i < frames.size() && shown < kPlaces; ++i) {
@@ -149,7 +149,7 @@ Lines report_text(const Report &report, std::size_t rows, std::size_t width) {
     lines.emplace_back();
     std::move(unknown.begin(), unknown.end(), std::back_inserter(lines));
   }
-  const Lines names = caveats_of_names(history);  // all that are shown were asked for by now
+  const Lines names = caveats_of_names(history);  // by now, all names that are shown have been requested
   lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(head), names.begin(), names.end());
   return cli::fitting(lines, width);
 }

@@ -33,7 +33,7 @@ void add_names(std::vector<std::string> &lines, const std::vector<std::string> &
   }
 }
 
-// A process counts no more names.
+// "at least " if a process may have looked up more names than it can count.
 std::string at_least(std::uint64_t names) {
   return names < RATION_NAMES_COUNTED ? "" : "at least ";
 }

@@ -55,7 +55,7 @@ const std::string &ElfSymbols::function_at(std::uint64_t address) const {
     return kUnknown;
   }
   --found;
-  // Hand-written code says no size.
+  // Functions written by hand in assembly have no size.
   return found->size == 0 || address < found->address + found->size ? found->name : kUnknown;
 }
 

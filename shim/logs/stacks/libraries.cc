@@ -11,7 +11,7 @@ namespace {
 
 using Prefixes = std::pair<std::string_view, std::string_view>;
 
-// By the beginning of a file's name; the first that fits.
+// Known libraries by the beginning of the file's name; the first match counts.
 constexpr std::array<Prefixes, 34> kKnown = {{{"libcudart.", "CUDA runtime"},
                                               {"libcudnn", "cuDNN"},
                                               {"libnccl", "NCCL"},
@@ -47,7 +47,7 @@ constexpr std::array<Prefixes, 34> kKnown = {{{"libcudart.", "CUDA runtime"},
                                               {"libnvidia-", "CUDA driver"},
                                               {"libration", "Ration"}}};
 
-// Those of the C library, and of what only forwards calls.
+// Files of the C library, and of libraries that only forward calls.
 constexpr std::array<std::string_view, 14> kForwarding = {
     "libc.",     "libpthread", "libdl.",     "librt.",   "libm.",      "ld-linux", "libffi",
     "libstdc++", "libgcc_s",   "libpython3", "_ctypes.", "libasan.so", "libtsan.", "linux-vdso"};

@@ -9,7 +9,7 @@
 namespace ration::logs {
 namespace {
 
-constexpr std::size_t kDeepest = 4096;  // a log that was changed may have a ring
+constexpr std::size_t kDeepest = 4096;  // a log that was tampered with may have a cycle of parents
 
 bool is_interpreter(std::string_view path) {
   return file_name(path).substr(0, 6) == "python";
@@ -66,7 +66,7 @@ void StackTable::add(const Record &record) {
       break;
     case Record::Type::names: {
       std::vector<StackFrame> &named = places_[record.number("frame")].named;
-      named.clear();  // the reader gives them twice
+      named.clear();  // the reader returns the `names` records twice
       for (const nlohmann::json &each : record.list("calls")) {
         const Record call(each);
         StackFrame &frame = named.emplace_back();

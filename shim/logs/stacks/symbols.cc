@@ -14,7 +14,7 @@
 
 namespace ration::logs {
 
-// elfutils, where it is installed: a command that is portable cannot be linked with one distribution's.
+// The functions of elfutils, if it is installed. A portable command cannot be linked with one distribution's elfutils.
 struct Elfutils {
   decltype(&::dwfl_begin) begin;
   decltype(&::dwfl_end) end;
@@ -89,7 +89,7 @@ std::string offset_name(const Module &module, std::uint64_t offset) {
   return module.path.substr(module.path.rfind('/') + 1) + text;
 }
 
-// To open a FIFO would wait.
+// True for a regular file. Opening a FIFO instead would block.
 bool is_file(const std::string &path) {
   struct stat status {};
   return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
@@ -123,7 +123,7 @@ class DebugInformation {
   DebugInformation(const DebugInformation &) = delete;
   DebugInformation &operator=(const DebugInformation &) = delete;
 
-  // The function at `address` of the file, after those inlined there; none where nothing is known.
+  // The function at `address` of the file, preceded by those inlined there; empty if nothing is known.
   std::vector<StackFrame> at(std::uint64_t address) const {
     std::vector<StackFrame> frames;
     if (module_ == nullptr) {
@@ -133,7 +133,7 @@ class DebugInformation {
     StackFrame frame;
     set_line(place, frame);
     add_inlined(place, frame, frames);
-    if (frame.function.empty()) {  // no function is described there: the line is a neighbour's
+    if (frame.function.empty()) {  // no function is described there, so the line belongs to a neighbour
       frame.file.clear();
       frame.line = 0;
     }
@@ -168,7 +168,7 @@ class DebugInformation {
     }
     return "";
   }
-  // Adds the functions that were inlined at `place`; `frame` becomes the place of the call of the outermost.
+  // Adds the functions that were inlined at `place`. `frame` becomes the place of the outermost one's call.
   void add_inlined(Dwarf_Addr place, StackFrame &frame, std::vector<StackFrame> &frames) const {
     Dwarf_Addr bias = 0;
     Dwarf_Die *const unit = elfutils_->addrdie(module_, place, &bias);
@@ -259,7 +259,7 @@ const std::vector<StackFrame> &Symbols::at(const Module &module, std::uint64_t o
   } else if (!file->is(module.build_id)) {
     unnamed_[module.path] = "it has changed since";
   } else if (offset != 0) {
-    frames = file->at(offset - 1);  // within the call that will return there
+    frames = file->at(offset - 1);  // an address within the call, which returns to `offset`
   }
   if (frames.empty()) {
     frames.emplace_back();
