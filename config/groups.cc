@@ -18,7 +18,7 @@ using Group = Settings::Group;
 constexpr std::size_t kLongestGroup = 64;
 constexpr std::string_view kGroupCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 constexpr std::size_t kTreeDigits = 16;
-constexpr std::size_t kMostTrees = 256;  // each is a file that the process joins
+constexpr std::size_t kMostTrees = 256;  // each tree has a file that the process joins
 
 void append(const LimitMap &from, LimitMap &to) {
   to.insert(to.end(), from.begin(), from.end());

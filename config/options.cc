@@ -57,8 +57,7 @@ bool is_beginning(std::string_view word, std::string_view name) {
   return word.size() >= kLeastOfBeginning && word.size() < name.size() && name.starts_with(word);
 }
 
-// True if one is the beginning of the other, as prealloc, or if the name is at either end of the word, as in
-// memory_limit.
+// True if one is the beginning of the other (prealloc), or if the name is at either end of the word (memory_limit).
 bool is_part(std::string_view word, std::string_view name) {
   const auto is_separator = [&](std::size_t at) { return kSeparators.find(word[at]) != std::string_view::npos; };
   if (std::min(word.size(), name.size()) < kLeastOfPart || word.size() == name.size()) {

@@ -36,8 +36,8 @@ const Option *option_of_variable(std::string_view variable);
 std::string_view near_variable(std::string_view variable);
 std::string_view near_key(std::string_view key);  // a key in a file
 
-// The nearest word, ignoring case: one that few edits turn into `word`, or of which one has the other as its part.
-// Settings, options and verbs all use this function. Empty: none is near.
+// The nearest word, ignoring case: one that a few edits turn into `word`, or that contains `word` as a part or is a
+// part of it. Settings, options and verbs all use this function. Empty: none is near.
 std::string_view near_word(std::string_view word, std::span<const std::string_view> words);
 // The text after an unknown name in a message: "; the nearest is NEAR", or " (`HELP` lists them)" if none is near.
 std::string near_or_list(std::string_view near, std::string_view help);

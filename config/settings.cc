@@ -112,7 +112,7 @@ std::uint64_t Settings::guarantee_on(const DeviceIdentity &device) const {
   return is_named ? std::min(smallest_limit(guarantee, device).value_or(0), limit_on(device).bytes) : 0;
 }
 
-// The effective user owns the files that the process creates.
+// The folder is named after the effective user, who owns the files that the process creates.
 std::string Settings::state_folder() const {
   return state_directory.empty() ? "/dev/shm/ration-" + std::to_string(geteuid()) : state_directory;
 }

@@ -9,7 +9,7 @@
 
 namespace ration::config {
 
-// Never null, although `environ` is: before libc's own constructor (when .preinit_array of the program calls CUDA;
+// Never null, although `environ` may be: before libc's own constructor (when .preinit_array of the program calls CUDA;
 // glibc 2.36), and after clearenv().
 const char *const *process_environment() {
   static const char *const none[] = {nullptr};

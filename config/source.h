@@ -10,7 +10,7 @@ namespace ration::config {
 // Design: design/settings.md#sources
 enum class Source {
   kDefault,
-  kThirdParty,  // a variable of another program
+  kThirdParty,  // a variable that another program defines
   kSystemFile,  // config.json of the system folder
   kDropIn,      // conf.d/*.json of the system folder
   kUserFile,

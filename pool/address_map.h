@@ -1,6 +1,6 @@
 // A hash table from a block's start to its node. A bucket is one cache line: twelve node numbers and a hash byte for
 // each. The table grows without a pause: a larger table is set up next to it, and each insertion moves some buckets
-// into that.
+// into that one.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: its table.
 #pragma once
 

@@ -38,7 +38,7 @@ class HoleIndex {
   void resize(std::uint32_t node, std::uint64_t units);
   // Like resize(), for a hole that does not grow.
   void shrink(std::uint32_t node, std::uint64_t units);
-  // Makes the entry that of a block.
+  // Turns the hole's entry into that of a block.
   void close(std::uint32_t node);
   void remove(std::uint32_t node);
 
@@ -59,8 +59,8 @@ class HoleIndex {
   // The largest hole of all is used only if no other fits.
   [[nodiscard]] std::uint32_t find_tiled(std::uint64_t units, std::uint32_t among);
   // The cached hole, or 0. find() has returned this hole several times from the high side for requests of
-  // cached_units() or more, and would return it again for any such request that fits into it. Its size in the index
-  // does not count.
+  // cached_units() or more, and would return it again for any such request that fits into it. Its size in the index is
+  // ignored.
   // Design: design/placement.md#the-cached-hole
   [[nodiscard]] std::uint32_t cached_hole() const { return cached_hole_; }
   [[nodiscard]] std::uint64_t cached_units() const { return static_cast<std::uint64_t>(cached_extent_); }

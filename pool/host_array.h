@@ -9,7 +9,7 @@
 
 namespace ration::pool::host_array {
 
-// At this size a copy costs some ten microseconds.
+// At this size, copying takes some ten microseconds.
 inline constexpr std::size_t kPagesFrom = std::size_t{256} << 10;
 
 // Returns zeroed memory, aligned to `alignment` (a power of two, at most a page), or null if the host has none.

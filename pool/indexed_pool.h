@@ -34,7 +34,7 @@ class IndexedPool {
   // Ensures that the next `items` take() calls need no host memory; false if the host has none. Items may move.
   [[nodiscard]] bool prepare(std::size_t items) noexcept { return has(items) || grow(items - spares_); }
 
-  // REQUIRES: a successful prepare(). The item's content is unspecified. The index is never 0.
+  // REQUIRES: a successful prepare(). The item's content is unspecified. Its index is never 0.
   [[nodiscard]] std::uint32_t take() noexcept {
     --spares_;
     return std::exchange(spare_, at(spare_).next_spare);

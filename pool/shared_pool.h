@@ -40,7 +40,7 @@ class SharedPool {
   // released. May run while another thread grows the pool.
   std::uint64_t release_granules(std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept;
   [[nodiscard]] std::uint64_t gather_granules() noexcept;
-  // Throws std::bad_alloc.
+  // The mappings and handles of the stitcher (Stitcher::everything). Throws std::bad_alloc.
   [[nodiscard]] stitch::Stitcher::Everything everything() const;
   [[nodiscard]] stitch::Stitcher::Counts stitch_counts() const noexcept;
   [[nodiscard]] std::vector<stitch::Stitcher::Backing> backing(const Block &block) const;
@@ -66,7 +66,7 @@ class SharedPool {
   bool mark(Address address, bool marked) noexcept;
   [[nodiscard]] bool is_marked(Address address) const noexcept;
   [[nodiscard]] std::optional<Slab> slab_of(Address address) const noexcept;
-  // As in Pool. Each call is one snapshot; changes between two calls may be missed.
+  // Like those of Pool. Each call is one snapshot; changes between two calls may be missed.
   std::size_t live_blocks(Address from, Block *blocks, std::size_t count) const noexcept;
   std::size_t slabs(Address from, Slab *slabs, std::size_t count) const noexcept;
 
@@ -137,8 +137,8 @@ class SharedPool {
   void reset() noexcept;
   bool reserve(std::size_t blocks) noexcept;
   [[nodiscard]] Statistics statistics() noexcept;
-  // The number of searches that found no hole. Until the pool grows, gets a slab or reclaims blocks, a request fails
-  // once.
+  // The number of searches that found no hole. A request adds at most one until the pool grows, gets a slab or reclaims
+  // blocks.
   [[nodiscard]] std::uint64_t failed_searches() const noexcept;
   [[nodiscard]] std::string check_invariants() const;
 
@@ -146,7 +146,7 @@ class SharedPool {
   static constexpr std::uint64_t kNoneMissed = UINT64_MAX;  // no pool has a hole of this size
 
   AllocateOutcome hit(std::uint64_t bytes) noexcept;
-  // Searches the pool, unless a search for as few bytes has failed since anything was last added to the pool.
+  // Searches the pool, unless a search for this size or a smaller one has failed since anything was last added to it.
   AllocateOutcome search(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
   AllocateOutcome search_anew(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     const bool taken = bytes >= stitched_from_ && is_taken(bytes);
@@ -183,7 +183,7 @@ class SharedPool {
   mutable Mutex mutex_;
   Condition changed_;  // grower_, merging_, plan_runs_ or returned_ has changed
   Pool pool_ RATION_POOL_ANNOTATE(guarded_by(mutex_));
-  std::thread::id grower_ RATION_POOL_ANNOTATE(guarded_by(mutex_));  // default: none
+  std::thread::id grower_ RATION_POOL_ANNOTATE(guarded_by(mutex_));  // default value: no thread
   bool merging_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = false;    // the grower is merging slabs
   // Slabs that threads other than the grower removed, and how many of those the upstream has received.
   std::uint64_t removed_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;

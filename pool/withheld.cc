@@ -26,7 +26,7 @@ bool Pool::withhold(Address address, std::uint64_t bytes) noexcept {
   return true;
 }
 
-// Cuts [start, start + units) from a hole that contains it.
+// Cuts [start, start + units) out of a hole that contains it.
 std::uint32_t Pool::occupy(std::uint32_t hole, std::uint64_t start, std::uint64_t units) noexcept {
   const std::uint64_t begin = nodes_.at(hole).unit();
   const std::uint64_t end = nodes_.at(nodes_.at(hole).next).unit();

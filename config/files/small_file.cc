@@ -99,7 +99,7 @@ SmallFile read_small_file(const std::string &path, Trust trust) {
   if (file.number() < 0) {
     const int error = errno;
     struct stat status {};
-    // If the folder must not be searched, the file counts as absent: a service may run with another user's HOME.
+    // If the process may not search the folder, the file counts as absent: a service may run with another user's HOME.
     const bool hidden = error == EACCES && trust == Trust::kOwnersOnly && stat(path.c_str(), &status) != 0;
     result.there = !is_absent(error) && !hidden;
     result.wrong = result.there ? words_of(error) : "";

@@ -224,7 +224,7 @@ class Importer {
   Environment environment_;
   Settings &settings_;
   std::vector<Problem> &problems_;
-  std::string limit_overridden_by_, container_overridden_by_;  // empty: no limit of ours is set, or it cannot be parsed
+  std::string limit_overridden_by_, container_overridden_by_;  // empty: no usable limit of Ration is set
   std::vector<Container> containers_;
 };
 

@@ -1,4 +1,4 @@
-// Parsers of option values into members of Settings; options.inc names them.
+// Parsers that read option values into members of Settings; options.inc names them.
 // Layer: config. A parser returns the error; empty: none. After an error, a limit keeps the items that could be parsed,
 // and any other member is unchanged.
 #pragma once

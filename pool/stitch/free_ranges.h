@@ -53,7 +53,7 @@ class FreeRanges {
     return {at->first, at->second};
   }
   [[nodiscard]] std::uint64_t free_bytes() const { return free_bytes_; }
-  // The size of the free range that starts there, or 0.
+  // The size of the free range that starts at `address`, or 0.
   [[nodiscard]] std::uint64_t at(Address address) const {
     const auto found = free_.find(address);
     return found == free_.end() ? 0 : found->second;

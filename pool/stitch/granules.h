@@ -36,7 +36,7 @@ class Granules {
 
   Granules() : table_(1), nodes_(1) {}
 
-  // Throws std::bad_alloc.
+  // Adds a granule, in transit. Throws std::bad_alloc.
   GranuleId add(std::uint64_t pages);
   void remove(GranuleId id);
   // REQUIRES: the granule is in transit and has no handle yet.

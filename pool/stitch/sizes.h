@@ -11,8 +11,8 @@ namespace ration::pool::stitch {
 
 // The most handles of a preallocation. Up to 4 GiB they are single pages (2 MiB), which suit any block; up to 16 GiB
 // they have up to 4 pages. Above that there are half as many handles, because calls for large ones cost more: 64 MiB
-// each for 60 GiB, in under 78 ms on an H200 (tests/gpu/results). The free rest of a granule that holds a few live
-// blocks cannot be moved to another granule's place, so granules are as small as that time allows.
+// each for 60 GiB, in under 78 ms on an H200 (tests/gpu/results). The free rest of a granule with a few live blocks
+// cannot serve a block elsewhere, so granules are as small as that time allows.
 // Design: design/granules.md#granule-sizes
 constexpr std::uint64_t kMostHandles = 2048;
 constexpr std::uint64_t kMostLargeHandles = 1024;

@@ -20,7 +20,8 @@ constexpr std::uint64_t kDroppedAtOnce = 4;
 
 // A run does not open pages if that would leave less than this part of all memory in the stock.
 constexpr std::uint64_t kKeptFromRuns = 128;
-// If sizes recur irregularly, requests are stitched only while less than this part of all memory is free.
+// If sizes are irregular but not random (seen_sizes.h), requests are stitched only while less than this part of all
+// memory is free.
 constexpr std::uint64_t kVeryAmple = 2;
 
 }  // namespace

@@ -81,7 +81,7 @@ class Stitcher {
   };
   [[nodiscard]] Everything everything() const;
 
-  // --- blocks in views; as in Pool ---
+  // --- blocks in views, with the same functions as Pool ---
 
   // Frees a block that is live or retired, as `state` says.
   FreeOutcome end(Address address, View::State state) noexcept;
@@ -94,12 +94,12 @@ class Stitcher {
     std::uint64_t granules;
     std::uint64_t granule_bytes;
     std::uint64_t stock_bytes;
-    std::uint64_t views;  // live, retired and dormant
+    std::uint64_t views;  // in any state
     std::uint64_t live;
     std::uint64_t live_bytes;
     std::uint64_t retired;
     std::uint64_t retired_bytes;
-    std::uint64_t stitched;  // blocks, ever
+    std::uint64_t stitched;  // blocks so far
     std::uint64_t revived;   // the part of `stitched` that needed no driver call
     bool scarce;
   };

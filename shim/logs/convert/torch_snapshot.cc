@@ -18,7 +18,7 @@
 namespace ration::logs {
 namespace {
 
-constexpr std::size_t kKept = 1U << 20;  // bytes of a device's events in memory
+constexpr std::size_t kKept = 1U << 20;  // bytes of a device's events that are kept in memory
 constexpr std::uint64_t kNsOfOneUs = 1000;
 constexpr std::size_t kMostDevices = 1024;
 

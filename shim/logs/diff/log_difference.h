@@ -41,8 +41,8 @@ struct DeviceDifference {
 
 struct LogDifference {
   std::vector<std::string> before, after;  // the names of the logs
-  BothFigures failed_allocs;               // in the driver
-  BothFigures dropped;                     // records
+  BothFigures failed_allocs;               // allocations that failed in the driver
+  BothFigures dropped;                     // records that were dropped
   bool before_ended = true, after_ended = true;
   bool before_cut_off = false, after_cut_off = false;
   bool knows_peak_before = true, knows_peak_after = true;

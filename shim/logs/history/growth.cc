@@ -21,7 +21,7 @@ constexpr std::uint64_t kShare = 20;  // one twentieth
 constexpr std::uint64_t kMuch = std::uint64_t{1} << 20;
 constexpr std::size_t kPartsBefore = 6;
 constexpr std::uint64_t kAllocsOfAFree = 16;
-constexpr std::uint64_t kShortEnd = 1'000'000'000;  // an interpreter may take as long to end as its program ran
+constexpr std::uint64_t kShortEnd = 1'000'000'000;  // ending an interpreter may take as long as its program ran
 
 using Run = std::span<const Stretch>;
 

@@ -85,7 +85,7 @@ class History {
     std::uint64_t used = 0, limit = 0, largest_free = 0;
     std::optional<std::uint64_t> device_free;  // nullopt: the driver could not be asked
     Need need;
-    std::uint64_t stack = 0;       // 0: unknown
+    std::uint64_t stack = 0;       // 0: unknown; of the largest request
     std::vector<NamedGroup> held;  // what was held then, by the groups that held most
     Group held_by_others;          // count: number of groups
     RefusedBy by;
@@ -104,7 +104,7 @@ class History {
     std::uint64_t later_limit = 0;     // limit at the latest refusal, if `ration set` had changed it; 0: unknown
     std::uint64_t group_limit = 0;     // limit of all members together; 0: none
     std::uint64_t live_bytes = 0;      // charged blocks only
-    std::string mode, backing;         // of its pools: vmm or slab; empty: none, or the log does not say
+    std::string mode, backing;         // of the device's pools: vmm or slab; empty: none, or the log does not say
     GranuleUse granules;               // for pools with granules
     std::uint64_t driver_blocks = 0;   // charged bytes that no pool serves
     std::uint64_t driver_pools = 0;    // bytes that the driver's pools reserve

@@ -30,7 +30,7 @@ struct BlockKey {
   bool operator==(const BlockKey &) const = default;
 };
 
-// Reads blocks from records.
+// Converts records to keys and blocks.
 class BlockNames {
  public:
   BlockKey key_of(const Record &record);

@@ -8,7 +8,7 @@ namespace ration::logs {
 namespace {
 
 constexpr std::size_t kHolders = 5;     // that are shown by name
-constexpr std::size_t kMostLogged = 8;  // holders in a record
+constexpr std::size_t kMostLogged = 8;  // a record lists no more holders
 constexpr std::uint64_t kMillion = 1'000'000;
 
 // `total`: the device's memory.

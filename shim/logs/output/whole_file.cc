@@ -45,7 +45,7 @@ bool is_log(const std::string &path) {
 std::string replace_file(const std::string &path, std::string_view text) {
   struct stat old {};
   if (lstat(path.c_str(), &old) == 0 && !S_ISREG(old.st_mode)) {
-    return "it is not a regular file";  // rename would replace a device, or a link such as /dev/stdout
+    return "it is not a regular file";  // rename would replace the device itself, or a link such as /dev/stdout
   }
   if (is_log(path)) {
     return "it is a log, and stays as it is";

@@ -12,18 +12,18 @@ namespace ration::logs {
 
 using Lines = std::vector<std::string>;
 
-// "1.500 s"
+// A time such as "1.500 s".
 std::string seconds(std::uint64_t ns);
 
-// "over the limit"
+// Words for a reason, such as "over the limit".
 std::string reason_words(const std::string &reason);
 // The group that refused, and the processes that held most of it or of the full device; empty: none is known.
 Lines holder_lines(const History::RefusedBy &by);
 // For each function and reason: when it was refused, how much was missing, what would have helped, and who held memory.
 void add_refusals(Lines &lines, const History &history, std::size_t device);
-// The groups that grow.
+// Adds the groups that grow.
 void add_growth(Lines &lines, const History::Device &device, std::size_t ordinal);
-// "load (train.py:3) grows: from 16MiB to 512MiB, and its oldest block lived for 9.800 s"
+// One line: "load (train.py:3) grows: from 16MiB to 512MiB, and its oldest block lived for 9.800 s".
 std::string growth_words(const History::Growing &growing);
 
 }  // namespace ration::logs

@@ -65,7 +65,7 @@ std::string library_of(std::string_view path) {
       return std::string(known);
     }
   }
-  std::string package = package_of(path);  // an extension module
+  std::string package = package_of(path);  // not empty: an extension module of a Python package
   if (!package.empty() && package != "Python") {
     return package;
   }

@@ -16,7 +16,7 @@ struct StackFrame {
 
 inline constexpr const char *kTheProgram = "the program";
 
-// "function (file.py:12)"
+// One line such as "function (file.py:12)".
 std::string place_of(const StackFrame &frame);
 
 }  // namespace ration::logs

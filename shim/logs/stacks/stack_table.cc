@@ -124,7 +124,7 @@ std::string StackTable::caller(std::uint64_t stack, Lines lines) {
       frame.line = 0;
     }
   }
-  const auto is_of_program = [this](const StackFrame &frame) {  // `_start` calls main in every program
+  const auto is_of_program = [this](const StackFrame &frame) {  // without `_start`, which calls main in every program
     return frame.library == kTheProgram && (frame.is_python || !has_python_) && frame.function != "_start";
   };
   const auto named = std::find_if(all.begin(), all.end(), is_of_program);
