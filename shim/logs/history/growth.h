@@ -1,6 +1,5 @@
-// Detects whether the memory that a caller holds grows while the program works, from samples in bounded memory. Layer:
-// logs.
-// Threads: none of its own.
+// Detects whether the memory that a caller holds grows while the program works, from samples in bounded memory.
+// Layer: logs. Threads: none of its own.
 //
 // Work is counted in frees. A program that is loading frees little, so its calls, however many, are not work. If a
 // program frees nothing, loading and working cannot be told apart, so what rises until its end counts as growing.
@@ -44,8 +43,8 @@ class Work {
   [[nodiscard]] bool is_counted_in_allocs() const;
   // The stretches up to the last allocation, with `least` not yet set.
   [[nodiscard]] std::vector<Stretch> stretches() const;
-  // The half of the time until the last allocation, or until the end of the run without its last second, whichever is
-  // later.
+  // The later of two times: halfway to the last allocation, and halfway to the end of the run but at least one second
+  // before that end.
   [[nodiscard]] std::uint64_t quiet_ns(std::uint64_t end_ns) const;
 
  private:

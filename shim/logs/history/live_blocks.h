@@ -38,8 +38,8 @@ class BlockNames {
 
   const std::string &api_of(const LiveBlock &block) const { return names_.all()[block.api]; }
   const std::string &kind_of(const LiveBlock &block) const { return names_.all()[block.kind]; }
-  // A number that no other live block has. Handles are mapped above all addresses (to 2^50 and 2^51), and below 2^53,
-  // up to which JavaScript's numbers are exact.
+  // A number that no other live block has. Handles are mapped above all addresses (from 2^50 and from 2^51 on), and
+  // below 2^53, up to which JavaScript's numbers are exact.
   std::uint64_t unique_address(const LiveBlock &block) const;
 
  private:
