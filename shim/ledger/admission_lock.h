@@ -1,5 +1,5 @@
-// Lets one process at a time look at what a device has left and claim it. Layer: ledger. Threads: one.
-// Owns: a file of the state folder, which it removes. Its lock ends with the process.
+// Lets only one process at a time read how much memory a device has left and claim some of it. Layer: ledger. Threads:
+// one. Owns: a file in the state folder, which the destructor removes. The lock on it ends with the process.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@ namespace ration::ledger {
 
 class AdmissionLock {
  public:
-  // Does not wait.
+  // Tries to take the lock, without waiting.
   explicit AdmissionLock(const std::string &state_folder);
   ~AdmissionLock();
   AdmissionLock(const AdmissionLock &) = delete;
   AdmissionLock &operator=(const AdmissionLock &) = delete;
 
-  // False: another process has it, or the folder keeps no such file.
+  // False: another process has the lock, or the file could not be opened in the folder.
   explicit operator bool() const { return static_cast<bool>(file_); }
 
  private:

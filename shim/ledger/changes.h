@@ -1,5 +1,6 @@
-// Calls of this process that take memory of one device or give it back, from before the first of {driver, books} knows
-// until both do. Figures of the driver and of the books that are to be compared are read while none is under way.
+// Counts the calls of this process that take or return memory of one device. A call counts from before the driver or
+// Ration's books, whichever comes first, have seen the change until both have. Figures of the driver and of the books
+// may be compared only if no such call was under way while they were read.
 // Layer: ledger. Threads: any.
 #pragma once
 
@@ -13,7 +14,7 @@ namespace ration::ledger {
 
 class Changes {
  public:
-  // Equal answers before and after a look: nothing has changed meanwhile. nullopt: a change is under way.
+  // If two calls return equal values, nothing changed between them. nullopt: a change is under way.
   std::optional<std::uint64_t> when_quiet() const {
     const std::uint64_t begun = begun_.load();
     return under_way_.load() == 0 ? std::optional(begun) : std::nullopt;
@@ -28,10 +29,10 @@ class Changes {
 class Change {
  public:
   explicit Change(Changes &changes) : Change(&changes) {}
-  // Null: nothing that is charged changes.
+  // Null: the call changes nothing that is charged.
   explicit Change(Changes *changes) : changes_(changes) {
     if (changes_ != nullptr) {
-      changes_->under_way_.fetch_add(1);  // first: who sees the old count sees this
+      changes_->under_way_.fetch_add(1);  // first: whoever reads the old `begun_` sees this
       changes_->begun_.fetch_add(1);
       held::note(end, changes_);
     }

@@ -5,7 +5,7 @@
 namespace ration::ledger {
 namespace {
 
-constexpr char kOrdinalMark[] = "ordinal";  // with its zero: the first eight bytes of a key that is not a UUID
+constexpr char kOrdinalMark[] = "ordinal";  // with its zero, the first eight bytes of a key without UUID
 
 std::uint64_t mark() {
   std::uint64_t bytes = 0;

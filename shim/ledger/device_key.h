@@ -16,7 +16,7 @@ WideValue device_key(std::string_view uuid, int ordinal);
 // "GPU-" and sixteen bytes in the 8-4-4-4-12 form that nvidia-smi and CUDA_VISIBLE_DEVICES use.
 std::string uuid_text(const char (&bytes)[16]);
 
-// The same, or "ordinal N".
+// The UUID of a key in that form, or "ordinal N" for a key that was made from an ordinal.
 std::string device_text(WideValue key);
 
 }  // namespace ration::ledger

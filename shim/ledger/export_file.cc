@@ -117,9 +117,9 @@ std::unique_ptr<ExportFile> ExportFile::make(const std::string &state_folder, st
       problem = errno == ENOENT ? "" : error_text(errno);  // ENOENT: the folder was removed
       continue;
     }
-    fchmod(file.number(), 0600);  // whatever the umask takes
+    fchmod(file.number(), 0600);  // whatever the umask is
     const bool done = made->set_up(folder.number(), file.number(), temporary, problem);
-    // exists only after a failure, or where the name was given by a link
+    // the temporary name exists only after a failure, or if claim_name() made a link
     unlinkat(folder.number(), temporary.c_str(), 0);
     if (!done) {
       continue;
@@ -174,8 +174,8 @@ void ExportFile::end(std::uint32_t index) {
   }
 }
 
-// REQUIRES: nobody holds the lock on the record's byte. An opener that lives has executed another program, or is about
-// to close the block.
+// REQUIRES: nobody holds the lock on the record's byte. So an opener that still lives has called execve, or is just
+// closing the block.
 bool ExportFile::has_ending_opener(std::uint32_t index) const {
   if (!has_pages()) {
     return true;

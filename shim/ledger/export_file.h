@@ -1,8 +1,8 @@
-// The file that lists the blocks a process shares (`ipc-` and 16 hex digits, in the state folder), and the locks of
-// their openers.
-// Layer: ledger. Threads: publish and end one at a time; the rest any. Owns: its mapping.
-// The exporter locks the file's first life byte (life_byte.h) as long as it lives. The file is removed when no byte of
-// it is locked.
+// The file in which a process lists the blocks that it shares (`ipc-` and 16 hex digits, in the state folder), and the
+// locks that the openers of these blocks take on it.
+// Layer: ledger. Threads: one at a time calls publish() and end(); any calls the rest. Owns: its mapping.
+// The exporter holds a lock on the file's first life byte (life_byte.h) until it ends. The file is removed once none of
+// its life bytes is locked.
 #pragma once
 
 #include <array>
@@ -28,18 +28,19 @@ class ExportFile {
   ExportFile &operator=(const ExportFile &) = delete;
 
   std::uint64_t exporter() const { return exporter_; }
-  // Whether the file is as long as it was made. One system call. Where it is not, nothing may be published.
+  // Whether the file still has its full length. One system call. If it has not, nothing may be published.
   bool has_pages() const;
   std::string path() const { return folder_ + "/" + name_; }
 
-  // Writes memory only. REQUIRES: the record is new, or it has ended and a Snapshot taken since shows no opener.
+  // Only writes to the mapping. REQUIRES: the record is new, or it has ended and a Snapshot taken since shows no
+  // opener.
   ExportToken publish(std::uint32_t record, const ExportedBlock &block, const ExportNonce &nonce);
   void end(std::uint32_t record);
 
   // A snapshot of which records are open. An opener takes a shared lock on the record's byte, then checks the record;
   // the exporter ends the record, then checks the lock. One of the two sees the other, so an open block is never
-  // reused. The kernel drops the lock of an opener that dies, but before it takes the device from it: a record stays
-  // open while one of its openers is ending. Where the file has lost its name or was cut short, every record counts as
+  // reused. When an opener dies, the kernel drops its lock before it closes its device, so a record counts as open
+  // while one of its openers is still ending. If the file has lost its name or was cut short, every record counts as
   // open.
   class Snapshot {
    public:
@@ -52,7 +53,7 @@ class ExportFile {
     Descriptor file_;
   };
 
-  // Removes the file if no record is open. For the end of the process: its mapping and life byte stay.
+  // Removes the file if no record is open. Called at the end of the process; keeps the mapping and the lock.
   void remove_if_unused() const;
 
  private:

@@ -1,7 +1,7 @@
-// Layout of the file of a process that shares pool blocks: a header page, then one record for each block; and the token
-// that a program receives in place of a driver's handle.
-// Layer: ledger. Threads, and processes: the exporter writes, others read, except `opener`; any of them may die
-// between two stores.
+// The layout of the file of a process that shares pool blocks (a header page, then one record for each block), and the
+// token that a program receives instead of the driver's handle.
+// Layer: ledger. Threads, and processes: the exporter writes, openers read; only `opener` is written by both. Any
+// process may die between two stores.
 #pragma once
 
 #include <atomic>
@@ -23,28 +23,28 @@ struct ExportToken {
 };
 static_assert(sizeof(ExportToken) == 64);
 
-// What a block lies in.
+// The kind of memory that a block is part of.
 enum class ExportKind : std::uint64_t {
-  slab,      // an allocation of the driver's, which the handle names
-  granules,  // physical memory, whose descriptors the exporter sends (part_socket.h)
+  slab,      // one allocation of the driver, which `handle` names
+  granules,  // physical memory; the exporter sends its descriptors (part_socket.h)
 };
 
-// The position of a block in what it lies in.
+// A block, and its position in the slab or the granules that it is part of.
 struct ExportedBlock {
-  unsigned char handle[64] = {};  // of a slab
+  unsigned char handle[64] = {};  // the slab's
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t slab_bytes = 0;  // or of all granules together
+  std::uint64_t slab_bytes = 0;  // of the slab, or of all its granules together
   ExportKind kind = ExportKind::slab;
 };
 
 namespace shared {
 
 inline constexpr std::uint64_t kExportMagic = 0x5450584549544152;  // "RATIEXPT"
-// Grows with every change of this file. Only this version is accepted.
+// Raised with every change of this layout. Files of another version are refused.
 inline constexpr std::uint32_t kExportVersion = 3;
 
-// One less than there are life bytes: the first is the exporter's, the others belong to the records.
+// One less than the number of life bytes: the first is the exporter's, the others are one for each record.
 inline constexpr std::uint32_t kExportRecords = 4095;
 inline constexpr std::uint32_t kExporterLife = 0;
 constexpr std::uint32_t life_of_record(std::uint32_t record) {
@@ -65,8 +65,8 @@ struct ExportHeader {
 using ExportWord = std::atomic<std::uint64_t>;
 static_assert(ExportWord::is_always_lock_free);
 
-// Openers of a record that the exporter can tell from their lock alone: where more have it open, or one is of another
-// PID namespace, its lock counts only.
+// The most openers whose process marks a record can hold. Of any further opener, or one in another PID namespace, the
+// exporter sees nothing but the lock.
 inline constexpr std::uint32_t kOpeners = 16;
 
 struct ExportRecord {
@@ -78,8 +78,8 @@ struct ExportRecord {
   ExportWord kind;
   ExportWord unused;
   ExportWord handle[8];
-  // Marks of its openers (ledger/process_end.h), 0: free. An opener takes a place by an exchange and clears it when it
-  // closes the block; the exporter clears it after the opener's death.
+  // The process marks of the openers (ledger/process_end.h); 0: a free entry. An opener takes a free entry by an atomic
+  // exchange and clears it when it closes the block; if the opener dies, the exporter clears it.
   ExportWord opener[kOpeners];
 };
 

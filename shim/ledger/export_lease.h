@@ -13,8 +13,8 @@ namespace ration::ledger {
 // Design: design/ipc.md#leases
 class ExportLease {
  public:
-  // nullptr: the token names no usable block: it was freed, its process is gone, or the token is forged. `problem`,
-  // where it is not empty, says why this could not be determined.
+  // nullptr: the token names no usable block: the block was freed, its process is gone, or the token is forged. If this
+  // could not be determined, `problem` says why; otherwise it is empty.
   static std::unique_ptr<ExportLease> take(const std::string &state_folder, const ExportToken &token,
                                            std::string &problem);
   ~ExportLease();
@@ -22,7 +22,7 @@ class ExportLease {
   ExportLease &operator=(const ExportLease &) = delete;
 
   const ExportedBlock &block() const { return block_; }
-  // Whether the owner has not freed the block.
+  // True until the owner frees the block.
   bool is_live() const;
 
  private:
@@ -36,8 +36,8 @@ class ExportLease {
   std::uint32_t index_ = 0;
   std::uint64_t live_state_ = 0;
   ExportedBlock block_;
-  shared::ExportWord *place_ = nullptr;  // ours among the record's openers; null: none
-  std::uint64_t address_space_ = 0;      // that has the mapping: a forked child's has not
+  shared::ExportWord *place_ = nullptr;  // our entry in the record's `opener`; null: none
+  std::uint64_t address_space_ = 0;      // the one that has the mapping; a forked child's has not
 };
 
 }  // namespace ration::ledger

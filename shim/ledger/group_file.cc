@@ -148,7 +148,7 @@ bool GroupFile::has_pages() const {
   if (!ledger::has_pages(header_, bytes_of(known_slots_.load(std::memory_order_relaxed)))) {
     return false;
   }
-  (void)slots();  // those of members that joined since are touched, too
+  (void)slots();  // pages of members that joined since then will be touched too
   return true;
 }
 
@@ -181,12 +181,13 @@ GroupFile GroupFile::map(int descriptor, std::string &problem) {
   return problem.empty() ? std::move(file) : GroupFile();
 }
 
-// A folder that is for its owner alone, who cannot use it: one of ours, made under a umask that takes from the owner.
+// True for a private folder that its owner cannot use either: we made it under a umask that removes the owner's
+// permissions.
 bool lacks_modes(const struct stat &found) {
   return found.st_uid == geteuid() && (found.st_mode & 0077) == 0 && (found.st_mode & 0700) != 0700;
 }
 
-// True: it may be opened now.
+// True: the folder was repaired and may be opened.
 bool repair_state_folder(const std::string &path) {
   const Descriptor folder(open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat found {};
@@ -204,7 +205,7 @@ Descriptor open_state_folder(const std::string &path, bool make, std::string &pr
     const bool refused = !folder && errno == EACCES;
     if (folder && fstat(folder.number(), &found) == 0) {
       const char *const wrong = why_untrusted(found);
-      if (lacks_modes(found)) {  // root, or an owner who may read it
+      if (lacks_modes(found)) {  // this process is root, or the owner may read the folder
         fchmod(folder.number(), 0700);
       }
       problem = wrong == nullptr ? "" : wrong;
@@ -214,7 +215,7 @@ Descriptor open_state_folder(const std::string &path, bool make, std::string &pr
       continue;
     }
     if (errno != ENOENT || !make) {
-      // A link answers ENOTDIR here, like a file.
+      // For a link, the error is ENOTDIR, as for a file.
       const int error = errno;
       const bool link = lstat(path.c_str(), &found) == 0 && S_ISLNK(found.st_mode);
       problem = error == ENOENT ? "" : link ? "it is a link" : error_text(error);
@@ -231,7 +232,7 @@ Descriptor open_state_folder(const std::string &path, bool make, std::string &pr
 }
 
 Descriptor open_group_file(int folder, const std::string &name, std::string &problem) {
-  // O_NONBLOCK: opening a FIFO of that name must not hang.
+  // O_NONBLOCK: if a FIFO has that name, opening it must not hang.
   Descriptor file(open_beyond_streams(folder, name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   struct stat found {};
   if (!file || fstat(file.number(), &found) != 0) {
@@ -251,8 +252,8 @@ bool make_group_file(int folder, const std::string &name, const std::string &gro
     problem = errno == ENOENT ? "" : error_text(errno);  // ENOENT: the folder was removed
     return errno == ENOENT;
   }
-  fchmod(file.number(), 0600);  // whatever the umask takes
-  // until it has its name, no process may take it for a dead maker's file
+  fchmod(file.number(), 0600);  // whatever the umask is
+  // until the file has its name, no process may think that its maker is dead
   if (lock_all_lives(file.number()) == LifeLock::failed) {
     problem = "its file system has no open-file-description locks";
   }
@@ -265,7 +266,7 @@ bool make_group_file(int folder, const std::string &name, const std::string &gro
   }
   int error = 0;
   if (problem.empty()) {
-    // so that others can join at once, even if this process is stopped after the rename
+    // others can then join at once, even if this process is stopped after the rename
     unlock_all_lives(file.number());
     at(KillPoint::kFileNamed);
     error = claim_name(folder, temporary.c_str(), name.c_str());
@@ -273,7 +274,7 @@ bool make_group_file(int folder, const std::string &name, const std::string &gro
       problem = error_text(error);
     }
   }
-  unlinkat(folder, temporary.c_str(), 0);  // exists only where the name was taken or was given by a link
+  unlinkat(folder, temporary.c_str(), 0);  // exists only if the name was taken, or was claimed by a link
   return problem.empty();
 }
 
@@ -314,7 +315,7 @@ bool remove_if_dead(int folder, const std::string &name) {
     return false;
   }
   if (!has_name(file.number(), folder, name)) {
-    unlock_all_lives(file.number());  // explicit, because a child that was just forked has the descriptor too
+    unlock_all_lives(file.number());  // explicitly, because a child that was just forked has the descriptor too
     return false;
   }
   at(KillPoint::kRemove);

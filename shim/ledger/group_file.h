@@ -1,8 +1,8 @@
 // The file of a group in a state folder: finds, makes, checks, maps and removes it.
 // Layer: ledger. Threads: a value. Owns: its mapping.
-// A complete file gets its name in one step. Only the holder of all life bytes removes it, that is when it has no
-// members. A joiner locks a life byte, then checks that the file still has its name, so a group never has two files in
-// use. A joiner waits only for a stopped remover, at most 100 ms.
+// A complete file gets its name in one step. Only a process that holds the locks of all life bytes removes it, so it
+// has no members then. A joiner locks a life byte, then checks that the file still has its name, so a group never has
+// two files in use. A joiner waits only while another process is removing the file, at most 100 ms.
 #pragma once
 
 #include <sys/types.h>
@@ -34,22 +34,24 @@ class GroupFile {
   shared::Slot &slot(std::uint32_t index) const {
     return reinterpret_cast<shared::Slot *>(reinterpret_cast<char *>(header_) + sizeof(shared::Header))[index];
   }
-  // Slots that the file has space for, at most kSlots. Not what the file says alone: it may have been overwritten.
+  // The number of slots that the file has space for, at most kSlots. Does not rely on the count in the file alone,
+  // which may have been overwritten.
   std::uint32_t slots() const;
-  // Whether the file, which `descriptor` refers to, has become shorter than it was seen to be. Touches no page of it.
+  // Whether the file, to which `descriptor` refers, has become shorter than it once was seen to be. Touches no page of
+  // it.
   bool is_cut(int descriptor) const;
-  // Whether the pages that the file was seen to have are there, as the kernel sees it: one system call, two where the
+  // Whether the pages that the file was once seen to have still exist; asks the kernel. One system call, or two if the
   // file has grown.
   bool has_pages() const;
 
-  // Maps what `descriptor` refers to, after checking that it is a group's file of this layout. Otherwise `problem` says
-  // what it is.
+  // Maps the file to which `descriptor` refers, if it is a group's file of this layout. If not, the result is empty and
+  // `problem` says why.
   static GroupFile map(int descriptor, std::string &problem);
 
  private:
   explicit GroupFile(shared::Header *header) : header_(header) {}
   shared::Header *header_ = nullptr;
-  mutable std::atomic<std::uint32_t> known_slots_{0};  // that the file was seen to have
+  mutable std::atomic<std::uint32_t> known_slots_{0};  // that the file was once seen to have
 };
 
 // Owns a file descriptor and closes it.
@@ -70,7 +72,7 @@ class Descriptor {
   int number_;
 };
 
-// Whether the process can have no more descriptors now.
+// True if the process cannot open another descriptor now.
 bool lacks_descriptors();
 
 // The message of an errno value, without strerror(3), which is not thread-safe.
@@ -85,25 +87,26 @@ Descriptor open_state_folder(const std::string &path, bool make, std::string &pr
 // problem: the descriptor is then empty.
 Descriptor open_group_file(int folder, const std::string &name, std::string &problem);
 
-// Makes the file. Also true where another process has made it meanwhile.
+// Makes the file. Also true if another process made it first.
 bool make_group_file(int folder, const std::string &name, const std::string &group, std::string &problem);
 
-// The next three serve other kinds of files too. Allocates space for the bytes; keeps their content. 0, or errno.
+// The next three functions serve other kinds of files too. This one allocates space for the bytes and keeps their
+// content. Returns 0 or errno.
 int allocate_space(int descriptor, std::size_t begin, std::size_t end);
-// Gives the file its name in one step, and only if the name is free. 0, or errno.
+// Moves or links the temporary file to `name` in one step, and only if that name is free. Returns 0 or errno.
 int claim_name(int folder, const char *temporary, const char *name);
 std::string temporary_name();
 
 // Allocates space for slot `index`. False: errno says why (ENOSPC).
 bool grow(const GroupFile &file, int descriptor, std::uint32_t index);
 
-// Whether `descriptor` refers to the file that has `name` now.
+// Whether `name` in `folder` is now the file to which `descriptor` refers.
 bool has_name(int descriptor, int folder, const std::string &name);
 
-// Whether the file that `descriptor` refers to has been removed from its folder.
+// Whether the file to which `descriptor` refers has been removed from its folder.
 bool is_unnamed(int descriptor);
 
-// Removes the file if it has no members; also a file under a temporary name whose maker died.
+// Removes the file if it has no members; also removes a file under a temporary name whose maker has died.
 bool remove_if_dead(int folder, const std::string &name);
 
 // Whether `name` is a temporary one.

@@ -63,7 +63,7 @@ DeviceUse use_of(const GroupFile &file, std::uint32_t device, std::uint32_t slot
   use.reserved = held_of(cell, claimed_by(file, device, slot));
   use.used = cell.used.load(std::memory_order_relaxed);
   use.peak_used = std::max(use.used, cell.peak_used.load(std::memory_order_relaxed));
-  // What was used was reserved, also between two publications.
+  // Used memory was also reserved, even between two publications.
   use.peak = std::max({use.reserved, use.peak_used, cell.peak.load(std::memory_order_relaxed)});
   use.limit = cell.limit.load(std::memory_order_relaxed);
   const std::uint64_t stated = cell.stated.load(std::memory_order_relaxed);
@@ -133,7 +133,7 @@ void read_group(const GroupFile &file, Group &group) {
   }
 }
 
-// All processes are members there; those that are in a group as well have their rows in that.
+// The file of processes without a group has every process as a member. Removes from it those that are in a group too.
 void leave_ungrouped(std::vector<Group> &groups) {
   std::set<std::uint64_t> grouped;
   for (const Group &group : groups) {
@@ -208,7 +208,7 @@ std::vector<Group> read_groups(const std::string &state_folder, std::string &pro
 
 namespace {
 
-// After a quick search for dead members.
+// Maps the group's file, after a quick search for dead members.
 GroupFile read_file(const std::string &state_folder, GroupKind kind, const std::string &name) {
   std::string problem;
   const Descriptor folder = open_state_folder(state_folder, false, problem);
@@ -222,7 +222,7 @@ GroupFile read_file(const std::string &state_folder, GroupKind kind, const std::
   return file;
 }
 
-// shared::kDevices: it is not there.
+// The index of a device in `file`; shared::kDevices if it is not there.
 std::uint32_t place_of(const GroupFile &file, const std::string &uuid) {
   const WideValue wanted = device_key(uuid, 0);
   std::uint32_t place = 0;

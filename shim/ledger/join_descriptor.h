@@ -1,6 +1,6 @@
-// Keeps a process's join descriptor out of forked children, which would keep their parent's slot alive; and its probes,
-// which would only pile up.
-// Works through pthread_atfork(3): a child that is made without it is not covered.
+// Closes a process's join descriptor in its forked children, which would otherwise keep the parent's slot alive, and
+// its probes, which would only pile up. Uses pthread_atfork(3), so it does not work in a child that is made without
+// fork handlers.
 // Layer: ledger. Threads: one joins at a time; others may fork meanwhile. Owns: the descriptor.
 #pragma once
 
@@ -9,13 +9,13 @@
 
 namespace ration::ledger {
 
-// Lets one thread at a time through all that follows. A forked child starts with an open gate.
+// Admits one thread at a time to joining. A forked child starts with an open gate.
 class JoinGate : public ReentrantGate {
  public:
   JoinGate();
 };
 
-// A child that was forked nevertheless closes this descriptor.
+// The descriptor that is open while a process joins. A child forked meanwhile closes it.
 class JoinDescriptor {
  public:
   JoinDescriptor() = default;

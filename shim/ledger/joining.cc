@@ -1,4 +1,4 @@
-// How a process gets its slot of a group's file.
+// Joining: how a process gets its slot in a group's file.
 #include <fcntl.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,14 +31,14 @@ constexpr std::uint64_t kJoinNs = 100'000'000;
 // How long to retry a join that a fork overlapped, before accepting one. On a busy machine the fork of a large process
 // takes some tenths of a second.
 constexpr std::uint64_t kForksNs = 10 * kJoinNs;
-// for a busy machine on which one try takes all the time: the first may only make the file
+// on a busy machine one try may take all the time, and the first may do no more than make the file
 constexpr int kLeastTries = 10;
 
 // The result of one try to get a slot.
 struct Try {
   std::uint32_t slot = kNoSlot;
   bool again = false;   // the file was removed, or is about to be
-  std::string problem;  // no more tries
+  std::string problem;  // if not empty: no try can succeed
 };
 
 // REQUIRES: the caller holds the slot's life byte.
@@ -83,7 +83,8 @@ void take(const GroupFile &file, std::uint32_t index, const ProcessIdentity &pro
   at(KillPoint::kJoined);
 }
 
-// No slot reaches such operation numbers: the file was overwritten. Later numbers would be taken for older ones.
+// No slot reaches such operation numbers, so the file was overwritten. The numbers would soon wrap around, and later
+// ones would be taken for older ones.
 bool is_damaged(const GroupFile &file, std::uint32_t index) {
   constexpr std::uint64_t kMostOperations = std::uint64_t{1} << 47;
   const Cell(&cells)[shared::kDevices] = file.slot(index).cells;
@@ -110,13 +111,14 @@ Try lock_slot(int descriptor, std::uint32_t index) {
   return {};
 }
 
-// Prefers a free slot, then a new one. Searches for dead owners at each power of two from 64 slots on.
+// Prefers a free slot to a new one. When none is free and the number of slots is a power of two, from 64 on, searches
+// for dead owners first.
 Try find_slot(const GroupFile &file, int descriptor, int probe, std::uint64_t random) {
   const auto free_one = [&]() -> Try {
     for (std::uint32_t i = 0; i < file.slots(); ++i) {
       if (!owned(file, i)) {
         Try locked = lock_slot(descriptor, i);
-        if (locked.slot != kNoSlot && owned(file, i)) {  // its new owner has died since
+        if (locked.slot != kNoSlot && owned(file, i)) {  // another process took it and died since
           locked.slot = kNoSlot;
           unlock_life(descriptor, i);
         }
@@ -134,7 +136,7 @@ Try find_slot(const GroupFile &file, int descriptor, int probe, std::uint64_t ra
     return found;
   }
   if (worth_looking) {
-    // Starts anywhere: the search may run out of time, and the next process should not start with the same slots.
+    // Starts at a random slot: the search may run out of time, and the next process should not search the same slots.
     auto cursor = static_cast<std::uint32_t>(random % slots);
     reap(file, probe, kNoSlot, now_ns() + kJoinNs / 2, cursor);
     found = free_one();
@@ -223,13 +225,13 @@ namespace {
 struct Joined {
   GroupFile file;
   Try found;
-  bool in_folder = false;  // the problem is the folder's, not the file's
+  bool in_folder = false;  // the problem concerns the folder, not the file
   bool beside_fork = false;
   LifeProbe probe;
   GuaranteeHolder holder;
 };
 
-// The slot that holds the guarantee of the innermost of the trees that have one, from now on shared.
+// Finds the slot that holds the guarantee of the innermost tree that has one, and takes a shared lock on its life byte.
 GuaranteeHolder share_holder(const GroupFile &file, int descriptor, int probe, std::uint32_t own,
                              const std::vector<std::uint64_t> &trees) {
   for (const std::uint64_t tree : trees) {
@@ -259,8 +261,8 @@ Joined open_and_lock(const std::string &state_folder, GroupKind kind, const std:
   }
   JoinDescriptor opened;
   opened.take(open_group_file(folder.number(), group_file, found.problem));
-  Descriptor probe =
-      opened ? open_group_file(folder.number(), group_file, found.problem) : Descriptor();  // a description of its own
+  Descriptor probe = opened ? open_group_file(folder.number(), group_file, found.problem)
+                            : Descriptor();  // with a description of its own
   if (!probe) {
     found.again =
         found.problem.empty() && (opened || make_group_file(folder.number(), group_file, group, found.problem));
@@ -276,23 +278,23 @@ Joined open_and_lock(const std::string &state_folder, GroupKind kind, const std:
   }
   joined.beside_fork = exclusion.failed() && now_ns() < beside_forks_ns;
   if (found.slot != kNoSlot && (joined.beside_fork || !has_name(opened.number(), folder.number(), group_file))) {
-    unlock_life(opened.number(), found.slot);  // explicit, because a forked child may have the descriptor too
+    unlock_life(opened.number(), found.slot);  // explicitly, because a forked child may have the descriptor too
     found = {kNoSlot, true, {}};
   }
   if (found.slot != kNoSlot) {
     joined.holder = share_holder(joined.file, opened.number(), probe.number(), found.slot, trees.within);
-    if (trees.held_for != 0) {  // processes of the tree keep it with this one
+    if (trees.held_for != 0) {  // shared, so that processes of the tree can keep the slot too
       (void)share_life(opened.number(), found.slot);
     }
   }
   FileIdentity identity;
   (void)identify(opened.number(), identity);
-  opened.close();  // the mapping keeps the lock from now on, or nothing does
+  opened.close();  // from now on only the mapping can keep the lock
   if (found.slot != kNoSlot && is_dead(probe.number(), found.slot)) {
     found = {kNoSlot, false, kLosesLocks};
   }
   joined.probe = LifeProbe(state_folder + "/" + group_file, identity);
-  if (found.slot != kNoSlot && kind != GroupKind::kNone) {  // processes without a group wait for nobody's memory
+  if (found.slot != kNoSlot && kind != GroupKind::kNone) {  // processes without a group wait for no memory
     joined.probe.keep(std::move(probe));
   }
   return joined;

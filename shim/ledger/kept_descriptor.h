@@ -1,6 +1,7 @@
-// A descriptor of ours that stays open for long. The program may close it, and open another file under its number, so
-// it has a high one, and each use checks that it still is the file. Forked children end() it. Layer: ledger. Threads:
-// one keeps and ends at a time; any looks. Owns: the descriptor; constant-initialised.
+// A descriptor of Ration's that stays open for long. The program may close it and open another file under its number,
+// so the number is a high one, and each use checks that it still refers to our file. Forked children end() it. Layer:
+// ledger. Threads: one at a time calls keep() and end(); any calls is_there(). Owns: the descriptor;
+// constant-initialised.
 #pragma once
 
 #include <atomic>
@@ -10,22 +11,23 @@
 
 namespace ration::ledger {
 
-// A fork may come between any two stores; a child that finds an inconsistent set keeps the descriptor.
+// A fork may come between any two stores; a child that finds inconsistent members does not close the descriptor.
 class KeptDescriptor {
  public:
   constexpr KeptDescriptor() = default;
   KeptDescriptor(const KeptDescriptor &) = delete;
   KeptDescriptor &operator=(const KeptDescriptor &) = delete;
 
-  // For the caller to keep() one here. False: it is in use.
+  // Reserves this object for a keep() by the caller. False: it is in use.
   bool claim();
   void keep(Descriptor opened, const FileIdentity &identity);
-  // As keep(), of what the descriptor refers to now. False: it refers to nothing, and is closed.
+  // Like the other keep(), but finds the identity of the file itself. False: the descriptor refers to no file, and was
+  // closed.
   bool keep(Descriptor opened);
   [[nodiscard]] bool is_there() const;
   // REQUIRES: is_there().
   [[nodiscard]] int number() const { return number_.load(std::memory_order_relaxed); }
-  // Closes it, unless the number is the program's by now.
+  // Closes the descriptor, unless the number now refers to another file.
   void end();
 
  private:

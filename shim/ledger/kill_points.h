@@ -19,7 +19,7 @@ inline constexpr std::array kKillPointSteps = {
 };
 
 #ifdef RATION_LEDGER_KILL_POINTS
-// Called at every point; nullptr: no call.
+// Called at every point, unless it is nullptr.
 inline void (*kill_point_reached)(KillPoint) = nullptr;
 inline void at(KillPoint point) {
   if (kill_point_reached != nullptr) {

@@ -70,7 +70,7 @@ bool Account::reserve_own(std::uint64_t bytes) {
   std::uint64_t held = charged_.load(std::memory_order_relaxed);
   for (;;) {
     const std::uint64_t limit = std::min(limit_.load(std::memory_order_relaxed), kMostHeld);
-    // Subtractions cannot wrap; held + bytes could.
+    // Subtracts, because held + bytes could wrap around.
     if (held > limit || bytes > limit - held) {
       return false;
     }
@@ -88,8 +88,8 @@ std::uint64_t Account::available_in(const Share &share) const {
   return share.membership->available_below_limit(share.device, held_by_tree(share));
 }
 
-// What its tree held before decides what the tree's guarantee covers. Others of it may have tried for more than they
-// got, and hidden that this is covered.
+// What the tree held before decides how much its guarantee covers. Other processes of the tree may just have tried for
+// more than they got, so that this request seemed not to be covered: tries again with the lower figure.
 ReserveOutcome Account::reserve_in(const Share &share, std::uint64_t bytes, Effort effort, std::uint64_t *totals) {
   constexpr int kTries = 100;
   const bool look = effort == Effort::kReclaimFromDead;
@@ -141,7 +141,7 @@ void Account::commit(std::uint64_t reserved_bytes, std::uint64_t actual_bytes) {
 }
 
 void Account::release(std::uint64_t bytes) {
-  // Groups first: bytes that this process may reserve again must be available to the others before.
+  // Groups first: bytes must be available to other members before this process can reserve them again.
   for (int i = 0; i < shares(); ++i) {
     shares_[i].membership->release(shares_[i].device, bytes);
   }
@@ -456,7 +456,7 @@ Account::Obtainable Account::obtainable() {
   for (int i = 0; i < shares(); ++i) {
     const Share &share = shares_[i];
     std::uint64_t of_others = share.membership->surplus_in_granules(share.device);
-    if (of_others != 0 && share.membership->limit(share.device) == kNoLimit) {  // of the living alone
+    if (of_others != 0 && share.membership->limit(share.device) == kNoLimit) {  // so that it counts only the living
       share.membership->reclaim_from_dead(share.device);
       of_others = share.membership->surplus_in_granules(share.device);
     }

@@ -1,4 +1,5 @@
-// Memory charged to this process: one account for each device, under its limit and in every group of the process.
+// The memory charged to this process. Each device has one account, which counts against the process's limit and in
+// every group of the process.
 // Layer: ledger (a leaf). Threads: an account's functions are safe from any thread; only the thread that builds the
 // runtime joins.
 #pragma once
@@ -17,37 +18,42 @@
 
 namespace ration::ledger {
 
-// Devices on which one process can hold memory. More than any machine has: 16 GPUs of 7 MIG slices each.
+// The most devices on which one process can hold memory. More than any machine has: 16 GPUs of 7 MIG slices each are
+// 112.
 inline constexpr int kMaxDevices = 128;
 
-// Whether a refusal comes at once, or only after memory of dead group members was reclaimed (some system calls for each
-// member).
+// Whether a request is refused at once, or only after the memory of dead group members was reclaimed (some system calls
+// for each member).
 enum class Effort { kImmediate, kReclaimFromDead };
 
-// Bytes of one device. Reserve, then act, then commit the bytes actually taken, or release: reserved and committed
-// bytes together never exceed the limit, nor do those of a group's members exceed the group's.
+// Bytes of one device. A caller reserves bytes, asks the driver, then commits the bytes that it got and releases the
+// rest. Reserved and committed bytes together never exceed the limit, and those of all members of a group never exceed
+// the group's limit.
 class Account {
  public:
-  // No limit until one is set. A limit below what is held refuses every request until enough was released.
+  // Until a limit is set there is none. Under a limit below what is held, every request is refused until enough was
+  // released.
   void set_limit(std::uint64_t bytes);
   std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
 
-  // Adds the account to a group, with what is charged by now. False: the account is in too many. REQUIRES: one thread
-  // at a time.
+  // Adds the account to a group and charges the group with what the account holds so far. False: the account is in too
+  // many groups. REQUIRES: one thread at a time.
   bool share(Membership *membership, int device);
   bool is_shared_with(const Membership *membership) const;
-  // Leaves there what it sees of a group that it is shared with: now, whenever that refuses, and in note_groups().
+  // Writes the limit and the largest total of that group to `figures`: now, whenever the group refuses, and in
+  // note_groups().
   // REQUIRES: `figures` is never freed.
   void leave_figures(const Membership *membership, GroupFigures *figures);
-  // After memory was taken: not before, because what is only reserved may not be had.
+  // Updates these figures. Called after memory was taken, not before: bytes that are only reserved may still be refused
+  // by the driver.
   void note_groups() const;
-  // A closed account refuses everything: a group that was asked for cannot be joined.
+  // A closed account refuses every request. Used if a group that was asked for cannot be joined.
   void close(bool closed = true) { closed_.store(closed, std::memory_order_relaxed); }
 
   // Design: design/groups.md#several-groups
   [[nodiscard]] ReserveOutcome reserve(std::uint64_t bytes, Effort effort = Effort::kReclaimFromDead);
-  // Turns a reservation into `actual_bytes` held and releases the difference. REQUIRES actual_bytes <= reserved_bytes:
-  // the caller reserves more beforehand.
+  // Turns `actual_bytes` of a reservation into held bytes and releases the rest. REQUIRES actual_bytes <=
+  // reserved_bytes: a caller that may get more reserves more beforehand.
   void commit(std::uint64_t reserved_bytes, std::uint64_t actual_bytes);
   // Releases bytes that were reserved or committed.
   void release(std::uint64_t bytes);
@@ -59,60 +65,64 @@ class Account {
 
   // Reserved and committed bytes.
   std::uint64_t charged() const { return charged_.load(std::memory_order_relaxed); }
-  // What could still be reserved; 0 when more than a limit is held.
+  // What could still be reserved; 0 if a limit is already exceeded.
   std::uint64_t available() const;
-  // As available(), of the process's own limit; 0 where the account is closed.
+  // Like available(), but for the process's own limit only; 0 if the account is closed.
   std::uint64_t left_of_limit() const;
-  // What is held beyond a limit, the process's or a group's, whichever is exceeded by more.
+  // The bytes that this process holds beyond a limit, its own or a group's, whichever is exceeded by more.
   std::uint64_t excess() const;
-  // As available(), for groups with a limit only; UINT64_MAX: none has one.
+  // Like available(), but for the limits of its groups only; UINT64_MAX: no group has one.
   std::uint64_t group_available() const;
-  // The smallest limit of its groups, however much of it others hold; UINT64_MAX: none has one.
+  // The smallest limit of its groups, however much of it others hold; UINT64_MAX: no group has one.
   std::uint64_t group_limit() const;
-  // The smaller of its own limit and its groups', which a pool of the driver's gets as its cap; UINT64_MAX: none.
+  // The smaller of its own limit and group_limit(). A pool of the driver gets it as its cap. UINT64_MAX: there is no
+  // limit.
   std::uint64_t cap() const { return std::min(limit(), group_limit()); }
-  // What the account could hold at most by now: its limit, or what its groups leave it; UINT64_MAX: neither.
+  // The most that the account could hold at present: its limit, or what it holds and its groups leave it, if that is
+  // less. UINT64_MAX: there is no limit.
   std::uint64_t attainable() const;
 
-  // Sets what this process always obtains in each of its groups that may have a limit. False: one leaves less; `device`
-  // is this device's number there, and the others keep it.
+  // Sets the guarantee of this process in each of its named groups in which no tree's guarantee covers it. Returns the
+  // first group whose limit leaves too little, with this device's number there in `device`; the groups before it keep
+  // the guarantee. nullptr: all granted it.
   [[nodiscard]] Membership *guarantee(std::uint64_t bytes, int &device);
   // What was ordered for this process while it runs (orders.h): 1 + a limit, kUnordered, or 0.
   std::uint64_t ordered_limit() const;
-  // Sets the guarantee that was ordered, `unordered` where none is any more. False: it was refused, which the group's
-  // file says from now on.
+  // Sets the guarantee that was ordered, or `unordered` if the order was withdrawn. False: a group refused it, and its
+  // file now says so.
   bool heed_guarantee(std::uint64_t unordered);
-  // Takes that back to `before`: another device's was refused.
+  // Sets the guarantee back to `before` and marks the order as refused, because that of another device was refused.
   void refuse_guarantee(std::uint64_t before);
-  // Of this process's own, in its groups.
+  // The largest guarantee that this process itself has in one of its groups.
   std::uint64_t own_guarantee() const;
-  // Whether a limit was ordered for this process or one of its groups, as it was at the last look: then what is held
-  // may be more than may be used. The look touches shared memory.
+  // Whether a limit was ordered for this process or one of its groups, as the last look_for_orders() found. If so, the
+  // process may hold more than the limit allows. look_for_orders() reads shared memory.
   bool is_ordered() const { return ordered_.load(std::memory_order_relaxed); }
-  // Whether more is held than was ordered since.
+  // Whether a limit was ordered and more is held than the limits allow.
   bool is_over_order() const { return is_ordered() && excess() != 0; }
   void look_for_orders();
-  // What is guaranteed to this process, or to its tree, at least.
+  // The largest guarantee that this process, or its tree, has in one of its groups.
   std::uint64_t guaranteed() const;
-  // What a pool may take at once, with what the account holds: what is guaranteed to it, or left of what is guaranteed
-  // to its tree; else half of its equal share of what its groups leave, counting one member more than there are, and
-  // nothing where it does not go back in parts. UINT64_MAX: no group has a limit, nor is a device without any shared
-  // with others by what does not go back in parts.
+  // The most that the account may hold after a pool has preallocated. With a guarantee it is the guarantee. With one of
+  // its tree, it is what the account holds and what is left of that guarantee. Otherwise it is what the account holds
+  // and half of an equal share of what its groups leave, counting one member more than there are. Memory that cannot be
+  // returned in parts gets no such share: for it, the result is what the account holds if a group has a limit, or if
+  // there is no limit at all and other processes use the device. UINT64_MAX: no bound.
   // Design: design/groups.md#parts
   std::uint64_t fair_part(bool goes_back_in_parts);
-  // The group that leaves least, and this device's number in it; nullptr: in no group.
+  // The group that leaves least, with this device's number there in `device`; nullptr: the account is in no group.
   Membership *tightest(int &device) const;
-  // The members of its groups that claim most here, each once.
+  // The members of its groups that claim most on this device, each process once.
   std::vector<Holder> holders(std::size_t most) const;
-  // Reclaims what dead members held, in every group that has a limit here.
+  // Reclaims what dead members held, in every group that has a limit on this device.
   void reclaim_from_dead() noexcept;
-  // Reclaims in all groups. True: a member that held memory here died within the last `seconds`, so the device may be
-  // about to get it back.
+  // Reclaims in all groups. True: within the last `seconds` a member that held memory of the device was found dead, so
+  // the driver may not have freed all of that memory yet.
   bool member_died_within(std::uint64_t seconds) noexcept;
 
-  // Figures that other processes see. The published use may be off by the larger of 1 MiB and a 64th of what is
-  // charged. The fast path asks the next two functions: a request that would exceed that error takes the slow path,
-  // which publishes.
+  // The next functions concern the figures that other processes see. The published use may be off by the larger of 1
+  // MiB and a 64th of what is charged. The fast path calls the next two: a request that would exceed that error takes
+  // the slow path, which publishes.
   bool exceeds_published(std::uint64_t used) const {
     return used > published_used_.load(std::memory_order_relaxed) + publish_span_.load(std::memory_order_relaxed);
   }
@@ -120,7 +130,7 @@ class Account {
     return exceeds_published(used) ||
            published_used_.load(std::memory_order_relaxed) > used + publish_span_.load(std::memory_order_relaxed);
   }
-  // How far the use may fall below `used` without a publication; 0: one is due already.
+  // How far the use may fall below `used` before the figures must be published; 0: they must be already.
   std::uint64_t max_unpublished_fall(std::uint64_t used) const {
     const std::uint64_t published = published_used_.load(std::memory_order_relaxed);
     const std::uint64_t span = publish_span_.load(std::memory_order_relaxed);
@@ -134,23 +144,24 @@ class Account {
     return used > least ? used - least : 0;
   }
   void publish(const Published &published);
-  // What is held now, as the most so far: after the driver served memory whose use is not published.
+  // Raises the published peak to what is held now. Called after the driver served memory whose use is not published.
   void publish_peak();
-  // Whether that is what others see. Reads shared memory.
+  // Whether other processes see exactly these figures. Reads shared memory.
   bool shows(std::uint64_t used, std::uint64_t allocations) const;
   void request_publication();
 
-  // Whose memory would help: that of the members of its groups, which have limits, or of all processes on the device.
+  // Whose memory would help: `limits`, that of the members of its groups; `device`, that of any process on the device.
   enum class Of { limits, device };
-  // Tells them that this process lacks so much of what they hold.
+  // Tells these processes how many bytes this process lacks, which they may hold unused.
   void want(std::uint64_t bytes, Of of);
-  // Others see that an allocation waits for so much; 0: none does any more.
+  // Shows other processes that an allocation waits for so many bytes; 0: none waits any more.
   void show_waiting(std::uint64_t bytes);
-  // What another member lacks, once for each wish.
+  // The bytes that another member lacks, returned once for each wish; 0: there is no new wish.
   std::uint64_t newly_wanted();
-  // What that member repeated until now is no new wish.
+  // Wishes that the same member has repeated until now will not count as new ones.
   void answered();
-  // The other members that hold what they do not use, group by group; and how much that is in one of them, at the most.
+  // The other members that hold memory that they do not use, group by group. surplus(): how much that is, in the group
+  // where it is most.
   struct IdleMember {
     const Membership *group = nullptr;
     int place = 0;  // this device's number there
@@ -159,14 +170,16 @@ class Account {
   };
   [[nodiscard]] std::vector<IdleMember> idle_members(Of of) const;
   std::uint64_t surplus() const;
-  // This process has a context of the device.
+  // Shows other processes that this one has a context of the device.
   void show_presence();
-  // The other processes that have, or took memory there. Looks for dead ones once in a second.
+  // The number of other processes that have a context of the device or took memory there. Looks for dead ones at most
+  // once a second.
   std::uint64_t neighbours();
-  // What the members of its groups hold but for this process, where they hold most.
+  // The bytes that the other members claim, in the group where they claim most.
   std::uint64_t held_by_others() const;
-  // What of it surely goes back where it is wanted: of the device, and of what the limits leave with it. REQUIRES:
-  // reclaim_from_dead() was called, which looks only at groups that have a limit; this does at the others.
+  // The memory of others that will surely be returned if it is wanted (`of_others`), and what the limits leave with it
+  // (`within_limits`). REQUIRES: reclaim_from_dead() was called. It reclaims in groups that have a limit; this function
+  // does so in the others.
   struct Obtainable {
     std::uint64_t of_others = 0;
     std::uint64_t within_limits = 0;
@@ -182,7 +195,7 @@ class Account {
   struct Share {
     Membership *membership = nullptr;
     int device = 0;
-    int tree = -1;  // the share of the tree whose guarantee covers this process; -1: of none
+    int tree = -1;  // index in shares_ of the tree whose guarantee covers this process; -1: none
     std::atomic<std::uint64_t> seen_wish{0};
     std::atomic<GroupFigures *> figures{nullptr};
   };
@@ -190,10 +203,10 @@ class Account {
   bool reserve_own(std::uint64_t bytes);
   ReserveOutcome reserve_in(const Share &share, std::uint64_t bytes, Effort effort, std::uint64_t *totals);
   static void leave_figures_of(const Share &share);
-  // What the tree holds whose guarantee covers this process in that share.
+  // The total of the tree whose guarantee covers this process in that group; 0: no tree does.
   std::uint64_t held_by_tree(const Share &share) const;
   std::uint64_t available_in(const Share &share) const;
-  // This word alone is the state, so its order against other memory does not matter: relaxed throughout.
+  // The count is complete in itself: no other memory is read because of its value, so every access is relaxed.
   std::atomic<std::uint64_t> charged_{0};
   std::atomic<std::uint64_t> limit_{UINT64_MAX};
   std::atomic<bool> closed_{false};
@@ -213,10 +226,10 @@ class Ledger {
   Account &account(int device) { return accounts_[device]; }
   const Account &account(int device) const { return accounts_[device]; }
 
-  // Joins a group for good. nullptr: `problem` says why.
+  // Joins a group until the process ends. nullptr: `problem` says why it could not.
   Membership *join(const std::string &state_folder, GroupKind kind, const std::string &name, std::string &problem,
                    const Trees &trees = {});
-  // Of all groups that were joined.
+  // One for each group that was joined.
   [[nodiscard]] const std::vector<std::unique_ptr<Membership>> &memberships() const { return memberships_; }
 
  private:

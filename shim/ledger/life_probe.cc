@@ -7,7 +7,7 @@
 namespace ration::ledger {
 namespace {
 
-constexpr int kMostKept = 8;  // more groups than a program is in
+constexpr int kMostKept = 8;  // more than the number of groups that a process joins
 constinit KeptDescriptor all_kept[kMostKept];
 
 }  // namespace

@@ -1,6 +1,6 @@
-// How a member sees the life bytes of the others: by a descriptor that it keeps from joining on, because a process that
-// has changed its user or its root folder since can no longer open the file; or by one opened anew, where the program
-// has closed that. Layer: ledger. Threads: any; made and ended by one. Owns: the descriptor.
+// Gives a member a descriptor with which to check the life bytes of the other members. It keeps one from joining on,
+// because a process that changes its user or its root folder later can no longer open the file. If the program has
+// closed that one, it opens the file anew. Layer: ledger. Threads: any; made and ended by one. Owns: the descriptor.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace ration::ledger {
 class LifeProbe {
  public:
   LifeProbe() = default;
-  // Without a descriptor: each look opens the file.
+  // Keeps no descriptor: each look() opens the file.
   LifeProbe(std::string path, FileIdentity identity) : path_(std::move(path)), identity_(identity) {}
   LifeProbe(LifeProbe &&other) noexcept
       : path_(std::move(other.path_)), identity_(other.identity_), kept_(std::exchange(other.kept_, -1)) {}
@@ -26,12 +26,12 @@ class LifeProbe {
   }
   ~LifeProbe();
 
-  // REQUIRES: a descriptor of the file with a description of its own; no fork meanwhile. A process keeps a few, under
-  // high numbers; forked children close them.
+  // Keeps `opened` under a high number, unless the process keeps too many already; forked children close it. REQUIRES:
+  // a descriptor of the file with an open file description of its own; no fork meanwhile.
   void keep(Descriptor opened);
 
-  // A descriptor for one search. Another thread may close it and open another file at any moment: an answer about a
-  // life byte is true only if the member's own byte is seen to be locked after it.
+  // A descriptor for one search. Another thread of the program may close it and open another file under its number at
+  // any moment, so what it shows of a life byte is true only if the member's own byte is seen to be locked afterwards.
   class Look {
    public:
     explicit Look(int kept = -1) : number_(kept) {}
@@ -43,14 +43,14 @@ class LifeProbe {
     Descriptor opened_;
     int number_;
   };
-  // Empty: `problem` says why, beginning with the path.
+  // If the result is empty, `problem` begins with the path and says why.
   Look look(std::string &problem) const;
   const std::string &path() const { return path_; }
 
  private:
   std::string path_;
   FileIdentity identity_;
-  int kept_ = -1;  // its place in the list of those that forked children close
+  int kept_ = -1;  // its index in the list of those that forked children close
 };
 
 // REQUIRES: a forked child.

@@ -38,7 +38,7 @@ Membership::Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::
       tree_(ledger::tree_number(kind, name_)),
       address_space_(this_address_space()),
       moment_(ticks_of_a_moment()) {
-  (void)file_.slots();  // known from now on, its own among them
+  (void)file_.slots();  // notes that these slots, its own among them, exist
   heeded_.store(file_.slot(slot_).heeded.load(std::memory_order_relaxed), std::memory_order_relaxed);
   for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
     const Cell &cell = file_.slot(slot_).cells[device];
@@ -46,14 +46,14 @@ Membership::Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::
   }
 }
 
-// A forked child does not have the mapping, and a file that was cut short has no pages.
+// False in a forked child, which does not have the mapping, and for a file that was cut short, which lacks pages.
 bool Membership::is_here(int device) const {
   return device >= 0 && static_cast<std::uint32_t>(device) < shared::kDevices &&
          this_address_space() == address_space_ && !is_lost();
 }
 
-// A page behind the end of the file raises SIGBUS. The kernel is asked at most once in a moment: that costs several
-// times an operation's price, and the answer may be out of date as soon as it is there.
+// Touching a page past the end of the file raises SIGBUS. The kernel is asked at most once in a moment: asking costs
+// several times as much as an operation, and its answer may be out of date at once anyway.
 bool Membership::look(std::uint64_t now) const {
   if (lost_.load(std::memory_order_relaxed)) {
     return true;
@@ -66,7 +66,7 @@ bool Membership::look(std::uint64_t now) const {
   return false;
 }
 
-// Processes without a group share no limit: what is wrong with their file refuses nothing.
+// Processes without a group share no limit, so a fault in their file must not cause a refusal.
 bool Membership::only_shown_and_lost() const {
   return kind_ == GroupKind::kNone && lost_.load(std::memory_order_relaxed);
 }
@@ -107,7 +107,7 @@ void Membership::show_limit(int device, std::uint64_t bytes) {
   }
 }
 
-// One operation. False: it would exceed the limit, and nothing changed.
+// Does one operation. False: it would exceed the limit, and nothing changed.
 bool Membership::change_claim(std::uint32_t device, std::uint64_t claimed, bool limited, std::uint64_t *before) {
   shared::Device &shared_device = file_.header().device[device];
   Cell &cell = file_.slot(slot_).cells[device];
@@ -149,7 +149,7 @@ bool Membership::change_claim(std::uint32_t device, std::uint64_t claimed, bool 
   return true;
 }
 
-// A claim is in the total, and only that survives this process. The rest is for others to see.
+// The claim is already in the total; only it counts after the process's end. These fields are for others to read.
 void Membership::show(std::uint32_t device) {
   Cell &cell = file_.slot(slot_).cells[device];
   Own &own = own_[device];
@@ -162,8 +162,8 @@ void Membership::show(std::uint32_t device) {
   cell.covered.store(own.covered, std::memory_order_relaxed);
 }
 
-// What its tree has been guaranteed. The holder's slot stays while a process of the tree lives, unless that joined in
-// the moment in which the last of the others died.
+// The guarantee of this process's tree. The holder's slot stays while a process of the tree lives, except one that
+// joined at the moment when the last of the others died.
 std::uint64_t Membership::of_holder(std::uint32_t device) const {
   const bool is_there =
       holder_.tree != 0 && file_.slot(holder_.slot).life.load(std::memory_order_acquire) == holder_.life;
@@ -174,7 +174,7 @@ bool Membership::change(std::uint32_t device, const Change &asked, std::uint64_t
   Guard guard(mutex_);
   Own &own = own_[device];
   const std::uint64_t of_tree = of_holder(device);
-  if (holder_.tree != 0 && of_tree == 0 && own.covered != 0) {  // it covers no more
+  if (holder_.tree != 0 && of_tree == 0 && own.covered != 0) {  // the guarantee is gone
     if (!change_claim(device, own.claimed + own.covered, false, nullptr)) {
       return false;
     }
@@ -196,8 +196,8 @@ bool Membership::change(std::uint32_t device, const Change &asked, std::uint64_t
   return true;
 }
 
-// Other members may take and release memory meanwhile, and what others of its tree tried for may have hidden that this
-// is covered: retries while the request would fit.
+// Retries while the request would fit: other members may take and release memory meanwhile, and attempts by other
+// processes of the tree may have hidden that the guarantee covers this request.
 bool Membership::try_again(int device, const Change &asked, std::uint64_t *before) {
   for (int i = 0; i < kOvertakings && asked.add <= available(device, asked.tree_held); ++i) {
     if (change(static_cast<std::uint32_t>(device), asked, before)) {
@@ -212,7 +212,7 @@ ReserveOutcome Membership::reserve(int device, std::uint64_t bytes, bool look, s
   if (!is_here(device)) {
     return only_shown_and_lost() ? ReserveOutcome::granted : ReserveOutcome::over_group_limit;
   }
-  const bool limits = kind_ != GroupKind::kNone;  // processes without a group share no limit, whatever the file says
+  const bool limits = kind_ != GroupKind::kNone;  // whatever the file says for processes without a group
   const Change asked{bytes, 0, limits, tree_held};
   if (change(static_cast<std::uint32_t>(device), asked, before)) {
     return ReserveOutcome::granted;
@@ -268,7 +268,7 @@ void Membership::lower_guarantee(int device, std::uint64_t bytes, FunctionRef<st
     return;
   }
   const auto index = static_cast<std::uint32_t>(device);
-  // Sequentially consistent, as the tree's exchanges and the load of of_holder() are.
+  // Sequentially consistent, like the exchanges of the tree's total and the load in of_holder().
   file_.slot(slot_).cells[index].guarantee.exchange(bytes, std::memory_order_seq_cst);
   const std::uint64_t held = tree_held();
   Guard guard(mutex_);
@@ -381,7 +381,7 @@ std::vector<Holder> Membership::holders(int device, std::size_t most) const {
     return holders;
   }
   const auto index = static_cast<std::uint32_t>(device);
-  std::uint64_t covered = 0;  // by guarantees of trees
+  std::uint64_t covered = 0;  // by the guarantees of trees
   for (std::uint32_t i = 0; i < file_.slots(); ++i) {
     const shared::Slot &slot = file_.slot(i);
     const std::uint64_t life = slot.life.load(std::memory_order_acquire);
@@ -399,7 +399,8 @@ std::vector<Holder> Membership::holders(int device, std::size_t most) const {
                          slot.tree.load(std::memory_order_relaxed) != 0});
     }
   }
-  // What members hold of a tree's guarantee is said of them. Which tree's it is they do not say: of the largest first.
+  // What members hold under a tree's guarantee is listed as theirs, so it is subtracted from the tree's. The file does
+  // not say which tree's guarantee covers it, so it is subtracted from the largest first.
   const auto sort = [&holders] {
     std::stable_sort(holders.begin(), holders.end(),
                      [](const Holder &a, const Holder &b) { return a.claimed() > b.claimed(); });
@@ -426,7 +427,7 @@ bool Membership::shows(int device, std::uint64_t used, std::uint64_t allocations
          cell.allocations.load(std::memory_order_relaxed) == allocations;
 }
 
-// Not at each reservation: the driver may still refuse one.
+// Not done at each reservation, because the driver may still refuse the memory.
 void Membership::publish_peak(int device) {
   if (!is_here(device)) {
     return;
@@ -482,7 +483,7 @@ void Membership::reclaim_from_dead(int device) noexcept try {
     cursor_.store(cursor, std::memory_order_relaxed);
   }
   check_limit(file_, static_cast<std::uint32_t>(device));
-} catch (...) {  // no host memory for the search: it found no dead member
+} catch (...) {  // no host memory for the search, so it found no dead member
 }
 
 bool Membership::member_died_within(int device, std::uint64_t seconds) noexcept {

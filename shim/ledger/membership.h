@@ -1,6 +1,6 @@
-// This process in one group: its slot of the group's file, from joining until the process ends.
-// Layer: ledger. Threads: every function is safe. In a forked child every function of the parent's object refuses.
-// Owns: the slot, which the process never gives up: other processes reclaim what it held after its end.
+// The membership of this process in one group: its slot in the group's file, from joining until the process ends.
+// Layer: ledger. Threads: every function is safe. In a forked child, every function of the parent's object does nothing
+// or refuses. Owns: the slot. The process never frees it; after its end, other processes reclaim what it held.
 #pragma once
 
 #include <array>
@@ -22,11 +22,11 @@ namespace ration::ledger {
 
 enum class ReserveOutcome {
   granted,
-  over_limit,        // the process's own
-  over_group_limit,  // a group's, or a group's ledger is not usable
+  over_limit,        // the process's own limit
+  over_group_limit,  // the limit of a group, or its ledger is not usable
 };
 
-// Figures of one device for display.
+// The figures of this process on one device that others display.
 struct Published {
   std::uint64_t used = 0;
   std::uint64_t peak_used = 0;
@@ -39,9 +39,9 @@ struct Holder {
   int pid = 0;
   std::string program;
   std::uint64_t reserved = 0;
-  std::uint64_t used = 0;       // as it published it last
-  std::uint64_t guarantee = 0;  // whatever it holds of it; of a tree's: what the tree's members do not hold of it
-  bool is_of_tree = false;      // the guarantee: it holds it for what it started, and nothing itself
+  std::uint64_t used = 0;       // as it last published
+  std::uint64_t guarantee = 0;  // held or not; of a tree's, only what its members do not hold
+  bool is_of_tree = false;  // true: the guarantee is for the processes that it started, and it holds no memory itself
 
   std::uint64_t claimed() const { return reserved > guarantee ? reserved : guarantee; }
 };
@@ -53,18 +53,19 @@ struct GuaranteeHolder {
   std::uint64_t life = 0;
 };
 
-// Of one process on one device: more than any has, and so little that the sum over all members never wraps around.
+// The most bytes that one process can hold on one device. More than any device has, and small enough that the sum over
+// all members never wraps around.
 inline constexpr std::uint64_t kMostHeld = std::uint64_t{1} << 50;
 
-// A tree by its number, 0: none. A process may hold a guarantee for all processes of a tree.
+// Trees by their numbers; 0: none. A process may hold a guarantee for all processes of a tree.
 struct Trees {
-  std::uint64_t held_for = 0;           // this process holds the guarantee of that one
-  std::vector<std::uint64_t> within{};  // it is in these, the innermost first
+  std::uint64_t held_for = 0;           // the tree whose guarantee this process holds
+  std::vector<std::uint64_t> within{};  // the trees that this process is in, the innermost first
 };
 
 class Membership {
  public:
-  // nullptr: `problem` says why, and the remedy. Waits at most 100 ms.
+  // nullptr: `problem` says why it could not join, and the remedy. Waits at most 100 ms.
   static std::unique_ptr<Membership> join(const std::string &state_folder, GroupKind kind, const std::string &name,
                                           const ProcessIdentity &process, std::string &problem,
                                           const Trees &trees = {});
@@ -72,155 +73,161 @@ class Membership {
   GroupKind kind() const { return kind_; }
   const std::string &name() const { return name_; }
 
-  // The index of a device in this group; -1 when the group has no place left.
+  // The index of a device in this group; -1 if the group has no room for another device.
   int device(std::string_view uuid, int ordinal);
 
-  // The limit that this process states for the group, and the limit of its own that others see.
+  // Sets the limit that this process states for the group. show_limit(): sets the limit of the process itself, for
+  // display.
   void state_limit(int device, std::uint64_t bytes);
   void show_limit(int device, std::uint64_t bytes);
 
-  // Lets whoever has a descriptor of its own of this group's file keep this member's place. REQUIRES: held_for a tree.
+  // Takes a shared lock on this member's life byte for the open file description of `descriptor`, which keeps the
+  // member's slot. REQUIRES: this process joined with Trees::held_for, and `descriptor` is of this group's file.
   bool share_life_with(int descriptor) const;
 
-  // The number of the tree that this group is; 0: it is none.
+  // The number of the tree, if this group is one; 0: it is not.
   std::uint64_t tree_number() const { return tree_; }
-  // The tree whose guarantee covers what this process holds; 0: it has its own, or none.
+  // The tree whose guarantee covers what this process holds; 0: the process has its own guarantee, or none.
   std::uint64_t covering_tree() const { return holder_.tree; }
 
-  // Atomically adds to the total what no guarantee covers, if it stays within the limit. With `look`, a refusal comes
-  // only after memory of dead members was reclaimed: some system calls for each member, at most 50 ms. `tree_held`:
-  // what the covering tree held before. `before`, if given, gets the total before.
+  // Atomically adds to the total the part of `bytes` that no guarantee covers, if the total stays within the limit.
+  // With `look`, refuses only after the memory of dead members was reclaimed: some system calls for each member, at
+  // most 50 ms. `tree_held`: what the covering tree held before. `before`, if given, receives the previous total.
   [[nodiscard]] ReserveOutcome reserve(int device, std::uint64_t bytes, bool look, std::uint64_t tree_held = 0,
                                        std::uint64_t *before = nullptr);
   void release(int device, std::uint64_t bytes);
   // Charges bytes that are already in use, whatever the limit says.
   void charge(int device, std::uint64_t bytes, std::uint64_t tree_held = 0, std::uint64_t *before = nullptr);
 
-  // Sets what this process, or the tree for which it joined, always obtains. Refused, with nothing changed: the limit
-  // does not leave so much. `look` as for reserve().
+  // Sets the guarantee of this process, or of the tree for which it joined. If the limit does not leave so much,
+  // refuses and changes nothing. `look` as for reserve().
   // Design: design/groups.md#guarantees
   [[nodiscard]] ReserveOutcome guarantee(int device, std::uint64_t bytes, bool look);
-  // The same for less than before, for the tree for which it joined. What the tree holds stays claimed, and guaranteed,
-  // since its processes claim nothing of their own for what is covered. `tree_held` is asked when none of them can be
-  // covered beyond `bytes` any more: they reserve in the tree before they look at the guarantee.
+  // Lowers the guarantee of the tree for which this process joined. What the tree holds stays claimed and guaranteed,
+  // since its processes claim nothing of their own for what the guarantee covers. `tree_held` is called once no process
+  // of the tree can be covered beyond `bytes` any more: they reserve in the tree before they read the guarantee.
   void lower_guarantee(int device, std::uint64_t bytes, FunctionRef<std::uint64_t()> tree_held);
   void show_total(int device, std::uint64_t bytes);
 
-  // What was ordered for this process since it took note last (orders.h). A word that changes with each order.
+  // A word that changes with each order for this process (orders.h), and its value at the last take_note().
   std::uint64_t orders() const;
   std::uint64_t heeded() const;
   void take_note(std::uint64_t of_orders);
-  // An order: 1 + bytes, kUnordered, or 0.
+  // What was ordered: 1 + bytes, kUnordered, or 0.
   std::uint64_t ordered_limit(int device) const;
   std::uint64_t ordered_guarantee(int device) const;
-  bool has_ordered_limit(int device) const;  // the group
+  bool has_ordered_limit(int device) const;  // of the group
   void refuse_guarantee(int device);
 
-  // What this process holds a guarantee of, for itself or for a tree.
+  // The guarantee that this process holds, for itself or for a tree.
   std::uint64_t own_guarantee(int device) const;
-  // What this process holds without a guarantee.
+  // The bytes that this process holds and no guarantee covers.
   std::uint64_t beyond_guarantee(int device) const;
-  // What is left of the guarantee, this process's or its tree's, which holds so much. REQUIRES: the file is there.
+  // How much is left of the guarantee, this process's or that of its tree, which holds `tree_held`. REQUIRES: the file
+  // is there.
   std::uint64_t uncovered(std::uint32_t device, std::uint64_t tree_held) const;
-  // What is guaranteed to this process, or to its tree, now.
+  // The present guarantee of this process, or of its tree.
   std::uint64_t guaranteed(int device) const;
 
-  // Of a file that was cut short: the last one that was seen.
+  // If the file was cut short: the limit that was seen last.
   std::uint64_t limit(int device) const;
   std::uint64_t total(int device) const;
-  // What the limit leaves; UINT64_MAX: there is no limit. 0 where the ledger is not usable.
-  // In both with what is left of a guarantee; `tree_held` as for reserve().
+  // What the limit leaves, and what is left of a guarantee; 0 if the ledger is not usable. `tree_held` as for
+  // reserve(). Without a limit, available_below_limit() is UINT64_MAX.
   std::uint64_t available_below_limit(int device, std::uint64_t tree_held = 0) const;
   std::uint64_t available(int device, std::uint64_t tree_held = 0) const;
 
-  // Processes in the group, this one among them; the dead as long as nobody has looked for them.
+  // The number of processes in the group, with this one and with dead ones that nobody has reclaimed from yet.
   std::uint32_t members() const;
 
-  // Whether a member stated a limit for the group on any device.
+  // Whether the group has a limit on any device.
   bool has_limits() const;
 
-  // The members that hold most there, at most `most` of them.
+  // The members that claim most on the device, at most `most` of them.
   std::vector<Holder> holders(int device, std::size_t most) const;
 
   void publish(int device, const Published &published);
-  // Others see that at least so much was held as is now: before it is given back without a publication.
+  // Raises the published peak to what is held now. Called before memory is returned without a publication.
   void publish_peak(int device);
   bool shows(int device, std::uint64_t used, std::uint64_t allocations) const;
 
-  // One place in the queue for all that it waits for, by device; first come, first served. Others see it waiting.
+  // Takes one place in the queue for all devices and bytes that this process waits for; first come, first served.
+  // Others see it waiting.
   using Wants = std::vector<std::pair<int, std::uint64_t>>;
   void queue_up(const Wants &wants);
   void leave_queue();
-  // The living members that came before, wait for one of the same devices, and have asked this within the last two
-  // seconds. Reclaims from the dead.
+  // The number of living members that came before, wait for one of the same devices, and have called ahead() within the
+  // last two seconds. Reclaims from dead ones.
   std::size_t ahead() noexcept;
-  // What the driver took on its own account for the last run of the queue.
+  // Records how much memory the driver itself took for the last run of the queue.
   void learn_overhead(int device, std::uint64_t bytes);
   std::uint64_t learnt_overhead(int device) const;
 
-  // This process has a context of the device, and may come to hold memory there.
+  // Shows other members that this process has a context of the device, and may come to hold memory there.
   void show_presence(int device);
-  // The other members that have, or hold or held memory there.
+  // The number of other members that have shown presence on the device, or hold or held memory there.
   std::uint64_t neighbours(int device) const;
 
-  // Others see that an allocation waits for so much; 0: none does any more.
+  // Shows other members that an allocation waits for so many bytes; 0: none waits any more.
   void show_waiting(int device, std::uint64_t bytes);
 
-  // Tells the other members that this one lacks so much memory of the device, which they may hold and not use.
+  // Tells the other members how many bytes of the device this one lacks, which they may hold unused.
   void want(int device, std::uint64_t bytes);
-  // The last such wish of any member, as a word that differs from the one before; 0: none. And what another member
-  // wished for in it; 0: it was this one.
+  // The last such wish of any member, as a word that differs from the one before; 0: there was none.
+  // wished_by_another(): the bytes in such a word; 0 if it is a wish of this member.
   std::uint64_t last_wish(int device) const;
   std::uint64_t wished_by_another(std::uint64_t wish) const;
   // A word that changes with every wish, on any device.
   [[nodiscard]] std::uint32_t wishes() const;
-  // Sleeps until it is no longer `seen`, at most so long. `for_ever`: there is no such place to sleep any more.
+  // Sleeps until wishes() is no longer `seen`, at most `ns`. `for_ever`: the file is lost, so no wish can wake anybody
+  // any more.
   enum class Woken { by_wish, by_time, for_ever };
   [[nodiscard]] Woken wait_for_wish(std::uint32_t seen, std::uint64_t ns) const;
-  // As if somebody wished.
+  // Wakes the sleepers as a wish would.
   void wake_sleepers() const;
-  // What another member holds beyond the blocks of its program, as it published them: at the most, because the
-  // published use may be off. REQUIRES of is_stopped(): one PID namespace; elsewhere nobody is. A process that is
-  // stopped gives nothing.
+  // What another member holds beyond the blocks of its program. `bytes` is an upper bound, because the published use
+  // may be off. A stopped process returns nothing; is_stopped() can see this only of processes in the same PID
+  // namespace, and is false for others.
   struct Idle {
     std::uint32_t slot = 0;
     std::uint64_t life = 0;
-    std::uint64_t operation = 0;  // its last one there: another number once it has taken or given anything
+    std::uint64_t operation = 0;  // its last one on the device: changes once it has taken or returned anything
     std::uint64_t bytes = 0;
     int pid = 0;
     bool operator==(const Idle &) const = default;
     bool is_stopped() const;
-    // Its thread that gives is at work, or waits for a processor.
+    // Whether its thread that returns memory is running, or waits for a processor.
     bool is_giving() const;
   };
   [[nodiscard]] std::vector<Idle> idle(int device) const;
-  // Of all other members.
+  // The idle bytes of all other members together.
   std::uint64_t surplus(int device) const { return surplus_of(device, Bound::published); }
-  // At least so much of it is in granules, which go back whatever the device does.
+  // A lower bound of the part of surplus() that is in granules, which can be returned whatever the device is doing.
   std::uint64_t surplus_in_granules(int device) const { return surplus_of(device, Bound::in_granules); }
 
-  // Reclaims what dead members held, and recomputes the limit there from the living members if it is wrong.
+  // Reclaims what dead members held, and recomputes the limit of the device from the living members if it is wrong.
   void reclaim_from_dead(int device) noexcept;
-  // The same. True: a member that held memory there was found dead within the last `seconds`, by any process, so the
-  // device may be about to get it back.
+  // Also reclaims. True: within the last `seconds` a member that held memory of the device was found dead, by any
+  // process, so the driver may not have freed all of that memory yet.
   bool member_died_within(int device, std::uint64_t seconds) noexcept;
-  // What is wrong with the group's file, and what follows from it. Empty: nothing, or it was said before.
+  // What is wrong with the group's file, and the consequence. Empty: nothing is wrong, or it was said before.
   std::string trouble();
 
  private:
   Membership(GroupFile file, std::uint32_t slot, GroupKind kind, std::string name, LifeProbe probe,
              const GuaranteeHolder &holder);
-  // What is idle, as published, at the most, or surely to be had because it is in granules.
+  // How idle bytes are counted: as published, as an upper bound, or only those that can surely be returned because they
+  // are in granules.
   enum class Bound { published, most, in_granules };
   std::uint64_t surplus_of(int device, Bound bound) const;
-  // `operation`, if given, gets the number of the member's last one.
+  // `operation`, if given, receives the number of the member's last operation.
   std::uint64_t idle_of(std::uint32_t slot, std::uint32_t device, Bound bound,
                         std::uint64_t *operation = nullptr) const;
   struct Own;
   struct Change {
-    std::uint64_t add = 0, subtract = 0;  // what the process holds
+    std::uint64_t add = 0, subtract = 0;  // to or from what the process holds
     bool limited = false;
-    std::uint64_t tree_held = 0;  // before
+    std::uint64_t tree_held = 0;  // before the change
   };
   bool change(std::uint32_t device, const Change &change, std::uint64_t *before = nullptr);
   bool change_claim(std::uint32_t device, std::uint64_t claimed, bool limited, std::uint64_t *before) REQUIRES(mutex_);
@@ -237,11 +244,11 @@ class Membership {
   [[gnu::cold, gnu::noinline]] bool look(std::uint64_t now) const;
   bool only_shown_and_lost() const;
 
-  struct Own {  // of one device: the state from which the next operation starts
+  struct Own {  // the state of one device from which the next operation starts
     std::uint64_t operation = 0;
     std::uint64_t claimed = 0;
-    std::uint64_t guarantee = 0;  // of the claim
-    std::uint64_t covered = 0;    // held without a claim of its own: of the guarantee, this process's or its tree's
+    std::uint64_t guarantee = 0;  // the part of the claim that is the guarantee
+    std::uint64_t covered = 0;    // held under a guarantee, without a claim of its own
     std::uint64_t peak = 0;
     bool touched = false;
 
@@ -257,26 +264,26 @@ class Membership {
   const GuaranteeHolder holder_;
   const std::uint64_t tree_;
   const std::uint64_t address_space_;
-  // Serialises the operations of one slot. Held for some exchanges, never across a system call.
+  // Serialises the operations of the slot. Held for a few atomic exchanges, never across a system call.
   mutable RankedMutex mutex_{Rank::kMembership};
   Own own_[shared::kDevices] GUARDED_BY(mutex_);
-  std::atomic<std::uint64_t> heeded_{0};  // of the orders
+  std::atomic<std::uint64_t> heeded_{0};  // the last orders() of which take_note() was called
   std::atomic<std::uint32_t> cursor_{0};
   mutable std::array<std::atomic<std::uint64_t>, shared::kDevices> seen_limits_{};
-  const std::uint64_t moment_;                         // in ticks, between two looks at the file
-  mutable std::atomic<std::uint64_t> whole_until_{0};  // in ticks: no look is due until then
-  mutable std::atomic<bool> lost_{false};              // it was cut short: its pages must not be touched any more
-  std::atomic<bool> removed_{false};                   // its last name was taken from it
+  const std::uint64_t moment_;                         // in ticks, between two calls of look()
+  mutable std::atomic<std::uint64_t> whole_until_{0};  // in ticks: look() is not called before then
+  mutable std::atomic<bool> lost_{false};              // the file was cut short: its pages must not be touched any more
+  std::atomic<bool> removed_{false};                   // the file was removed from its folder
   std::atomic<bool> trouble_said_{false};
 };
 
-// The number of a tree by its name; 0: of no tree.
+// The number in the name of a tree; 0: the group is no tree.
 std::uint64_t tree_number(GroupKind kind, const std::string &name);
 
-// The name of the group of this PID namespace's processes that state the container limit `stated`.
+// The name of the group of those processes of this PID namespace that state the container limit `stated`.
 std::string container_group_name(const std::string &stated);
 
-// The file name of a group, and the group of a file name. False: not a group's file name.
+// The file name of a group, and the group that has a file name. False: it is not the file name of a group.
 std::string file_name(GroupKind kind, const std::string &name);
 bool group_of_file(const std::string &file, GroupKind &kind, std::string &name);
 

@@ -1,4 +1,4 @@
-// What a member tells the others and hears from them: orders, the queue of those that wait to start, wishes.
+// What members tell each other: orders, the queue of processes that wait to start, and wishes for memory.
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -25,8 +25,8 @@ namespace {
 
 constexpr std::uint64_t kLeastUnknown = 8U << 20U;
 constexpr std::uint64_t kPartUnknown = 64;
-constexpr std::uint64_t kLeastSpan = 1U << 20U;  // of published figures (Account::publish)
-// One that has not looked at the queue for so long is stopped: nobody waits for it.
+constexpr std::uint64_t kLeastSpan = 1U << 20U;  // by which published figures may be off (Account::publish)
+// A member that has not looked at the queue for so long is taken to be stopped, and nobody waits for it.
 constexpr std::uint64_t kStoppedNs = 2'000'000'000;
 
 }  // namespace
@@ -158,7 +158,7 @@ std::uint64_t Membership::learnt_overhead(int device) const {
   return is_here(device) ? file_.header().device[device].overhead.load(std::memory_order_relaxed) : 0;
 }
 
-// Wishes at the same time overwrite each other: a member that still waits repeats its own.
+// Simultaneous wishes overwrite each other, so a member that still waits repeats its own.
 void Membership::want(int device, std::uint64_t bytes) {
   if (!is_here(device)) {
     return;
@@ -177,7 +177,7 @@ std::uint32_t Membership::wishes() const {
   return is_here(0) ? file_.header().bell.load(std::memory_order_acquire) : 0;
 }
 
-// The kernel alone touches the file, so it needs no look before.
+// Only the kernel touches the file here, so there is no need to check first that it is whole.
 Membership::Woken Membership::wait_for_wish(std::uint32_t seen, std::uint64_t ns) const {
   constexpr std::uint64_t kSecond = 1'000'000'000;
   const timespec most{static_cast<time_t>(ns / kSecond), static_cast<long>(ns % kSecond)};
@@ -211,10 +211,10 @@ std::uint64_t Membership::idle_of(std::uint32_t slot, std::uint32_t device, Boun
     used -= std::min(used, std::max(kLeastSpan, held / kPartUnknown));
   } else if (bound == Bound::in_granules) {
     const bool has_granules = shared::PackedStitching::of(cell.stitching.load(std::memory_order_relaxed)).granules != 0;
-    // The published use may be off by so much, and granules that are used in part stay.
+    // Allows for the error of the published use, and for granules that are partly used and so cannot be returned.
     used = has_granules ? used + std::max(kLeastUnknown, held / kPartUnknown) : held;
   }
-  // What a guarantee covers goes to nobody else.
+  // Memory that a guarantee covers is not returned for others.
   return minus_or_zero(held, std::max(used, cell.covered.load(std::memory_order_relaxed)));
 }
 
@@ -249,8 +249,8 @@ std::vector<Membership::Idle> Membership::idle(int device) const {
 
 namespace {
 
-// The letter after the name in a file of /proc/PID, which may have any character in it; 0: there is none. Of a thread,
-// only where it has that name.
+// The state letter in a `stat` file of /proc. It follows the name, which may contain any character. 0: it cannot be
+// read, or `name` is given and is not the one in the file.
 char state_in(const char *path, const char *name = nullptr) {
   char text[512];
   const Descriptor file(open_beyond_streams(AT_FDCWD, path, O_RDONLY));

@@ -16,12 +16,12 @@ GroupFile mapped_file(const std::string &state_folder, const std::string &file, 
   return descriptor ? GroupFile::map(descriptor.number(), problem) : GroupFile();
 }
 
-// `unordered`: where nothing is ordered any more.
+// `unordered` is the result if the order is withdrawn.
 std::uint64_t word_of(std::optional<std::uint64_t> bytes, std::uint64_t unordered) {
   return bytes ? std::min(*bytes, kNoLimit - 1) + 1 : unordered;
 }
 
-// Calls visit(file, slot) for each slot of that process.
+// Calls visit(file, group, slot) for each slot of the process.
 template <class Visit>
 bool each_slot(const std::string &state_folder, std::uint64_t identity, std::string &problem, const Visit &visit) {
   bool found = false;

@@ -1,5 +1,5 @@
-// What the owner of a group orders while its members run: the group's limit, or a member's limit and guarantee.
-// Layer: ledger. Threads: one; any process of the user.
+// Changes that a user orders while the members of a group run: the group's limit, or a member's limit and guarantee.
+// Layer: ledger. Threads: one. Called from: any process of that user.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,27 @@
 
 namespace ration::ledger {
 
-// Bytes on a device of that size; nullopt: what the members state, or the process's own settings, holds again.
+// The ordered bytes on a device with `total` bytes of memory. nullopt withdraws the order: the limits that the members
+// state, or the process's own settings, apply again.
 using OrderedSize = std::function<std::optional<std::uint64_t>(const std::string &uuid, std::uint64_t total)>;
 
-// The group's limit on every device that a member has seen; in force at once. False, and nothing changed: `problem`
-// says why, which may be that more is guaranteed to its members.
+// Sets the group's limit on every device that a member has seen, with immediate effect. False: nothing changed and
+// `problem` says why, for instance because more is guaranteed to its members.
 // Design: design/groups.md#orders
 bool order_group_limit(const std::string &state_folder, GroupKind kind, const std::string &name,
                        const OrderedSize &limit, std::string &problem);
 
-// Of the process, on every device that it has seen, in every group in which it is. It takes note at its next call that
-// concerns the limit, or at once where a thread of the library listens. False: it is in no group; or `problem` says
-// why.
+// Orders a limit or a guarantee for one process, in every group that it is in, on every device that the group has seen.
+// The process takes note at its next call that concerns the limit, or at once if a thread of the library listens for
+// orders. False: it is in no group, or `problem` says why.
 struct MemberOrder {
-  OrderedSize limit;      // empty: stays
-  OrderedSize guarantee;  // the same
+  OrderedSize limit;      // empty: keeps the present one
+  OrderedSize guarantee;  // likewise
 };
 bool order_member(const std::string &state_folder, std::uint64_t identity, const MemberOrder &order,
                   std::string &problem);
 
-// Whether the process has taken note on every device, and what of it was refused.
+// Whether the process has taken note of its orders in every group, and whether it was refused an ordered guarantee.
 enum class OrderState { pending, done, refused };
 OrderState state_of_order(const std::string &state_folder, std::uint64_t identity);
 

@@ -23,14 +23,15 @@ namespace {
 
 constexpr char kSuffix[] = ".sock";
 constexpr std::size_t kSuffixLength = sizeof(kSuffix) - 1;
-constexpr int kWaiting = 128;            // connections
-constexpr int kLookMs = 2000;            // receive() says that nothing came, now and then
-constexpr int kRequestMs = 100;          // an opener sends its request at once
-constexpr int kWithoutDescriptors = 10;  // ms, until the next look
+constexpr int kWaiting = 128;            // connections that may wait
+constexpr int kLookMs = 2000;            // after which receive() returns that nothing came
+constexpr int kRequestMs = 100;          // enough, because an opener sends its request at once
+constexpr int kWithoutDescriptors = 10;  // ms to wait before the next try
 
 constinit KeptDescriptor listening;
 constinit KeptDescriptor connection;
-// Of `listening`, too: its number serves a connection where the process has no other left.
+// Also refers to the socket of `listening`. It is closed to free its number for a connection if the process has no
+// other left.
 constinit KeptDescriptor spare;
 
 void end_in_child() {
@@ -44,7 +45,7 @@ struct Address {
   socklen_t bytes = 0;
 };
 
-// By the folder's descriptor: its path may be longer than an address holds.
+// Names the folder by its descriptor, because its path may be longer than an address can hold.
 Address address_in(int folder, const std::string &name) {
   const std::string path = "/proc/self/fd/" + std::to_string(folder) + "/" + name;
   Address address;
@@ -63,7 +64,7 @@ Descriptor make_socket() {
   return Descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// True: something has come, or will never.
+// True: something has come, or nothing ever will.
 bool wait_for_input(int file, int timeout_ms) {
   pollfd waited{file, POLLIN, 0};
   return poll(&waited, 1, timeout_ms) != 0;
@@ -96,7 +97,7 @@ struct alignas(cmsghdr) Control {
   unsigned char bytes[CMSG_SPACE(sizeof(int) * kPartsAtOnce)] = {};
 };
 
-// The reply, and what came with it. False: nothing of use.
+// Receives the reply and the descriptors with it. `cut`: some descriptors are missing. False: it is not a valid reply.
 bool receive_reply(int file, Parts &parts, bool &cut) {
   Control control;
   iovec content{&parts.reply, sizeof(parts.reply)};
@@ -168,10 +169,10 @@ bool PartSocket::open(const std::string &state_folder, std::uint64_t exporter, s
   Descriptor made = make_socket();
   bool done = static_cast<bool>(made);
   if (done) {
-    unlinkat(folder.number(), name.c_str(), 0);  // of one that the program has closed
-    fchmod(made.number(), 0600);                 // before it has a name
+    unlinkat(folder.number(), name.c_str(), 0);  // left over if the program has closed an earlier socket
+    fchmod(made.number(), 0600);                 // before the socket has a name
     done = bind(made.number(), of(address), address.bytes) == 0 &&
-           fchmodat(folder.number(), name.c_str(), 0600, 0) == 0 &&  // whatever the umask takes
+           fchmodat(folder.number(), name.c_str(), 0600, 0) == 0 &&  // whatever the umask is
            listen(made.number(), kWaiting) == 0;
   }
   if (!done) {
@@ -203,7 +204,7 @@ void PartSocket::remove(const std::string &state_folder, std::uint64_t exporter)
   }
 }
 
-// What was waited for may be closed by now, and its number another file's.
+// After each wait, the program may have closed the socket, and the number may be another file's.
 PartSocket::Received PartSocket::receive(PartRequest &request) {
   if (!listening.is_there()) {
     return Received::closed;
@@ -211,7 +212,7 @@ PartSocket::Received PartSocket::receive(PartRequest &request) {
   refill_spare();
   pollfd waited{listening.number(), POLLIN, 0};
   const int ready = poll(&waited, 1, kLookMs);
-  if (!listening.is_there() || (waited.revents & POLLHUP) != 0) {  // closed, or shut
+  if (!listening.is_there() || (waited.revents & POLLHUP) != 0) {  // by the program, or by shut()
     return Received::closed;
   }
   if (ready <= 0) {
@@ -237,7 +238,7 @@ PartSocket::Received PartSocket::receive(PartRequest &request) {
 
 bool PartSocket::answer(const PartReply &reply, const int *files) {
   if (!connection.is_there()) {
-    return true;  // nobody waits for it
+    return true;  // nobody can receive it
   }
   Control control;
   PartReply content = reply;
@@ -262,7 +263,7 @@ void PartSocket::hang_up() {
   connection.end();
 }
 
-// The exporter may just be making its socket anew.
+// Retries, because the exporter may just be making its socket anew.
 Fetched fetch_parts(const std::string &state_folder, const PartRequest &request, std::uint64_t deadline_ns,
                     Parts &parts) {
   std::string problem;

@@ -1,7 +1,8 @@
-// How an opener gets descriptors of the physical memory that a block lies in: from its exporter, by a socket beside the
-// exporter's file (its name and `.sock`). One request for a few parts each connection.
-// Layer: ledger. Threads: one opens and removes, one serves; any asks. Owns: the socket, one in a process; forked
-// children close it.
+// The socket over which an opener of a block gets, from its exporter, the descriptors of the physical memory that the
+// block is made of. The socket's name is that of the exporter's file with `.sock`. Each connection carries one request
+// for a few parts.
+// Layer: ledger. Threads: one opens and removes, one serves requests; any may fetch. Owns: the process's one socket;
+// forked children close it.
 #pragma once
 
 #include <array>
@@ -21,52 +22,52 @@ struct PartRequest {
   static constexpr std::uint64_t kMagic = 0x5452415049544152;  // "RATIPART"
   std::uint64_t magic = kMagic;
   ExportToken token;
-  std::uint64_t first = 0;  // of the parts that are wanted
+  std::uint64_t first = 0;  // the first of the parts that are wanted
 };
 
 enum class PartsState : std::uint32_t {
   sent,
-  no_block,  // the token names none that may be open
-  refused,   // no memory, or no number for a descriptor
+  no_block,  // the token names no block that the sender may open
+  refused,   // the exporter had no memory or no descriptor left
 };
 
-// The parts of a block from `first` on; a descriptor comes with each.
+// The parts of a block from `first` on, each sent with a descriptor.
 struct PartReply {
   static constexpr std::uint64_t kMagic = 0x544e455349544152;  // "RATISENT"
   std::uint64_t magic = kMagic;
   PartsState state = PartsState::no_block;
   std::uint32_t count = 0;
-  std::uint64_t total = 0;  // parts of the block
+  std::uint64_t total = 0;  // number of parts of the block
   std::array<std::uint64_t, kPartsAtOnce> bytes{};
 };
 
 class PartSocket {
  public:
-  // False: `problem` says why. Also after the program has closed it.
+  // Opens the socket, also again after the program has closed it. False: `problem` says why.
   static bool open(const std::string &state_folder, std::uint64_t exporter, std::string &problem);
-  // Nothing can be asked for any more; receive() returns.
+  // Ends all requests; a receive() that waits returns.
   static void shut();
   static void remove(const std::string &state_folder, std::uint64_t exporter);
 
   enum class Received {
     request,
-    nothing,  // of use, for at most 2 s
+    nothing,  // no valid request within 2 s
     closed,
   };
-  // Waits for a request by a process of this user, or root's.
+  // Waits for a request by a process of this user or of root.
   static Received receive(PartRequest &request);
-  // False: the descriptors cannot be sent. Never waits.
+  // Sends the reply, without waiting. False: the descriptors cannot be sent.
   static bool answer(const PartReply &reply, const int *files);
   static void hang_up();
 };
 
-// Beside the name of the exporter's file.
+// The name of an exporter's socket, and whether `name` is such a name.
 std::string part_socket_name(std::uint64_t exporter);
 bool is_part_socket(const std::string &name);
-// REQUIRES: is_part_socket(name).
+// Removes the socket if its exporter is dead. REQUIRES: is_part_socket(name).
 void remove_socket_of_dead(int folder, const std::string &name);
 
-// Parts that were received, and their descriptors, which no forked child gets.
+// The parts that were received, with their descriptors. While this object holds them, no forked child inherits them.
 struct Parts {
   std::optional<ForkExclusion> exclusion;
   PartReply reply;
@@ -83,8 +84,8 @@ struct Parts {
 enum class Fetched {
   parts,
   no_block,
-  no_descriptors,  // here or there
-  no_answer,       // until `deadline_ns` (of now_ns())
+  no_descriptors,  // none left in this process or in the exporter
+  no_answer,       // none came before `deadline_ns` (of now_ns())
 };
 Fetched fetch_parts(const std::string &state_folder, const PartRequest &request, std::uint64_t deadline_ns,
                     Parts &parts);

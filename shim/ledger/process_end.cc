@@ -12,13 +12,13 @@
 namespace ration::ledger {
 namespace {
 
-constexpr std::uint64_t kExiting = 0x4;  // PF_EXITING of the kernel
+constexpr std::uint64_t kExiting = 0x4;  // the kernel's PF_EXITING
 
-// Linux has at most 2^22 processes; clock ticks fill the rest after a thousand years.
+// Linux has at most 2^22 processes; the clock ticks since boot fill the other bits only after a thousand years.
 constexpr unsigned kProcessBits = 22;
 constexpr std::uint64_t kProcessMask = (std::uint64_t{1} << kProcessBits) - 1;
 
-// proc(5): the fields of /proc/PID/stat from the third on, behind the name, which may contain anything.
+// proc(5): the fields of /proc/PID/stat from the third on. They follow the name, which may contain any character.
 struct Status {
   char state = 0;
   std::uint64_t flags = 0;
@@ -72,7 +72,8 @@ ProcessState state_of(ProcessMark mark) {
   if (!found.read_of(number) || found.start != mark >> kProcessBits) {
     return ProcessState::gone;
   }
-  // A first thread that has ended stays as a zombie until the others have, too, and after them for the parent.
+  // A main thread that has ended stays a zombie until the other threads have ended too, and then until the parent
+  // waits.
   if ((found.state == 'Z' || found.state == 'X') && found.threads <= 1) {
     return ProcessState::gone;
   }

@@ -1,19 +1,21 @@
-// Whether a process that is ending still has open files, and with them work on a device. Layer: ledger. Threads: any.
-// A killed process first drops its mappings, and with them its locks; its files, and so its GPU contexts, go later.
+// Tells whether a process that is ending may still have open files, and thus work on a device. Layer: ledger. Threads:
+// any. A killed process first loses its mappings, and with them its locks; its files, and with them its GPU contexts,
+// are closed later.
 #pragma once
 
 #include <cstdint>
 
 namespace ration::ledger {
 
-// One process, for as long as the machine runs: its ID in its PID namespace and when it began. 0: /proc does not say.
+// Identifies one process until the machine restarts: its ID in its PID namespace, and its start time. 0: /proc cannot
+// be read.
 // Design: design/ipc.md#dying-openers
 using ProcessMark = std::uint64_t;
 ProcessMark this_process_mark();
-std::uint64_t this_pid_namespace();  // 0: /proc does not say
+std::uint64_t this_pid_namespace();  // 0: /proc cannot be read
 
 enum class ProcessState {
-  gone,  // or it only waits for its parent, or it cannot be seen
+  gone,  // also: it is a zombie without threads, or cannot be seen
   ending,
   lives,
 };

@@ -1,4 +1,4 @@
-// Identity of a process. Layer: ledger. Threads: any.
+// The identity of a process. Layer: ledger. Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace ration::ledger {
 
-// For display, except `identity`: it is random and the same in every group of the process.
+// `identity` is a random number, the same in every group of the process. The rest is for display.
 struct ProcessIdentity {
   std::uint64_t identity = 0;
   int pid = 0;  // in its own PID namespace
@@ -20,7 +20,7 @@ struct ProcessIdentity {
 
 ProcessIdentity this_process();
 
-// From the kernel, or, before its generator is ready, from the process ID and the time.
+// From the kernel; if its generator is not ready yet, made from the process ID and the time.
 std::uint64_t random_number();
 
 using ration::this_address_space;

@@ -1,8 +1,8 @@
-// Layout of a group's file: a header of two pages, then one slot for each process in the group.
+// The layout of a group's file: a header of two pages, then one slot for each process in the group.
 // Layer: ledger. Threads, and processes: any of them may die between any two stores.
 // A slot's owner, which holds the lock on the slot's life byte, writes all of its slot. Any process writes `life`,
-// `Cell::applied` and the header, by exchange only. The exchange of a process that was stopped after its load fails: it
-// finds another generation or operation number.
+// `Cell::applied`, `Device::total` and `Device::limit`, always by compare-and-exchange. If a process was stopped
+// between its load and its exchange, the exchange finds another generation or operation number and fails.
 #pragma once
 
 #include <atomic>
@@ -15,39 +15,39 @@
 namespace ration::ledger::shared {
 
 inline constexpr std::uint64_t kMagic = 0x5245474c4e544152;  // "RATNLGER"
-// Grows with every change of this file that an older reader or member would mistake. Readers accept only their own
+// Raised with every change of this layout that an older reader or member would misread. Readers accept only their own
 // version.
 inline constexpr std::uint32_t kLayoutVersion = 2;
 
 inline constexpr std::uint32_t kSlots = 4096;
-inline constexpr std::uint32_t kDevices = 60;  // of one group: 8 GPUs of 7 MIG slices each, and some spare
+inline constexpr std::uint32_t kDevices = 60;  // the most in one group: 8 GPUs of 7 MIG slices each, and 4 spare
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
 
 // One device of the group, under its UUID.
 struct Device {
-  WideWord uuid;   // zero: unused; set once
-  WideWord total;  // low: bytes that all members claim; high: `Tag` of the operation that made it so
-  WideWord limit;  // low: `ordered`, else the smallest that a living member states, kNoLimit for none; high: a count of
-                   // its changes
-  // CLOCK_MONOTONIC, when a dead member's memory was last reclaimed here; 0: never.
+  WideWord uuid;   // zero: the entry is unused; set once
+  WideWord total;  // low: bytes that all members claim; high: the `Tag` of the operation that changed it last
+  WideWord limit;  // low: the ordered limit, else the smallest that a living member states, else kNoLimit; high: a
+                   // count of the changes
+  // When a dead member's memory of this device was last reclaimed (CLOCK_MONOTONIC); 0: never.
   std::atomic<std::uint64_t> last_reap_ns;
-  Word wanted;    // `Wanted` of the last request that a member could not have; 0: there was none
+  Word wanted;    // the last wish, a `Wanted`; 0: there was none
   Word ordered;   // 1 + the limit that was set for the group while it runs; 0: none
-  Word overhead;  // of the queue: what the driver took on its own account for the last run that has ended
-  Word physical;  // bytes of the device; 0: not known
+  Word overhead;  // in the queue's file: bytes that the driver itself took for the last run that has ended
+  Word physical;  // bytes of memory that the device has; 0: not known
   Word unused[1];
 };
 
-// A member's wish for memory that others hold and do not use, in one word.
+// A member's wish for memory that other members hold but do not use, in one word.
 struct Wanted {
   static constexpr unsigned kSlotBits = 12;
   static constexpr unsigned kNumberBits = 20;
-  static constexpr unsigned kUnitShift = 20;  // bytes in MiB
+  static constexpr unsigned kUnitShift = 20;  // bytes are kept in MiB
 
   std::uint32_t slot = 0;
-  std::uint64_t number = 0;  // of the wish, so that no two in a row are alike
+  std::uint64_t number = 0;  // counts the wishes, so that no two in a row are equal
   std::uint64_t bytes = 0;   // rounded up
 
   std::uint64_t packed() const {
@@ -61,11 +61,11 @@ struct Wanted {
 };
 static_assert(kSlots == 1U << Wanted::kSlotBits);
 
-// Identifies the operation that changed a total last. The numbers of a slot's operations on a device continue across
-// its owners, so a tag never repeats.
+// Identifies the operation that last changed a total. A new owner of a slot continues the numbers of the operations, so
+// a tag never repeats.
 struct Tag {
   std::uint32_t slot = 0;
-  std::uint64_t operation = 0;  // 0: none. Bit 0 is set on an operation that reclaimed all that a dead owner held
+  std::uint64_t operation = 0;  // 0: none. Bit 0 is set if the operation reclaimed all that a dead owner claimed
 
   std::uint64_t packed() const { return operation << 16 | (slot + 1); }
   static Tag of(std::uint64_t packed) {
@@ -73,9 +73,10 @@ struct Tag {
   }
 };
 
-// `Stitching` in one word, so that no reader sees parts of two publications. Each count stops at its largest value.
+// A `Stitching` in one word, so that no reader sees parts of two publications. A count that is too large for its bits
+// is stored as the largest value that fits.
 struct PackedStitching {
-  static constexpr unsigned kGranuleBits = 20;  // 2 TiB in pages of 2 MiB
+  static constexpr unsigned kGranuleBits = 20;  // enough for 2 TiB in granules of 2 MiB
   static constexpr unsigned kBlockBits = 18;
   static constexpr unsigned kTotalBits = 26;
   static_assert(kGranuleBits + kBlockBits + kTotalBits == 64);
@@ -97,38 +98,39 @@ struct PackedStitching {
   }
 };
 
-// As an order: nothing is ordered any more. And what an owner puts in the place of a guarantee that it was refused.
+// Two special values of an order. kUnordered: the earlier order was withdrawn. kRefused: the owner writes it in place
+// of an ordered guarantee that was refused.
 inline constexpr std::uint64_t kUnordered = UINT64_MAX;
 inline constexpr std::uint64_t kRefused = UINT64_MAX - 1;
 
-// What one process claims of one device of the group: its guarantee, used or not, and what it holds beyond what a
-// guarantee covers.
+// What one process claims of one device: its guarantee, whether it holds that memory or not, and the memory that it
+// holds and no guarantee covers.
 struct Cell {
-  // What the owner claims after an even and after an odd operation. The next operation's value is written before the
-  // total changes.
+  // The bytes that the owner claims after its last even and its last odd operation. An operation writes its value here
+  // before it changes the total.
   Word claimed[2];
-  Word applied;  // the last operation that is known to be in the total; only grows
-  Word stated;   // 1 + the limit that the owner states for the group; 0: none
+  Word applied;  // the last operation known to be in the total; never decreases
+  Word stated;   // 1 + the limit that the owner states for the group; 0: it states none
 
   // For display.
-  Word limit;  // of the process alone
+  Word limit;  // the process's own
   Word used;
   Word peak;
   Word allocations;
   Word failures[kFailureReasons.size()];
   Word published_unix_ns;
-  Word touched;    // 1: the owner reserved, or was refused; 2: it has had a context there, and has done neither
-  Word stitching;  // PackedStitching; for an owner without granules, 0
+  Word touched;    // 1: the owner has reserved or was refused; 2: it has done neither, but has had a context there
+  Word stitching;  // a PackedStitching; 0 for an owner without granules
 
-  // Of the claim. What the owner holds is what it claims, less its guarantee, and what a guarantee covers.
-  Word guarantee;  // the owner's, or that of the tree for which it holds one
-  Word covered;    // what the owner holds of its own guarantee or of its tree's
-  // 1 + what was ordered for the process while it runs, or kUnordered; 0: nothing. Anybody who may write the file
-  // writes them.
+  // The owner's guarantee as part of its claim. The owner holds `claimed` - `guarantee` + `covered` bytes.
+  Word guarantee;  // the owner's own, or that of the tree for which it holds one
+  Word covered;    // bytes that the owner holds under its own guarantee or its tree's
+  // The orders for the process while it runs: 1 + bytes, or kUnordered; 0: there is none. Any process that may write to
+  // the file may write them.
   Word ordered_limit;
   Word ordered_guarantee;
-  Word waiting;    // bytes that the owner waits for; 0: it does not wait
-  Word peak_used;  // for display; 0, too, for an owner that does not write it
+  Word waiting;    // bytes for which the owner waits; 0: it does not wait
+  Word peak_used;  // for display; also 0 for an owner whose version does not write it
   Word unused[2];
 };
 
@@ -139,12 +141,12 @@ struct Slot {
   Word pid_namespace;
   std::atomic<std::int32_t> pid;
   std::atomic<std::uint32_t> uid;
-  Word tree;          // for whose processes the owner holds a guarantee; 0: for itself
-  Word ticket;        // its place in the queue of those that wait to start; 0: it does not
+  Word tree;          // the tree for which the owner holds its guarantee; 0: for itself
+  Word ticket;        // its position in the queue of processes that wait to start; 0: it is not in the queue
   Word orders;        // changes with each order for the owner, on any device
-  Word heeded;        // the last of them of which the owner has taken note
-  Word seen_ns;       // CLOCK_MONOTONIC, when the owner looked at the queue last
-  char program[432];  // ends with a zero
+  Word heeded;        // the value of `orders` when the owner last took note of its orders
+  Word seen_ns;       // CLOCK_MONOTONIC; when the owner last looked at the queue
+  char program[432];  // null-terminated
   Cell cells[kDevices];
   Word unused[32];
 };
@@ -160,7 +162,7 @@ struct Header {
   char name[72];                           // of the group
   std::atomic<std::uint32_t> ready_slots;  // slots that the file has space for
   std::atomic<std::uint32_t> bell;         // a futex: changes with every wish, on any device
-  Word tickets;                            // that were given out
+  Word tickets;                            // how many were given out
   std::uint64_t unused[17];
   Device device[kDevices];
   std::uint64_t unused_at_end[272];

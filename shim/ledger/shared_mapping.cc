@@ -9,7 +9,7 @@
 namespace ration::ledger {
 namespace {
 
-constexpr std::size_t kPage = 4096;  // the kernel takes a whole page of any size for it
+constexpr std::size_t kPage = 4096;  // the kernel rounds it up to a whole page, of any size
 
 void give_back(void *mapped, std::size_t bytes) {
   const int error = errno;
@@ -31,8 +31,9 @@ void *map_uninherited(int descriptor, std::size_t bytes) {
 
 }  // namespace
 
-// A copy of a mapping (mremap(2), an old size of 0) has the flags of the original: not those that mlockall(2) gives to
-// all that are made from then on, of which even one without access counts against RLIMIT_MEMLOCK.
+// A copy of a mapping (mremap(2) with an old size of 0) has the flags of the original. mlockall(2) with MCL_FUTURE
+// gives every new mapping the locked flag, with which even one without access counts against RLIMIT_MEMLOCK; a copy
+// avoids that.
 void *map_shared(int descriptor, std::size_t bytes) {
   void *const first = map_uninherited(descriptor, kPage);
   if (first == nullptr) {
@@ -41,7 +42,7 @@ void *map_shared(int descriptor, std::size_t bytes) {
   munlock(first, kPage);
   void *const whole = mremap(first, 0, bytes, MREMAP_MAYMOVE);
   give_back(first, kPage);
-  // not every kernel that takes the calls of Linux copies a mapping
+  // not every kernel with Linux's system calls can copy a mapping
   return whole != MAP_FAILED ? whole : map_uninherited(descriptor, bytes);
 }
 

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint64_t kReapMark = 1;
 
-// The next number, without the mark.
+// The number after `operation`, without the mark.
 std::uint64_t next_operation(std::uint64_t operation) {
   return ((operation >> 1) + 1) << 1;
 }
@@ -94,7 +94,8 @@ DeviceSet reclaim_dead_owner(const GroupFile &file, std::uint32_t slot, std::uin
     WideWord &word = file.header().device[device].total;
     for (;;) {
       const WideValue total = word.load();
-      // After the load: if the slot was freed before it, these values are stale; if later, the exchange fails.
+      // Checked after the load: if the slot was freed before the load, these values are stale; if after, the exchange
+      // fails.
       if (dead.life.load(std::memory_order_acquire) != life) {
         return stated;
       }
@@ -129,8 +130,8 @@ void recompute_limit(const GroupFile &file, std::uint32_t device) {
   for (;;) {
     const WideValue before = word.load();
     const std::uint64_t now = limit_of(file, device);
-    // Exchanged even where the limit stays the same: the new count makes the exchange of every earlier reader fail.
-    // Otherwise such a reader could set a limit that misses what this process has just stated or ordered.
+    // Exchanged even if the limit stays the same: the new count makes the exchange of every earlier reader fail.
+    // Without that, such a reader could set a limit that ignores what this process has just stated or ordered.
     at(KillPoint::kLimit);
     if (word.exchange(before, {now, before.high + 1})) {
       return;
@@ -145,7 +146,7 @@ void recompute_limits(const GroupFile &file, DeviceSet devices) {
 }
 
 void check_limit(const GroupFile &file, std::uint32_t device) {
-  // A correct limit is left alone: otherwise all refused processes would make each other retry.
+  // A correct limit is not exchanged: that would make all refused processes retry because of each other.
   const std::uint64_t limit = file.header().device[device].limit.load().low;
   if (limit != kNoLimit && limit != limit_of(file, device)) {
     recompute_limit(file, device);
@@ -173,7 +174,7 @@ Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint
     if ((life & 1) == 0 || index == own_slot) {
       continue;
     }
-    // the own byte, because another thread may have made the number another file's, where nothing is locked
+    // checks its own byte too: another thread may have given the number to another file, in which nothing is locked
     if (is_dead(probe, index) && (own_slot >= slots || is_alive(probe, own_slot))) {
       stated |= reclaim_dead_owner(file, index, life);
       result.found = true;
@@ -183,7 +184,7 @@ Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint
       result.whole = false;
     }
   }
-  recompute_limits(file, stated);  // once for all of them: it reads every slot
+  recompute_limits(file, stated);  // once for all devices, because it reads every slot
   return result;
 }
 

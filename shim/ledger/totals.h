@@ -1,4 +1,4 @@
-// The rules by which the total of a device changes, so that a death at any time leaves it exact.
+// The rules by which the total of a device changes. They keep it exact even if a process dies at any point.
 // Layer: ledger. Threads, and processes: as each function says; no process ever waits for another.
 // Design: design/ledger.md#exact-totals
 #pragma once
@@ -8,13 +8,13 @@
 
 namespace ration::ledger {
 
-// An operation of a slot has the number after its last one. Its owner first writes what it will claim afterwards
-// (`claimed`, at the index of the number's parity). Then it exchanges {total, tag} for {total + change, own tag}: this
-// step makes the operation happen. Before a tag is replaced, its operation is noted in its slot (`applied`).
+// The operations of a slot are numbered in order. Its owner first writes what it will claim afterwards (`claimed`, at
+// the index of the number's parity). Then it exchanges {total, tag} for {total + change, own tag}: this step makes the
+// operation happen. Before a tag is replaced, its operation is noted in its slot (`applied`).
 // Hence the last operation that happened is the larger of the tag's number (if the tag is the slot's) and `applied`.
-// `claimed` at its parity is what the slot claims, whether its owner lives or died on the way. Reclaiming from a dead
-// owner is an operation of the same slot, with a mark. Any process may do it and exactly one succeeds: all other
-// exchanges fail.
+// `claimed` at the parity of that number is what the slot claims, whether its owner lives or died halfway. Reclaiming
+// from a dead owner is an operation of the dead owner's slot, with a mark. Any process may try it, and exactly one
+// succeeds: the exchanges of all others fail.
 
 // The last operation of `slot` on `device` that is in the total.
 struct LastOperation {
@@ -23,38 +23,40 @@ struct LastOperation {
 };
 LastOperation last_operation(const GroupFile &file, std::uint32_t device, std::uint32_t slot, WideValue total);
 
-// What the slot's owner holds of what it claims. For display: the parts change one after the other.
+// How many bytes the slot's owner holds, if it claims `claimed`. For display only, because its parts are not updated in
+// one step.
 std::uint64_t held_of(const shared::Cell &cell, std::uint64_t claimed);
 
-// Notes in its slot that the operation of `tag` happened. Any process; a late call is harmless.
+// Notes in the slot of `tag` that its operation happened. Any process may call it; a late call is harmless.
 void note_applied(const GroupFile &file, std::uint32_t device, shared::Tag tag);
 
 // One bit for each device.
 using DeviceSet = std::uint64_t;
 static_assert(shared::kDevices <= 64);
 
-// Removes everything that the dead owner of `slot` claimed from every total and frees the slot. `life` is the value
-// with which the owner was found dead. Any number of processes may run it at once; the last step of the last one frees
-// the slot. Returns the devices for which the owner stated a limit: the caller recomputes those limits.
+// Removes everything that the dead owner of `slot` claimed from every total and frees the slot. `life` is the slot's
+// value when the owner was found dead. Any number of processes may run this at once; the slot is freed in the last
+// step. Returns the devices for which the owner stated a limit; the caller must recompute those limits.
 [[nodiscard]] DeviceSet reclaim_dead_owner(const GroupFile &file, std::uint32_t slot, std::uint64_t life);
 
-// The smallest limit that an owned slot states; kNoLimit: none does.
+// The smallest limit that an owned slot states; kNoLimit if none does.
 std::uint64_t smallest_stated(const GroupFile &file, std::uint32_t device);
 
-// Sets the limit of `device` to what was ordered for it, else to the smallest that an owned slot states. Any process.
-// Call it after stating or ordering a limit and after freeing slots.
+// Sets the limit of `device` to the ordered one, else to the smallest that an owned slot states. Any process may call
+// it, and must after stating or ordering a limit and after freeing slots.
 void recompute_limit(const GroupFile &file, std::uint32_t device);
 void recompute_limits(const GroupFile &file, DeviceSet devices);
-// Recomputes a limit only if it is wrong, in case a process died before it did so.
+// Recomputes a limit only if it is wrong, as it is if a process died before it recomputed it.
 void check_limit(const GroupFile &file, std::uint32_t device);
 
-// Wakes whoever sleeps on the file's bell; ring() changes it first, so that they look.
+// Wakes the threads that sleep on the file's `bell`. ring() changes `bell` first, so that they look for wishes and
+// orders.
 void wake_sleepers(const GroupFile &file);
 void ring(const GroupFile &file);
 
-// Frees the slots of dead owners. `probe` is a descriptor of the file with a description of its own. A
-// member gives its own slot, whose life byte the probe must show locked, others kNoSlot. Stops at
-// `deadline_ns` (CLOCK_MONOTONIC); `cursor` is the slot to continue from.
+// Frees the slots of dead owners. `probe` is a descriptor of the file with an open file description of its own. A
+// member passes its own slot, whose life byte `probe` must show as locked; other callers pass kNoSlot. Stops at
+// `deadline_ns` (CLOCK_MONOTONIC). `cursor` is the slot to start from; after an early stop, the slot to continue from.
 constexpr std::uint32_t kNoSlot = UINT32_MAX;
 struct Reaping {
   bool found = false;  // a dead owner

@@ -1,14 +1,15 @@
-// What the threads of this process have reserved of one account and may not need: a bound of which the driver will take
-// less, or memory that is on its way back. Whoever is refused meanwhile waits for their end and tries again.
+// Counts the threads that hold bytes of one account only for a moment (a transit): an upper bound of which the driver
+// will take less, or memory that is being returned. A thread that is refused meanwhile waits until these transits have
+// ended and tries again.
 // Layer: ledger. Threads: any.
 //
 //   const std::uint64_t before = account.transits().ended();
 //   … a reservation fails, although nothing else changed …
 //   const bool again = account.transits().may_have_refused(before);
 //
-// A thread that should look again only once those have ended that were under way at its look asks for that by turns.
-// Each transit belongs to the turn in which it began. The next turn begins when nothing is left of the turn before the
-// present one, so at most two are under way at any time.
+// Turns let a thread wait for exactly those transits that were under way when it looked. Each transit belongs to the
+// turn in which it began. The next turn begins when every transit of the turn before the present one has ended, so
+// transits of at most two turns are under way at any time.
 // Design: design/granules.md#bytes-in-transit
 #pragma once
 
@@ -27,13 +28,14 @@ class Transits {
   bool any() const {
     return std::any_of(std::begin(phases_), std::end(phases_), [](const Phase &each) { return each.threads != 0; });
   }
-  // Those that held something. Threads that only try do not count: two of them would keep each other trying.
+  // The number of ended transits that held bytes. Threads that only tried to reserve do not count: two of them would
+  // keep each other trying.
   std::uint64_t ended() const { return ended_.load(); }
-  // Whether one that held something was under way at some time since ended() was `before`.
+  // Whether a transit that may have held bytes was under way at any time since ended() returned `before`.
   bool may_have_refused(std::uint64_t before) const { return any() || ended() != before; }
 
   std::uint64_t turn() const { return turn_.load(); }
-  // Whether all have ended that were under way when turn() was `then`, those that only tried included.
+  // Whether every transit that was under way when turn() returned `then` has ended, even if it only tried.
   bool have_ended(std::uint64_t then) {
     for (std::uint64_t turn = turn_.load(); turn < then + 2;) {
       if (phase_of(turn + kPhases - 1).threads.load() != 0) {
@@ -55,7 +57,7 @@ class Transits {
   };
   Phase &phase_of(std::uint64_t turn) { return phases_[turn % kPhases]; }
 
-  // A thread that was late for its turn belongs to the present one.
+  // If the turn changed before the thread was counted, counts it in the present turn instead.
   Phase &begin() {
     for (;;) {
       const std::uint64_t turn = turn_.load();
@@ -73,8 +75,8 @@ class Transits {
   std::atomic<std::uint64_t> ended_{0};
 };
 
-// One of them. It begins before the reservation, so that nobody is refused in between, and ends after what was not
-// needed was released.
+// One transit. It begins before the reservation, so that a thread refused because of it sees it, and ends after the
+// bytes that were not needed were released.
 class Transit {
  public:
   explicit Transit(Transits &transits) : phase_(transits.begin()) { held::note(end_left, &phase_); }
@@ -86,12 +88,12 @@ class Transit {
   Transit(const Transit &) = delete;
   Transit &operator=(const Transit &) = delete;
 
-  // Something was reserved, or is being returned.
+  // To be called once something was reserved, or before it is returned.
   void hold() { holds_ = true; }
 
  private:
   static void end(Transits::Phase &phase, bool held) noexcept {
-    phase.transits.ended_.fetch_add(held ? 1 : 0);  // first: who sees no thread sees this
+    phase.transits.ended_.fetch_add(held ? 1 : 0);  // first: whoever reads the lower `threads` sees this
     phase.threads.fetch_sub(1);
     wake_waiters();
   }

@@ -11,18 +11,18 @@ struct WideValue {
   std::uint64_t high = 0;
 };
 
-// x86-64 processors have cmpxchg16b since 2006 and every ARMv8 has ldaxp/stlxp, so nothing here takes a lock. It uses
-// the compiler's __sync call because std::atomic<__int128> goes through libatomic, which may lock, and a lock of one
-// process does not exclude another.
+// x86-64 processors have had cmpxchg16b since 2006, and every ARMv8 has ldaxp/stlxp, so nothing here takes a lock. The
+// compiler's __sync call is used because std::atomic<__int128> goes through libatomic, which may use a lock, and a lock
+// in one process does not exclude another process.
 class WideWord {
  public:
-  // The halves are read one after the other, so they may not belong together; each was current when it was read. An
-  // exchange that expects such a pair fails. Acquire; pairs with the exchange that wrote the half.
+  // Reads the halves one after the other, so they may not belong together, though each was current when it was read. An
+  // exchange that expects such a pair fails. Each load is an acquire that pairs with the exchange that wrote the half.
   WideValue load() const {
     const std::uint64_t high = __atomic_load_n(half(1), __ATOMIC_ACQUIRE);
     return {__atomic_load_n(half(0), __ATOMIC_ACQUIRE), high};
   }
-  // ThreadSanitizer would replace it by a lock of this process, which does not exclude other processes.
+  // ThreadSanitizer would replace the exchange with a lock in this process, which does not exclude other processes.
   __attribute__((no_sanitize("thread"))) bool exchange(WideValue expected, WideValue desired) {
     return __sync_bool_compare_and_swap(&bits_, whole(expected), whole(desired));
   }
