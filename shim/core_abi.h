@@ -1,7 +1,7 @@
-/* The interface between the preloaded library and the core: one C struct each way. The preloaded library uses libc
- * only. It loads the core at the first call and passes a RationPreloadAbi; the core returns its hook bodies, one for
- * each row of hook_table.inc. Layer: none, includable from preload and hooks. Both sides are built together: `build`
- * must be equal. */
+/* The interface between the preloaded library and the core: one C struct in each direction. The preloaded library uses
+ * only libc. At the first call it loads the core and passes a RationPreloadAbi; the core returns its hook bodies, one
+ * for each row of hook_table.inc. Layer: none; preload and hooks may include it. Both sides are built together, so
+ * their `build` must be equal. */
 #ifndef RATION_CORE_ABI_H_
 #define RATION_CORE_ABI_H_
 
@@ -14,18 +14,18 @@ struct RationHeld {
 };
 struct RationThread {
   int starting;     /* > 0: this thread is loading or starting the core */
-  const void *call; /* where on the stack its call of a hook was entered; NULL: it is in none */
-  /* What its calls hold across driver calls (base/held.h), and how much of that found no place here. */
+  const void *call; /* where on the stack it entered a hook; NULL: it is in none */
+  /* What its hooks hold across driver calls (base/held.h), and the number of such things that did not fit in `held`. */
   struct RationHeld held[32];
   unsigned held_count;
   unsigned held_unnoted;
-  int number; /* of the thread, where `numbered_in` is its address space (base/thread_number.h) */
+  int number; /* of the thread, valid in the address space `numbered_in` (base/thread_number.h) */
   uint64_t numbered_in;
-  uintptr_t stack_low, stack_high; /* the thread's own stack; both 1: not known, 0: not asked for yet */
-  uint64_t stack;                  /* of its call, in the log; 0: none (events/call_stacks.h) */
+  uintptr_t stack_low, stack_high; /* the thread's own stack; both 1: not known; 0: not read yet */
+  uint64_t stack;                  /* number in the log of its call's stack; 0: none (events/call_stacks.h) */
 };
 
-/* Names that the program asked for (base/asked_names.h): each counts once. */
+/* Names that the program asked for (base/asked_names.h). Each name counts once. */
 enum { RATION_NAMES_KEPT = 64, RATION_NAMES_COUNTED = 1536 };
 struct RationName {
   uint32_t is_written;
@@ -33,21 +33,21 @@ struct RationName {
 };
 struct RationNames {
   uint32_t count;     /* stops at RATION_NAMES_COUNTED */
-  uint32_t of_memory; /* of them: may take memory */
-  uint32_t others;    /* of them: may not */
-  uint32_t kept;      /* places of `first` that were given out, and asked for in vain */
+  uint32_t of_memory; /* of these, the functions that may take memory */
+  uint32_t others;    /* of these, the functions that take none */
+  uint32_t kept;      /* entries of `first` that were claimed, and claims that found none left */
   struct RationName first[RATION_NAMES_KEPT];
-  uint32_t seen[2048]; /* hashes of the names, open addressing; 0: free */
+  uint32_t seen[2048]; /* hashes of the names, with open addressing; 0: a free entry */
 };
 
 /* How often each route was taken; for display only, so racing increments may be lost. */
 struct RationCoverage {
-  uint64_t dlsym;                   /* dlsym and dlvsym answers swapped */
-  uint64_t get_proc_address;        /* cuGetProcAddress answers swapped */
-  uint64_t unknown_versions;        /* a hooked name requested in an unknown version: not swapped */
+  uint64_t dlsym;                   /* results of dlsym and dlvsym replaced by a hook */
+  uint64_t get_proc_address;        /* results of cuGetProcAddress replaced by a hook */
+  uint64_t unknown_versions;        /* a hooked name was requested in an unknown version, and not replaced */
   struct RationNames unknown_names; /* functions that the driver has and the catalogue lacks */
-  struct RationNames newer;         /* what `unknown_versions` counts, as NAME@VERSION */
-  void (*changed)(void);            /* of the core, NULL before it has started: called after a name was added */
+  struct RationNames newer;         /* the names that `unknown_versions` counts, as NAME@VERSION */
+  void (*changed)(void);            /* the core's, NULL until it has started; called after a name was added */
 };
 
 /* preloaded library -> core */
@@ -71,14 +71,14 @@ struct RationCoreAbi {
   const char *build;
   void *const *bodies; /* in table order; valid for the life of the process */
   unsigned hook_count;
-  /* Called before the first of `bodies`: resolves the driver, reads the settings, begins the log. 0: failed; the
-   * preloaded library then answers alone (`closed` column of the table). */
+  /* Called before the first of `bodies`: resolves the driver, reads the settings, begins the log. 0: it failed,
+   * and the preloaded library then answers without the core (column `closed` of the table). */
   int (*begin)(void);
-  /* Called before the first of `nvml_bodies`: looks NVML's functions up and initialises nothing else. */
+  /* Called before the first of `nvml_bodies`: looks up NVML's functions and initialises nothing else. */
   void (*begin_nvml)(void);
   void *const *nvml_bodies; /* in table order; valid for the life of the process */
   unsigned nvml_hook_count;
-  /* Called by the process's main thread where it ends before others: the core's own threads end. */
+  /* Called by the main thread if it ends before other threads: ends the core's own threads. */
   void (*main_thread_ends)(void);
 };
 

@@ -1,4 +1,4 @@
-/* The driver's binary interface for copies of boxes. Types only, C and C++; checked against cuda.h where it is
+/* The driver's binary interface for 2D and 3D copies. Types only, C and C++; checked against cuda.h where it is
  * installed (tests/unit/driver/abi_test.cc).
  * Layer: none. Source of every value: cuda.h 13.0. */
 #ifndef RATION_DRIVER_COPY_ABI_H_
@@ -10,7 +10,7 @@
 #include "driver/array_abi.h"
 
 typedef struct CUgraphExec_st *CUgraphExec;
-/* Only passed on. */
+/* Ration only passes these on. */
 typedef struct CUmemcpyAttributes_st CUmemcpyAttributes;
 typedef struct CUDA_MEMCPY3D_BATCH_OP_st CUDA_MEMCPY3D_BATCH_OP;
 typedef struct CUmemDecompressParams_st CUmemDecompressParams;

@@ -15,7 +15,7 @@ const Identity identities[kHookCount] = {
 };
 
 void Functions::resolve(void *handle, void *(*look_up)(void *, const char *)) {
-  // A slot that was adopted is kept where the driver has no export.
+  // Without an export of the driver, keeps a slot that adopt() filled.
   const auto fill = [&](auto &slot, const char *name) {
     if (void *address = look_up(handle, name)) {
       slot.set(address);
@@ -73,7 +73,8 @@ NamedHook by_name(const char *name, int version, cuuint64_t flags) {
         (identity.stream == Stream::per_thread && !per_thread)) {
       continue;
     }
-    // Rows of one name are in ascending order of version; of equal versions a per-thread row follows the plain one.
+    // Rows with the same name are in ascending order of version; for the same version, the per-thread row follows the
+    // plain one.
     const bool is_known = version <= kKnownVersion && knows(flags);
     answer = {is_known ? Match::known : Match::unknown_version, static_cast<Hook>(row)};
   }

@@ -1,5 +1,5 @@
-// Typed slots for the driver's functions: every row of hook_table.inc and of used_functions.inc.
-// Layer: driver (a leaf). Threads: slots are filled before the first hook runs; an empty slot may be adopted later,
+// Typed slots for the driver's functions, one for each row of hook_table.inc and of used_functions.inc.
+// Layer: driver (a leaf). Threads: slots are filled before the first hook runs; adopt() may fill an empty one later,
 // once.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace ration::driver {
 
-// One real function; null while the driver lacks it. A call REQUIRES present().
+// The address of one driver function; null if the driver lacks it. A call REQUIRES present().
 template <class Signature>
 class Slot;
 
@@ -26,8 +26,8 @@ class Slot<Result(Parameters...)> {
   using Function = Result (*)(Parameters...);
 
   constexpr Slot() = default;
-  // Relaxed: the slot is published with the object through which the hooks were reached, or it is a function pointer
-  // that depends on no other memory.
+  // Relaxed loads suffice: a slot is either published together with the object through which the hooks are reached, or
+  // is a function pointer that depends on no other memory.
   bool present() const { return address_.load(std::memory_order_relaxed) != nullptr; }
   Result operator()(Parameters... arguments) const { return address_.load(std::memory_order_relaxed)(arguments...); }
   void set(void *address) { address_.store(reinterpret_cast<Function>(address), std::memory_order_relaxed); }
@@ -58,20 +58,20 @@ struct Functions {
 #include "driver/used_functions.inc"
 #undef RATION_USED
 
-  // Looks every function up in the driver's handle. Idempotent, so threads may race.
+  // Fills the slots by looking up every function in the driver's dlopen handle. Idempotent, so threads may race.
   void resolve(void *handle, void *(*look_up)(void *, const char *));
   // The real function of a row, or nullptr.
   void *hooked(Hook hook) const;
-  // Fills the slot of a function that the driver does not export with the address that cuGetProcAddress returned.
+  // Fills the slot of a function that the driver does not export, with the address that cuGetProcAddress returned.
   void adopt(Hook hook, void *address);
   // The first required row that the driver lacks, or nullptr.
   const char *missing_required() const;
 };
 
-// The process's driver.
+// The functions of the process's driver.
 extern Functions real;
 
-// The identity of a row for cuGetProcAddress.
+// What identifies a row for cuGetProcAddress.
 enum class Stream : std::uint8_t { legacy, per_thread };
 struct Identity {
   const char *symbol;
@@ -84,7 +84,7 @@ extern const Identity identities[kHookCount];
 // The newest CUDA version of the table's ABIs; a later version may have changed a signature.
 inline constexpr int kKnownVersion = 13050;
 
-// Whether the table's streams are all that these flags can mean.
+// Whether the table covers every kind of stream that these flags select.
 constexpr bool knows(cuuint64_t flags) {
   constexpr cuuint64_t kKnown =
       cuuint64_t{CU_GET_PROC_ADDRESS_LEGACY_STREAM} | cuuint64_t{CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM};
@@ -96,13 +96,13 @@ struct NamedHook {
   Match match;
   Hook hook;
 };
-// The row that cuGetProcAddress means by (name, version, flags): the newest ABI not above `version`; the per-thread
-// flag prefers a per-thread row and falls back. Driver API manual, "Driver Entry Point Access". Under other flags no
-// version is known.
+// The row that cuGetProcAddress selects for (name, version, flags): the newest ABI not above `version`. The per-thread
+// flag selects a per-thread row if there is one, else the plain one (Driver API manual, "Driver Entry Point Access").
+// If knows(flags) is false, the match is unknown_version.
 NamedHook by_name(const char *name, int version, cuuint64_t flags);
 
-// The row of the address that the driver returned for (name, version, flags). If two exports share the address, by_name
-// decides.
+// The row of the address that the driver returned for (name, version, flags). If several exports have this address,
+// by_name() decides.
 NamedHook by_address(const void *address, const char *name, int version, cuuint64_t flags);
 
 }  // namespace ration::driver

@@ -1,4 +1,4 @@
-/* Graphs that allocate, in the driver's binary interface. Types and values only, C and C++; checked against cuda.h
+/* The driver's binary interface for graphs and their memory. Types and values only, C and C++; checked against cuda.h
  * where it is installed (tests/unit/driver/abi_test.cc). Layer: none. Source: cuda.h 13.0. */
 #ifndef RATION_DRIVER_GRAPH_ABI_H_
 #define RATION_DRIVER_GRAPH_ABI_H_
@@ -25,7 +25,7 @@ typedef enum CUgraphNodeType_enum {
   CU_GRAPH_NODE_TYPE_CONDITIONAL = 13
 } CUgraphNodeType;
 
-/* All zero: the whole node before the edge is over. */
+/* All zero: the edge waits until the node before it has ended completely. */
 typedef struct CUgraphEdgeData_st {
   unsigned char from_port;
   unsigned char to_port;
@@ -102,7 +102,7 @@ typedef struct CUDA_CHILD_GRAPH_NODE_PARAMS_st {
   CUgraphChildGraphNodeOwnership ownership;
 } CUDA_CHILD_GRAPH_NODE_PARAMS;
 
-/* Of the kinds of nodes those that Ration or the simulated driver read; the others are bytes. */
+/* Declares only the kinds of nodes that Ration or the simulated driver reads; the others are plain bytes. */
 typedef struct CUgraphNodeParams_st {
   CUgraphNodeType type;
   int reserved0[3];

@@ -5,7 +5,7 @@
 
 #include "driver/abi.h"
 
-/* Only passed on. */
+/* Ration only passes these on. */
 typedef struct CUmod_st *CUmodule;
 typedef struct CUlib_st *CUlibrary;
 typedef struct CUkern_st *CUkernel;
@@ -16,7 +16,7 @@ typedef uint32_t cuuint32_t;
 typedef void (*CUhostFn)(void *userData);
 typedef void (*CUstreamCallback)(CUstream hStream, CUresult status, void *userData);
 
-/* Of the just-in-time compiler. */
+/* Options of the just-in-time compiler. */
 typedef enum CUjit_option_enum { CU_JIT_MAX_REGISTERS = 0, CU_JIT_THREADS_PER_BLOCK = 1 } CUjit_option;
 
 typedef enum CUlimit_enum {

@@ -1,5 +1,5 @@
-// Typed slots for NVML's functions: the NVML rows of hook_table.inc and every row of used_nvml.inc.
-// Layer: driver (a leaf). Threads: slots are only filled; racing threads store the same values.
+// Typed slots for NVML's functions, one for each NVML row of hook_table.inc and each row of used_nvml.inc.
+// Layer: driver (a leaf). Threads: slots are filled and never emptied; racing threads store the same values.
 #pragma once
 
 #include "driver/functions.h"
@@ -19,11 +19,11 @@ struct NvmlFunctions {
 #include "driver/used_nvml.inc"
 #undef RATION_USED_NVML
 
-  // Looks every function up in the library's handle. Idempotent.
+  // Fills the slots by looking up every function in the library's dlopen handle. Idempotent.
   void resolve(void *handle, void *(*look_up)(void *, const char *));
 };
 
-// The library that the program loaded.
+// The functions of the NVML library that the process uses.
 extern NvmlFunctions real_nvml;
 
 }  // namespace ration::driver

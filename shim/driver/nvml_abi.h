@@ -1,6 +1,6 @@
 /* NVML's binary interface as Ration uses it: our own declarations, so that no toolkit is needed to build. Types and
- * values only, C and C++. Layer: none. Source: the NVML reference manual, R590; these have not changed since the
- * functions were introduced. */
+ * values only, C and C++. Layer: none. Source: the NVML reference manual, R590; these declarations have not
+ * changed since the functions were introduced. */
 #ifndef RATION_DRIVER_NVML_ABI_H_
 #define RATION_DRIVER_NVML_ABI_H_
 
@@ -29,7 +29,7 @@ typedef struct nvmlMemory_v2_st {
   unsigned long long used;
 } nvmlMemory_v2_t;
 
-/* nvmlDeviceGetPciInfo_v3's */
+/* Used by nvmlDeviceGetPciInfo_v3. */
 typedef struct nvmlPciInfo_st {
   char busIdLegacy[16];
   unsigned int domain;
@@ -40,13 +40,13 @@ typedef struct nvmlPciInfo_st {
   char busId[32];
 } nvmlPciInfo_t;
 
-/* Of lists of processes in their first version; all bits of usedGpuMemory set: not available */
+/* An entry of the process lists' first version. All bits of usedGpuMemory set: not available. */
 typedef struct nvmlProcessInfo_v1_st {
   unsigned int pid;
   unsigned long long usedGpuMemory;
 } nvmlProcessInfo_v1_t;
 
-/* Of their second and third version. */
+/* An entry of their second and third version. */
 typedef struct nvmlProcessInfo_st {
   unsigned int pid;
   unsigned long long usedGpuMemory;
@@ -54,13 +54,13 @@ typedef struct nvmlProcessInfo_st {
   unsigned int computeInstanceId;
 } nvmlProcessInfo_t;
 
-/* nvmlDeviceGetRunningProcessDetailList's */
+/* Used by nvmlDeviceGetRunningProcessDetailList. */
 typedef struct nvmlProcessDetail_v1_st {
   unsigned int pid;
   unsigned long long usedGpuMemory;
   unsigned int gpuInstanceId;
   unsigned int computeInstanceId;
-  unsigned long long usedGpuCcProtectedMemory; /* of the used */
+  unsigned long long usedGpuCcProtectedMemory; /* part of usedGpuMemory */
 } nvmlProcessDetail_v1_t;
 
 typedef struct nvmlProcessDetailList_v1_st {
@@ -70,7 +70,7 @@ typedef struct nvmlProcessDetailList_v1_st {
   nvmlProcessDetail_v1_t *procArray;
 } nvmlProcessDetailList_v1_t;
 
-/* nvmlDeviceGetAccountingStats's */
+/* Used by nvmlDeviceGetAccountingStats. */
 typedef struct nvmlAccountingStats_st {
   unsigned int gpuUtilization;
   unsigned int memoryUtilization;    /* percent of the time */

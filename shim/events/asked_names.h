@@ -1,5 +1,5 @@
-// The functions that the program asked for and Ration does not know, on their way to the summary of `ration run`.
-// Layer: events. Threads: any; no lock, no allocation. Called from: a look-up, first use, exit.
+// Copies the names of functions that the program looked up and Ration does not know to the summary page, for `ration
+// run`. Layer: events. Threads: any; no lock, no allocation. Called from: a look-up, first use, exit.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace ration::events {
 
 class AskedNames {
  public:
-  // Adds to the page the names that are new in `asked` and may take memory.
+  // Adds to `page` those names in `asked` that are new since the last call and whose functions may take memory.
   void publish(const RationCoverage &asked, SummaryPage &page) noexcept;
 
  private:

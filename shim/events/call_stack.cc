@@ -2,7 +2,8 @@
 
 #include <unwind.h>
 
-// Reads other functions' frames, which AddressSanitizer guards and ThreadSanitizer does not know.
+// For code that reads the frames of other functions, which AddressSanitizer would report and ThreadSanitizer cannot
+// track.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define RATION_READS_FRAMES __attribute__((no_sanitize("address", "thread")))
 #else
@@ -14,12 +15,13 @@ namespace {
 
 struct Walk {
   CallStack &stack;
-  std::uintptr_t callee_end = 0;  // of the frame inside this one
+  std::uintptr_t callee_end = 0;  // where the frame of the called function ends
   int skipped = 0;
 };
 
-// libgcc gives for each call its code, and where the frame of the function that it called ends. That function keeps its
-// return address below there: x86-64 in the last word, others where its prologue put it.
+// Finds where the return address `code` is stored. libgcc gives for each call the code, and the end of the frame of the
+// called function. The return address is below that end: in the last word on x86-64, elsewhere where the prologue put
+// it.
 RATION_READS_FRAMES const std::uintptr_t *place_of(std::uintptr_t code, std::uintptr_t from, std::uintptr_t to) {
   constexpr std::uintptr_t kFarthest = 64 * 1024;
   if (to < from || to - from > kFarthest) {
@@ -39,7 +41,7 @@ _Unwind_Reason_Code step(_Unwind_Context *context, void *argument) {
   int interrupted = 0;
   const std::uintptr_t code = _Unwind_GetIPInfo(context, &interrupted);
   const std::uintptr_t end = _Unwind_GetCFA(context);
-  if (skipped < 2) {  // the reading function, and the one that called it
+  if (skipped < 2) {  // read_call_stack(), and the function that called it
     ++skipped;
     callee_end = end;
     return _URC_NO_REASON;

@@ -11,18 +11,19 @@ struct CallStack {
   static constexpr unsigned kDeepest = 128;  // outer calls are left out
 
   std::array<std::uintptr_t, kDeepest> code;
-  // Where on the stack each address was found, so that a look there tells whether the thread is in the same calls
-  // again.
+  // Where on the stack each address was found. Reading these places again shows whether the thread is in the same
+  // calls.
   std::array<const std::uintptr_t *, kDeepest> place;
   unsigned depth = 0;
-  bool is_placed = true;  // all have a place
+  bool is_placed = true;  // all addresses have an entry in `place`
 };
 
-// Of the callers of the function that calls it. Takes no lock where the loader can find unwind tables without one
-// (glibc 2.35). REQUIRES: what unwind tables the code has are right, as for exceptions that pass through it.
+// Reads the stack from the caller of the calling function outwards. Takes no lock if the loader can find unwind tables
+// without one (glibc 2.35). REQUIRES: the unwind tables of the code, if it has any, are correct, as for exceptions that
+// pass through it.
 void read_call_stack(CallStack &stack) noexcept;
 
-// Whether `depth` places hold what they held. REQUIRES: all can be read.
+// Whether the first `depth` places still hold the addresses in `code`. REQUIRES: all places can be read.
 bool is_still(const std::uintptr_t *code, const std::uintptr_t *const *place, unsigned depth) noexcept;
 
 }  // namespace ration::events

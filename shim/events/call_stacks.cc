@@ -9,7 +9,7 @@
 namespace ration::events {
 namespace {
 
-// The library's own code, by its linker-made names.
+// Symbols made by the linker, between which the library's own code is.
 extern "C" {
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
@@ -28,8 +28,8 @@ unsigned first_of_program(const CallStack &stack) {
   return first;
 }
 
-// Where the calling thread's own stack ends, if `at` is on it: up to there it can be read while the thread lives. 0:
-// another stack, such as a coroutine's, which may end anywhere.
+// The end of the calling thread's own stack, if `at` is on it: up to there it can be read while the thread lives. 0:
+// `at` is on another stack, such as a coroutine's, whose end is not known.
 std::uintptr_t end_of_own_stack(const void *at) noexcept {
   RationThread *const thread = held::thread();
   if (thread == nullptr) {
@@ -94,7 +94,7 @@ void CallStacks::remember(const void *at, const CallStack &stack, std::uint64_t 
 void CallStacks::forget() noexcept {
   for (auto &set : *sets_) {
     for (Seen &each : set) {
-      while (each.is_in_use.exchange(true, std::memory_order_acquire)) {  // for the time of a look
+      while (each.is_in_use.exchange(true, std::memory_order_acquire)) {  // only as long as a thread compares a stack
       }
       each.depth = 0;
       each.is_in_use.store(false, std::memory_order_release);
@@ -156,7 +156,7 @@ std::shared_ptr<const CallStacks::Loaded> CallStacks::loaded() {
 
 std::uint64_t CallStacks::intern(const CallStack &stack, const Loaded &loaded, Write write) {
   const unsigned first = first_of_program(stack);
-  unsigned last = stack.depth;  // of the native calls, from the innermost
+  unsigned last = stack.depth;  // the end of the native calls that are logged
   std::vector<PythonFrame> python;
   if (with_python_ && loaded.python.read(python)) {
     last = first;

@@ -1,6 +1,7 @@
-// The stacks of allocations, by the numbers that the log gives them.
-// Layer: events (a leaf). Threads: any. A stack that was seen on the same place is recognised by its return addresses,
-// without a lock or a system call; another is read, and written to the log before its number is used.
+// The call stacks of allocations, by the numbers that they have in the log.
+// Layer: events (a leaf). Threads: any. A stack that was seen before at the same stack address is recognised by its
+// return addresses, without a lock or a system call. Any other is read, and is written to the log before its number is
+// used.
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@ namespace ration::events {
 // Design: design/log.md#stacks
 class CallStacks {
  public:
-  // Writes open objects as records, in this order. False: they may not have been written.
+  // Writes open objects (json_lines.h) as records, in this order. False: they may not have been written.
   using Write = FunctionRef<bool(const std::vector<std::string> &)>;
 
   CallStacks(std::string executable, bool with_python)
@@ -32,26 +33,26 @@ class CallStacks {
         tree_(std::move(executable)),
         loaded_(std::make_shared<Loaded>()) {}
 
-  // A stack of the log: its number, above it the part of the log in which it was written.
+  // A stack of the log is its number in the low 32 bits, and above it the part of the log in which it was written.
   static std::uint32_t number_of(std::uint64_t stack) { return static_cast<std::uint32_t>(stack); }
-  // Whether it was written in this part of the log: those before it go away before it does.
+  // Whether the stack was written in the present part of the log: earlier parts will be deleted before this one.
   bool is_kept(std::uint64_t stack) const { return stack >> 32U == part_.load(std::memory_order_relaxed); }
 
-  // The calling thread's; 0: it could not be read or written. Call at the beginning of a program's call, where it holds
-  // nothing: the loader is asked what it has loaded.
+  // The stack of the calling thread; 0: it could not be read or written. Call it at the beginning of a program's call,
+  // while the thread holds no lock of ours: it may ask the loader which files are loaded.
   std::uint64_t here(Write write) noexcept;
-  // What was written is in a part of the log that will be removed: from now on each stack is written again, under
-  // another number. Takes no lock.
+  // To be called when a new part of the log begins. The earlier part will be removed, so each stack is from now on
+  // written again, under a new number. Takes no lock.
   void write_again() noexcept { part_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
-  static constexpr unsigned kRemembered = 48;  // deeper ones are read each time
+  static constexpr unsigned kRemembered = 48;  // deeper stacks are read each time
   static constexpr unsigned kWays = 8;
   static constexpr unsigned kSets = 64;
 
   struct Seen {
-    std::atomic<bool> is_in_use{false};  // by a thread that reads or changes it
-    const void *at = nullptr;            // the frame of here()
+    std::atomic<bool> is_in_use{false};  // a thread is reading or changing this entry
+    const void *at = nullptr;            // the frame of here() when it was seen
     std::uint64_t stack = 0;
     unsigned depth = 0;
     std::array<std::uintptr_t, kRemembered> code;
@@ -59,7 +60,8 @@ class CallStacks {
   };
   using Sets = std::array<std::array<Seen, kWays>, kSets>;
   static unsigned set_of(const void *at);
-  // What the process had loaded when it was asked. Replaced whole: the loader is never asked under a lock of ours.
+  // What the process had loaded when the loader was last asked. Replaced as a whole, because the loader is never asked
+  // under a lock of ours.
   struct Loaded {
     LoadedModules modules;
     PythonFrames python;
@@ -75,10 +77,10 @@ class CallStacks {
   const std::unique_ptr<Sets> sets_;
   std::atomic<unsigned> turn_{0};
   std::atomic<unsigned> part_{0};
-  std::atomic<unsigned long long> unloaded_{0};  // files, when the loader was asked last
+  std::atomic<unsigned long long> unloaded_{0};  // number of files ever unloaded, when the loader was last asked
   RankedMutex interning_{Rank::kStacks};
   StackTree tree_ GUARDED_BY(interning_);
-  unsigned written_in_ GUARDED_BY(interning_) = 0;  // what the tree has was written in that part
+  unsigned written_in_ GUARDED_BY(interning_) = 0;  // the part of the log in which the content of the tree was written
   std::shared_ptr<const Loaded> loaded_ GUARDED_BY(interning_);
 };
 

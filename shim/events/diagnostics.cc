@@ -23,8 +23,8 @@
 namespace ration::events {
 namespace {
 
-// A write within a page of a file is done in whole or not at all, also where the process is killed or the disk is full.
-// A pipe takes as much in one piece (PIPE_BUF).
+// A write within one page of a file happens completely or not at all, even if the process is killed or the disk is
+// full. A pipe also takes this much in one piece (PIPE_BUF).
 constexpr std::size_t kPage = 4096;
 
 // The file of RATION_DIAGNOSTICS, never freed: a thread may be writing.
@@ -35,7 +35,7 @@ struct File {
 };
 constinit std::atomic<File *> file{nullptr};
 
-// What standard error was when the settings were read; 0: a file of the program's, or closed.
+// The identity of standard error when the settings were read; 0: it was closed, or a file of the program.
 constinit std::atomic<dev_t> stream_device{0};
 constinit std::atomic<ino_t> stream_inode{0};
 
@@ -56,8 +56,8 @@ int open_diagnostics(const std::string &path, struct stat &status) {
   return number;
 }
 
-// The descriptor, opened again where the program has closed it, and may have given its number to a file of its own.
-// Below 0: the path leads elsewhere.
+// The file's descriptor. Opens the file again if the program has closed it, since its number may now be that of a file
+// of the program. Below 0: the path leads elsewhere.
 int descriptor_of(File &of, struct stat &status) {
   int number = of.number.load(std::memory_order_relaxed);
   if (number >= 0 && fstat(number, &status) == 0 && identity_of(status) == of.identity) {
@@ -73,7 +73,7 @@ int descriptor_of(File &of, struct stat &status) {
   return opened;
 }
 
-// Blanks fill the page before a line that would cross into the next one.
+// If the line would cross into the next page of the file, first fills the present page with blanks.
 bool put_into(File &to, const spdlog::memory_buf_t &line) {
   struct stat status {};
   const int number = descriptor_of(to, status);
@@ -122,7 +122,7 @@ void put(Level level, std::string_view text) {
   }
 }
 
-// spdlog's sinks lock a mutex that a forked child may inherit locked, and raise SIGPIPE.
+// Replaces the sinks of spdlog, which lock a mutex that a forked child may inherit locked, and may raise SIGPIPE.
 // Design: design/log.md#diagnostics
 class LineSink final : public spdlog::sinks::sink {
   void log(const spdlog::details::log_msg &message) override {
@@ -135,7 +135,7 @@ class LineSink final : public spdlog::sinks::sink {
 static_assert(static_cast<int>(Level::trace) == spdlog::level::trace &&
               static_cast<int>(Level::warn) == spdlog::level::warn);
 
-// In no registry, never destroyed. The level was compared before.
+// In no registry of spdlog, and never destroyed. The level is checked before it is used.
 spdlog::logger &logger() {
   static constinit std::atomic<spdlog::logger *> made{nullptr};
   spdlog::logger *known = made.load(std::memory_order_acquire);
@@ -150,8 +150,8 @@ spdlog::logger &logger() {
   return *known;
 }
 
-// Not a file that the program opened for itself after it had closed the stream: what a program inherits has no
-// O_CLOEXEC, and a redirection by a shell does not read.
+// Notes the identity of standard error, unless it is a file that the program opened for itself after closing the
+// stream. An inherited stream has no O_CLOEXEC, and a shell does not open the target of a redirection for reading.
 void note_standard_error() {
   struct stat status {};
   const bool is_inherited = fstat(STDERR_FILENO, &status) == 0 && (fcntl(STDERR_FILENO, F_GETFD) & FD_CLOEXEC) == 0 &&

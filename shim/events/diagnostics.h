@@ -1,6 +1,7 @@
-// Ration's lines on stderr, or in the file of RATION_DIAGNOSTICS: warnings, and on request what was decided and why.
-// Layer: events (a leaf). Threads: any; one write(2) a line, and no lock that a forked child could inherit. Never
-// throws, keeps errno. REQUIRES: the caller holds no lock.
+// Writes Ration's lines to stderr or to the file of RATION_DIAGNOSTICS: warnings and, on request, what was decided and
+// why.
+// Layer: events (a leaf). Threads: any; one write(2) for each line, and no lock that a forked child could inherit.
+// Never throws, keeps errno. REQUIRES: the caller holds no lock.
 #pragma once
 
 #include <atomic>
@@ -19,8 +20,8 @@ inline bool shows(Level level) noexcept {
   return level >= shown_from.load(std::memory_order_relaxed);
 }
 
-// Once the settings are known. `path`: lines are added to this file; empty, or where it cannot be written, which a
-// warning says: they go to stderr.
+// Called once the settings are known. Lines are appended to the file `path`. They go to stderr if `path` is empty, or
+// if the file cannot be written, which a warning says.
 void begin_diagnostics(Level level, const std::string &path) noexcept;
 
 // Writes the warning "ration: LINE". Newlines inside become spaces, so one event is one line.
@@ -41,7 +42,8 @@ struct Word {
 };
 void write_line(Level level, std::initializer_list<Word> words) noexcept;
 
-// Writes "ration[PID]: LEVEL: " and the words. Where the level is not shown, it costs one load: for all but hits.
+// Writes "ration[PID]: LEVEL: " and the words. If the level is not shown it costs one load, so it may be used
+// everywhere except in hits.
 template <class... Words>
 void explain(Level level, const Words &...words) noexcept {
   if (shows(level)) [[unlikely]] {

@@ -1,5 +1,5 @@
-// The events of memory, one struct for each; keys and names as in the log (README.md).
-// Layer: events (a leaf). Sizes are bytes, times nanoseconds. The caller owns the strings, which outlive the call.
+// The events that are recorded, a struct for each; keys and names are those of the log (README.md). Layer: events (a
+// leaf). Sizes are in bytes, times in nanoseconds. The caller owns the strings, which must outlive the call.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@ constexpr const char *name_of(Reason reason) {
   return kReasonNames[static_cast<int>(reason)];
 }
 
-// Origin of a block. A block of the driver's moves the reserved bytes; a block of the pool lies in a slab, whose own
-// record has moved them.
+// The origin of a block. A block of the driver changes the reserved bytes. A block of the pool is part of a slab, and
+// the record of that slab has already changed them.
 enum class Source { driver, pool };
 constexpr std::string_view name_of(Source source) {
   return source == Source::pool ? "pool" : "driver";
 }
 
-// Kind of memory. Host memory, and managed memory that is only counted, moves no device's totals.
+// The kind of memory. Host memory, and managed memory that is only counted, changes no device's totals.
 enum class Kind { device, managed, host, array, vmm, pool };
 inline constexpr std::string_view kKindNames[] = {"device", "managed", "host", "array", "vmm", "pool"};
 constexpr std::string_view name_of(Kind kind) {
   return kKindNames[static_cast<int>(kind)];
 }
 
-// What the driver takes memory for on its own account; other: what launches and streams take, where it is known.
+// What the driver needs memory of its own for. other: launches and streams, as far as this is known.
 enum class OverheadKind { context, module, limit, other };
 inline constexpr int kOverheadKinds = 4;
 inline constexpr const char *kOverheadNames[kOverheadKinds] = {"context", "module", "limit", "other"};
@@ -43,10 +43,10 @@ enum class Via { driver, runtime };
 
 struct Alloc {
   std::uint64_t address;
-  std::uint64_t size;       // in the pool rounded up to a unit, else what is charged for it
+  std::uint64_t size;       // from the pool: rounded up to a unit; else the bytes that are charged for it
   std::uint64_t requested;  // what the program asked for
   int device;
-  unsigned context;  // number of the context in order of appearance, from 1; 0: unknown
+  unsigned context;  // contexts are numbered from 1 in order of appearance; 0: unknown
   const char *api;
   Kind kind;
   Source source;
@@ -54,7 +54,7 @@ struct Alloc {
   std::uint64_t duration_ns;
   std::uint64_t slab = 0;    // number of the slab that contains it; 0: none
   bool charged = true;       // counts against the limit
-  bool stitched = false;     // from free granules, at addresses of its own
+  bool stitched = false;     // made of free granules, at addresses of its own
   std::uint64_t stream = 0;  // as in Free
 };
 
@@ -64,7 +64,7 @@ struct Free {
   int device;
   unsigned context;
   const char *api;           // the call that ended the block: a free, or one that destroyed its context
-  std::uint64_t stream = 0;  // handle that a stream-ordered call means, 1 and 2 of default streams; 0: none
+  std::uint64_t stream = 0;  // the stream handle of a stream-ordered call; 1 and 2: the default streams; 0: none
   Source source = Source::driver;
   Kind kind = Kind::device;
   bool charged = true;
@@ -75,13 +75,13 @@ struct GroupState {
   std::string name;  // "tree:" and its number for a tree, "container:" and its name; empty: no group refused
   std::uint64_t limit = 0;
   std::uint64_t reserved = 0;
-  std::uint64_t claimed = 0;  // reserved, and what is guaranteed beyond that
+  std::uint64_t claimed = 0;  // reserved, and the part of guarantees beyond that
 };
 
-// What holds memory and is no process of Ration's, where a program is named.
+// Stands in place of a program's name for all memory that no process under Ration holds.
 inline constexpr const char *kOutside = "outside Ration";
 
-// A process that holds memory which others lack.
+// A process that holds memory that a refused request lacked.
 struct Holder {
   int pid;  // in its own PID namespace
   std::string program;
@@ -95,18 +95,18 @@ struct Oom {
   const char *api;
   std::uint64_t requested;
   Reason reason;
-  std::uint64_t used;                        // held on the device by the program at the denial
-  std::uint64_t limit;                       // effective limit; the device's total where none was asked for
-  std::optional<std::uint64_t> device_free;  // as the driver reports it; nullopt: there is no context of the device
+  std::uint64_t used;                        // bytes that the program held on the device at the denial
+  std::uint64_t limit;                       // effective limit; the device's total if none was asked for
+  std::optional<std::uint64_t> device_free;  // as the driver reports it; nullopt: the device has no context
   std::uint64_t largest_free;
-  std::uint64_t reserved = 0;     // charged on the device: whole slabs, and blocks of the driver's
-  std::uint64_t quarantined = 0;  // freed, but not known to be out of use
+  std::uint64_t reserved = 0;     // charged on the device: whole slabs, and blocks of the driver
+  std::uint64_t quarantined = 0;  // freed, but possibly still in use by the device
   bool capturing = false;         // a capture was running, so quarantined blocks could not be cleaned
   GroupState group{};
-  std::vector<Holder> holders{};  // those that hold most of the group that refused, or of the device that is full
-  bool sharing = false;           // a handle for sharing was refused, not memory: counted separately
+  std::vector<Holder> holders{};  // those that hold most in the group that refused, or on the full device
+  bool sharing = false;           // not memory but a handle for sharing was refused; counted separately
   std::uint64_t needed =
-      0;  // what must be free for it: more than `requested` where a driver's pool grows by whole steps
+      0;  // bytes that must be free for it; more than `requested` if a driver's pool grows in whole steps
 };
 
 // The pool obtained a slab from the driver.
@@ -119,8 +119,8 @@ struct SlabAlloc {
   const char *backend;  // the driver's function, for instance cuMemAlloc_v2
   const char *why;      // preallocate, grow, stitch, check or merge
   std::uint64_t duration_ns;
-  std::uint64_t range = 0;  // bytes of the addresses from `address` on, which hold no memory of their own; 0: a slab
-  bool granule = false;     // a handle of physical memory, which is in `address`
+  std::uint64_t range = 0;  // bytes, if it is a range of addresses without memory; 0: it has memory
+  bool granule = false;     // it is a handle of physical memory, and `address` is the handle
 };
 
 // The pool released a slab, or lost it with its context.
@@ -130,7 +130,7 @@ struct SlabFree {
   int device;
   unsigned context;
   std::uint64_t slab;
-  const char *api;  // the program's call that needed the room or destroyed the context
+  const char *api;  // the program's call that needed the memory, or destroyed the context
   bool granule = false;
 };
 
@@ -139,13 +139,13 @@ struct Wait {
   int device;
   const char *api;
   const char *how;       // event or synchronize
-  std::uint64_t blocks;  // clean after the wait
+  std::uint64_t blocks;  // freed blocks that became reusable by the wait
   std::uint64_t bytes;
   std::uint64_t duration_ns;
-  int result;  // of the driver; 0: success
+  int result;  // the driver's result; 0: success
 };
 
-// The pool released wholly free slabs because another request needed the room; each has its own slab_free.
+// The pool released wholly free slabs because another request needed the memory; each has its own slab_free.
 struct Trim {
   int device;
   const char *api;
@@ -158,8 +158,8 @@ struct Trim {
 struct Sample {
   int device;
   const char *api;              // the program's call that revealed it
-  std::uint64_t before;         // charged for them at the previous such record
-  std::uint64_t pool_reserved;  // and now
+  std::uint64_t before;         // charged for these pools at the previous such record
+  std::uint64_t pool_reserved;  // charged for them now
 };
 
 struct DeviceFacts {
@@ -167,10 +167,10 @@ struct DeviceFacts {
   std::string uuid;
   std::string name;
   std::uint64_t total;
-  std::uint64_t limit;  // effective; == total where none was asked for
+  std::uint64_t limit;  // effective; == total if none was asked for
   bool limit_asked;
-  std::uint64_t group_limit = 0;  // of its groups, the smallest in force; 0: none
-  std::string mode{};             // the mode that serves it, where it is not the process's
+  std::uint64_t group_limit = 0;  // the smallest limit of its groups; 0: none
+  std::string mode{};             // the mode that serves it, if that is not the process's
   std::string backing{};          // what its pools are made of; empty: it has none
   std::string backing_reason{};
 };
@@ -182,15 +182,15 @@ struct Meta {
   std::vector<DeviceFacts> devices;
   struct Setting {
     std::string key, value, source;
-    std::string place{};  // position in a file, or the name of a third-party variable; empty: one of ours
-    bool locked = false;  // by a system file
+    std::string place{};  // position in a file, or the name of a third-party variable; empty: one of Ration's variables
+    bool locked = false;  // fixed by a system file
   };
-  std::vector<Setting> settings;  // those that are not at their default; the effective one first for each key
+  std::vector<Setting> settings;  // those not at their default; for each key the effective one comes first
   struct ThirdPartyVariable {
     std::string variable, value, disposition, reason;
   };
   std::vector<ThirdPartyVariable> foreign;                       // third-party variables that are set
-  std::vector<std::pair<std::string, std::string>> environment;  // our own variables, as they were set
+  std::vector<std::pair<std::string, std::string>> environment;  // Ration's own variables, as they were set
 };
 
 // The process that wrote the log.

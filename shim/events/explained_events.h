@@ -1,4 +1,4 @@
-// The events that are decisions, as lines of the diagnostics. Layer: events (a leaf). Threads: any.
+// Writes the events that are decisions of Ration to the diagnostics. Layer: events (a leaf). Threads: any.
 #pragma once
 
 #include "events/event.h"
@@ -11,7 +11,7 @@ void explain_event(const Wait &event) noexcept;
 void explain_event(const Trim &event) noexcept;
 void explain_event(const Oom &event) noexcept;
 
-// What the program does, and the log tells.
+// All other events are acts of the program; they are only in the log.
 template <class Event>
 void explain_event(const Event & /*event*/) noexcept {}
 

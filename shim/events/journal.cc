@@ -33,7 +33,7 @@ Journal::Journal(JournalOptions options, std::string &problem)
   process_.executable = executable();
   tally_ = create_summary_page(options_.summary_directory, process_.pid, std::string(file_name(process_.executable)));
   if (tally_ == nullptr) {
-    static SummaryPage unreadable;  // no memory for a page: the totals need a place nevertheless
+    static SummaryPage unreadable;  // there is no memory for a page, but the totals need some place
     tally_ = &unreadable;
   }
   if (options_.log.empty()) {
@@ -144,7 +144,7 @@ void Journal::count(const Alloc &event) {
     return;
   }
   DeviceTally &tally = tally_->devices[event.device];
-  if (event.source == Source::driver) {  // first, so that a reader in between sees no more used than reserved
+  if (event.source == Source::driver) {  // first, so that a reader never sees more used than reserved
     gain_reserved(event.device, event.size);
   }
   count_alloc(tally, event.size);
@@ -219,7 +219,7 @@ std::uint64_t stack_of_call() {
 
 }  // namespace
 
-// The totals change under the writer's lock, so that the peak in `end` is exactly what the lines add up to.
+// With a log, the totals change under the writer's lock, so the peak in `end` is exactly what the lines add up to.
 template <class Event>
 void Journal::record(const Event &event, std::uint64_t at_ns) noexcept {
   explain_event(event);
@@ -255,7 +255,7 @@ void Journal::record(const Event &event, std::uint64_t at_ns) noexcept {
   }
 }
 
-// Fails open: where no new file can be begun, this one grows by as much again.
+// Fails open: if no new file can be begun, the present one may grow by as much again.
 void Journal::begin_part(std::size_t more) {
   if (file_.size() + more <= next_part_at_ || ended_ || !first_line_.empty()) {
     return;

@@ -1,4 +1,4 @@
-// Records events: running totals always, and one JSON line for each event where a log was asked for.
+// Records events: always in running totals and, if a log was asked for, as one JSON line each.
 // Layer: events (a leaf). Threads: every call is safe from any thread. Fails open: nothing here throws, and nothing
 // blocks except one write(2). Called from: hooks, exit. Owns: the log file, which is never closed.
 #pragma once
@@ -30,76 +30,77 @@ enum class Stacks { none, native, python };
 struct JournalOptions {
   std::string log;                               // path, placeholders expanded; empty: no log
   std::vector<std::string> tree_marks;           // NAME=value settings that every process of one run inherits
-  std::string summary_directory;                 // empty: none
-  const std::uint32_t *limit_changes = nullptr;  // LogFile
-  Stacks stacks = Stacks::none;                  // of allocations and refusals
-  std::uint64_t log_size = 0;                    // a new file begins there; 0: never
+  std::string summary_directory;                 // empty: no summary page outlives the process
+  const std::uint32_t *limit_changes = nullptr;  // as for LogFile
+  Stacks stacks = Stacks::none;                  // whether the stacks of allocations and refusals are logged
+  std::uint64_t log_size = 0;                    // the bytes after which a new file begins; 0: never
   Meta meta;                                     // without devices
 };
 
 // Design: design/log.md#synchronous-writes
 class Journal {
  public:
-  // `problem` gets one sentence when a log was asked for and cannot be opened.
+  // If a log was asked for and cannot be opened, `problem` receives one sentence.
   Journal(JournalOptions options, std::string &problem);
 
   bool logging() const { return logging_; }
-  // Whether anybody will see the totals: a log, or a page that outlives the process.
+  // Whether anything will show the totals: a log, or a page that outlives the process.
   bool is_read() const { return logging_ || !options_.summary_directory.empty(); }
 
-  // Takes the facts of the devices and writes the first line, once, as soon as the driver can be asked. Later calls do
+  // Takes the facts of the devices and writes the first line. Called as soon as the driver can be asked; later calls do
   // nothing.
   void describe(std::vector<DeviceFacts> devices, int driver_version) noexcept;
   bool described() const { return described_.load(std::memory_order_acquire); }
 
   bool has_stacks() const { return stacks_ != nullptr; }
-  // The calling thread's stack in the log, for the events of its call; 0: unknown. As CallStacks::here().
-  // REQUIRES: has_stacks().
+  // The number of the calling thread's stack in the log, for the events of its present call; 0: unknown. See
+  // CallStacks::here(). REQUIRES: has_stacks().
   std::uint64_t stack_here() noexcept;
 
-  // Any struct of event.h with a record of its own, from Alloc to Sample. `at_ns`: when it happened, of
-  // ration::now_ns(); 0: now.
+  // Records an event: any struct of event.h from Alloc to Sample that has a record of its own. `at_ns`: when it
+  // happened, by ration::now_ns(); 0: now.
   template <class Event>
   void record(const Event &event, std::uint64_t at_ns = 0) noexcept;
-  // Counts a block of the pool that is taken or freed in the totals, without a record. REQUIRES: !logging().
+  // Counts a block that was taken from the pool, or freed, in the totals, without a record. REQUIRES: !logging().
   void count_pool_alloc(int device, std::uint64_t bytes) noexcept { count_alloc(tally_->devices[device], bytes); }
   void count_pool_free(int device, std::uint64_t bytes) noexcept { count_free(tally_->devices[device], bytes); }
   void count_failed_alloc() noexcept { bump(tally_->failed_allocs); }
   void count_failed_free() noexcept { bump(tally_->failed_frees); }
   void count_null_free() noexcept { bump(tally_->null_frees); }
 
-  // The driver's own memory on a device, by kind. REQUIRES: one thread at a time for each device.
+  // Sets how much memory the driver itself uses on a device, by kind. REQUIRES: one thread at a time for each device.
   void count_overhead(int device, const std::array<std::uint64_t, kOverheadKinds> &bytes) noexcept;
-  // The limit of a device was set while the process runs.
+  // Notes that the limit of a device was set while the process was running.
   void note_limit(int device, bool asked, std::uint64_t bytes) noexcept;
-  // A context whose memory could not be measured, and is not among it.
+  // Counts a context whose memory could not be measured and is missing from these figures.
   void count_unmeasured(int device) noexcept {
     tally_->devices[device].overhead_unmeasured.fetch_add(1, std::memory_order_relaxed);
   }
 
-  // Called with `of` and a device after each event that says that the process holds more of it.
+  // Sets a function that is called with `of` and a device after each event by which the process holds more of that
+  // device.
   using Taken = void (*)(void *of, int device);
   void when_taken(Taken taken, void *of) noexcept {
     taken_of_ = of;
     taken_.store(taken, std::memory_order_release);  // pairs with gain_reserved()
   }
 
-  // One of the process's groups, in the totals; and where its figures on a device belong. REQUIRES: group <
-  // kMostGroups.
+  // Names one of the process's groups in the totals. group_figures(): where that group's figures on a device are kept.
+  // REQUIRES: group < kMostGroups.
   void name_group(unsigned group, std::uint32_t kind, const std::string &name) noexcept {
     publish_group(*tally_, group, kind, name);
   }
   GroupFigures &group_figures(unsigned group, int device) noexcept { return tally_->group_figures[device][group]; }
 
-  // Writes the `end` record. Later events (destructors run after atexit handlers) rewrite it, so the last line stays a
-  // correct `end`. `asked` may be null; it outlives the journal.
+  // Writes the `end` record. Later events (from destructors that run after atexit handlers) write it again, so the last
+  // line stays a correct `end`. `asked` may be null; it must outlive the journal.
   void end(const RationCoverage *asked) noexcept;
 
-  // After a name was added to what the program asked for.
+  // Called after a name was added to those that the program asked for.
   void publish(const RationCoverage &asked) noexcept;
 
   const SummaryPage &tally() const { return *tally_; }
-  // Of the program's blocks on the device, from any source.
+  // The bytes of the program's blocks on the device, from any source.
   std::uint64_t live_bytes(int device) const {
     return tally_->devices[device].live_bytes.load(std::memory_order_relaxed);
   }
@@ -130,25 +131,26 @@ class Journal {
   void count(const SlabFree &event);
   void count(const Wait &event);
   void count(const Sample &event);
-  void count(const Trim &) {}  // its slab_free records are counted
-  // Adds what is pending (the first line, a `dropped` record), then `line`, which may be null, with the number of its
-  // stack, where that was written in the same part. False: nothing was added.
+  void count(const Trim &) {}  // nothing: its slab_free records are counted
+  // Adds pending lines (the first line, a `dropped` record), then `line`, which may be null. `line` gets the number of
+  // its stack, if that stack was written in the same part of the log. False: nothing was added.
   bool write(Line *line, std::uint64_t at_ns, std::uint64_t stack = 0) REQUIRES(writer_);
-  // Begins the next part of the log, if this one would be too long with `more` bytes.
+  // Begins the next part of the log if this one would become too long with `more` bytes.
   void begin_part(std::size_t more) REQUIRES(writer_);
-  // Adds `lines`, whose last record is number `seq` and has the latest time stamp, and after it the `end` once there is
-  // one, which stays last.
+  // Adds `lines`, whose last record is number `seq` and has the latest time stamp. Once there is an `end`, writes it
+  // again after them, so that it stays last.
   bool add(Line &lines, std::uint64_t seq) REQUIRES(writer_);
   void mend_end() noexcept REQUIRES(writer_);
   bool end_over_records() REQUIRES(writer_);
   std::size_t format_ending(Line &lines, std::uint64_t seq, std::uint64_t lost) REQUIRES(writer_);
   void publish_losses() noexcept REQUIRES(writer_);
   void lose_one() noexcept REQUIRES(writer_);
-  // The time stamp of the next record. Threads come here in another order than they read the clock.
+  // The time stamp of the next record. It never decreases, though threads may come here in another order than they read
+  // the clock.
   std::uint64_t stamp(std::uint64_t at_ns) REQUIRES(writer_) {
     return last_ns_ = std::max(last_ns_, at_ns - start_ns_);
   }
-  // In a child that no handler of fork(2) told: the log is its parent's.
+  // True in a child in which no fork handler ran: the log is its parent's.
   bool write_stack(const std::vector<std::string> &records);
   bool is_inherited() const { return this_address_space() != address_space_; }
 
@@ -161,18 +163,18 @@ class Journal {
   void *taken_of_ = nullptr;
   AskedNames asked_names_;
   bool logging_ = false;
-  std::unique_ptr<CallStacks> stacks_;  // null: none are asked for
+  std::unique_ptr<CallStacks> stacks_;  // null: stacks were not asked for
   std::atomic<bool> described_{false};
 
   RankedMutex writer_{Rank::kLogWriter};
   LogFile file_ GUARDED_BY(writer_);
-  std::string first_line_ GUARDED_BY(writer_);  // until it is written
-  std::string meta_line_ GUARDED_BY(writer_);   // of every part; empty: there is only one
+  std::string first_line_ GUARDED_BY(writer_);  // empty once it is written
+  std::string meta_line_ GUARDED_BY(writer_);   // the first line of every part; empty: the log has only one part
   std::uint64_t part_ GUARDED_BY(writer_) = 1;
   std::uint64_t next_part_at_ GUARDED_BY(writer_) = UINT64_MAX;  // bytes
   std::uint64_t seq_ GUARDED_BY(writer_) = 0;
   std::uint64_t last_ns_ GUARDED_BY(writer_) = 0;  // the latest time stamp
-  std::uint64_t dropped_ GUARDED_BY(writer_) = 0;  // lost since the last `dropped` record
+  std::uint64_t dropped_ GUARDED_BY(writer_) = 0;  // records lost since the last `dropped` record
   std::uint64_t dropped_in_all_ GUARDED_BY(writer_) = 0;
   bool ended_ GUARDED_BY(writer_) = false;
   const RationCoverage *asked_ GUARDED_BY(writer_) = nullptr;

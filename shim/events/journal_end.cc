@@ -1,4 +1,4 @@
-// The end of a log, which stays its last line and counts what was lost, also on a full disk.
+// Writes the `end` record of a log. It stays the last line and counts lost records, even on a full disk.
 #include <algorithm>
 
 #include "base/clock.h"
@@ -7,7 +7,8 @@
 
 namespace ration::events {
 
-// Called after a failed write: the previous `end` reports one loss too few or was cut off. A new one fits in its place.
+// Called after a failed write, because the previous `end` then counts one loss too few, or was cut off. A new one fits
+// in its place.
 void Journal::mend_end() noexcept try {
   if (ended_ && first_line_.empty()) {
     Line nothing;
@@ -30,7 +31,7 @@ void Journal::publish_losses() noexcept {
   tally_->lost_error.store(static_cast<std::uint32_t>(file_.error()), std::memory_order_relaxed);
 }
 
-// Of a log whose last record is number `seq`. Returns the size of its last line.
+// Formats the last two lines of a log whose last record is number `seq`. Returns the size of the very last one.
 std::size_t Journal::format_ending(Line &lines, std::uint64_t seq, std::uint64_t lost) {
   format_dropped(lines, lost);
   close_line(lines, last_ns_, ++seq);
@@ -40,10 +41,10 @@ std::size_t Journal::format_ending(Line &lines, std::uint64_t seq, std::uint64_t
   return lines.text.size() - before;
 }
 
-// On a full disk the end takes the place of the last records, which it counts as lost: they need no room to be written
-// over. A file that is kept allocated ahead would take a system call that a sandbox may answer by killing the program.
+// On a full disk, overwrites the last records with the end, which counts them as lost: overwriting needs no disk space.
+// Allocating space ahead was rejected: a sandbox may kill the program for the system call.
 bool Journal::end_over_records() {
-  constexpr std::size_t kMoreDigits = 64;  // of counts, with what is replaced
+  constexpr std::size_t kMoreDigits = 64;  // that counts may gain by what is replaced
   Line draft;
   format_ending(draft, seq_, dropped_);
   std::string_view old = file_.last_lines(draft.text.size() + kMoreDigits);
@@ -51,7 +52,7 @@ bool Journal::end_over_records() {
     return false;
   }
   std::uint64_t events = 0;
-  std::uint64_t counted = 0;  // already, as lost
+  std::uint64_t counted = 0;  // losses that the replaced lines have already counted
   std::uint64_t lines_replaced = 0;
   for (; !old.empty(); old.remove_prefix(old.find('\n') + 1)) {
     const std::uint64_t count = count_in_dropped(old);

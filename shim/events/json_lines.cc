@@ -21,11 +21,11 @@ void add(Line &line, fmt::format_string<Values...> format, Values &&...values) {
   fmt::format_to(std::back_inserter(line.text), format, std::forward<Values>(values)...);
 }
 
-// For the records that a program may write a million of: room is made once, and each piece is copied or converted in
-// place. fmt takes some 1,500 instructions for such a line, even with a format that is compiled.
+// Formats the records of which a program may write millions. Space is reserved once, and each piece is copied or
+// converted in place. fmt would take some 1,500 instructions for such a line, even with a compiled format.
 class Pieces {
  public:
-  // `bytes`: the most that is added.
+  // `bytes`: the most bytes that will be added.
   Pieces(Line &line, std::size_t bytes) : line_(line) {
     line.text.reserve(line.text.size() + bytes);
     at_ = line.text.data() + line.text.size();
@@ -61,13 +61,13 @@ class Pieces {
     return *this;
   }
 
-  static constexpr std::size_t kLongestNumber = 16;  // hexadecimal
+  static constexpr std::size_t kLongestNumber = 16;  // in hexadecimal
 
  private:
   static constexpr std::uint64_t kEight = 100'000'000;
 
-  // Eight digits at a time, without a store that a load would have to wait for: half of what std::to_chars takes. May
-  // write up to eight characters beyond the number, which later pieces replace.
+  // Writes eight digits at a time, without a load that waits for an earlier store, in half the time of std::to_chars.
+  // May write up to eight characters past the number, which later pieces overwrite.
   void decimal(std::uint64_t number) {
     if (number < kEight) {
       first_digits(number);
@@ -91,8 +91,9 @@ class Pieces {
     std::memcpy(at_, &characters, sizeof(characters));
     at_ += count;
   }
-  // A byte for each digit of a number below kEight, the first in the lowest byte. Two halves of four digits, four
-  // pairs, eight digits: each step divides all its parts by one multiplication, exact for numbers of that many digits.
+  // The eight digits of a number below kEight, one in each byte, the first digit in the lowest byte. Splits the number
+  // into two halves, these into four pairs, these into eight digits. Each step divides all its parts with one
+  // multiplication, which is exact for numbers of so many digits.
   static std::uint64_t digits_of(std::uint64_t number) {
     const std::uint64_t halves = number / 10'000 | number % 10'000 << 32U;
     const std::uint64_t hundreds = halves * 10'486 >> 20U & 0x0000'007f'0000'007fU;
@@ -105,8 +106,8 @@ class Pieces {
   Line &line_;
   char *at_;
 };
-constexpr std::size_t kMostOfARecord = 400;  // its keys, its numbers and short names; without `api`
-constexpr std::size_t kMostOfAnEnd = 80;     // of an open object: a key or two and their numbers
+constexpr std::size_t kMostOfARecord = 400;  // bytes of the keys, the numbers and the short names; without `api`
+constexpr std::size_t kMostOfAnEnd = 80;     // bytes that close a record: one or two keys with their numbers
 
 std::uint64_t load(const std::atomic<std::uint64_t> &value) {
   return value.load(std::memory_order_relaxed);
@@ -228,11 +229,11 @@ std::uint64_t count_in_dropped(std::string_view line) {
   return count;
 }
 
-// A line is written whole or not at all while it stays within a page of the file (README.md, Lines).
-constexpr std::size_t kEndAtMost = 4000;  // of the end, without `dropped`, `ts` and `seq`
-constexpr std::size_t kForNewer = 700;    // of that
+// A line that stays within one page of the file is written completely or not at all (README.md, Lines).
+constexpr std::size_t kEndAtMost = 4000;  // bytes of the `end` record, without `dropped`, `ts` and `seq`
+constexpr std::size_t kForNewer = 700;    // the part of these bytes for `newer`
 
-// The names that were kept, those first that may take memory, as long as the line is not longer than `at_most`.
+// Adds the names that were kept, first those of functions that may take memory, until the line would exceed `at_most`.
 void add_names(Line &line, const char *key, const RationNames *names, std::size_t at_most) {
   add(line, R"("{}":[)", key);
   const char *comma = "";

@@ -23,7 +23,7 @@ std::string build_id_of(const dl_phdr_info &object) {
 
 struct Asked {
   std::vector<LoadedModules::Module> modules;
-  unsigned long long loaded, unloaded;  // when it was asked last, and now
+  unsigned long long loaded, unloaded;  // counts of the previous query, then of this one
   bool changed = false, failed = false;
 };
 

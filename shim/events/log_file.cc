@@ -25,11 +25,11 @@ namespace {
 
 constexpr int kMostSiblings = 1000;
 constexpr int kMostTries = 3;
-constexpr int kMostMoves = 100;  // then the file system answers other numbers for a path than for its descriptor
+constexpr int kMostMoves = 100;  // more means: paths and descriptors have different inode numbers here
 constexpr std::uint64_t kLookNs = 250'000;
 
-// Takes an open-file-description lock. The kernel releases it with the last descriptor, so a dead process holds none. A
-// file system without locks (ENOLCK, ENOSYS) does not prevent a log.
+// Tries to take an open-file-description lock. The kernel releases it with the last descriptor, so a dead process holds
+// none. On a file system without locks (ENOLCK, ENOSYS) the log is written all the same.
 bool is_locked_elsewhere(int file) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
@@ -39,8 +39,8 @@ bool is_locked_elsewhere(int file) {
 
 constexpr std::uint64_t kPage = LogFile::kPage;
 
-// Blanks that end a line, of which the last `n` are taken.
-constexpr auto kBlanks = [] {  // the caller's stack may be small
+// A line of blanks. blanks(n) returns its last `n` characters, the newline included.
+constexpr auto kBlanks = [] {  // static, because the caller's stack may be small
   std::array<char, kPage + 1> line{};
   line.fill(' ');
   line.back() = '\n';
@@ -55,8 +55,9 @@ std::uint64_t file_size_limit() {
   return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }
 
-// Between a look at the descriptor and a write another thread of the program may close it, having taken it for its own,
-// and open a file. Its number is out of reach before anything is asked about it. The same description: its locks stay.
+// Opens the log under a number that is out of reach. If it were low, another thread of the program could close it by
+// mistake between our check of the descriptor and the write, and then open a file under that number. Moving it keeps
+// the open file description, and so its locks.
 int open_log(const std::string &path, int flags, bool &in_reach, mode_t mode = 0) {
   const int file = open_beyond_streams(AT_FDCWD, path.c_str(), flags | O_NOCTTY | O_NONBLOCK, mode);
   const int moved = file >= 0 ? out_of_reach(file) : file;
@@ -72,7 +73,7 @@ bool first_line_bears(int file, const std::string &tree) {
   return line.find("\"tree\":\"" + tree + "\"") != std::string_view::npos;
 }
 
-// Also of a file that is empty, or that ends in the middle of these words.
+// Also true of a file that is empty, or that ends within these characters.
 bool begins_as_log(int file) {
   char head[kLogBegins.size()];
   const ssize_t got = pread(file, head, sizeof(head), 0);
@@ -80,7 +81,7 @@ bool begins_as_log(int file) {
          std::string_view(head, static_cast<std::size_t>(got)) == kLogBegins.substr(0, static_cast<std::size_t>(got));
 }
 
-// Whether it may be replaced.
+// Whether a file at `path` may be replaced.
 bool is_log_or_absent(const std::string &path) {
   const int file = open_beyond_streams(AT_FDCWD, path.c_str(), O_RDONLY | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW, 0);
   if (file < 0) {
@@ -92,7 +93,7 @@ bool is_log_or_absent(const std::string &path) {
   return is_log;
 }
 
-// The program's own output would be cut, or mixed with records. /dev/null has neither.
+// True if a log there would cut the program's own output or mix with it. /dev/null is no problem.
 bool is_standard_stream(const struct stat &status) {
   const bool null = S_ISCHR(status.st_mode) && status.st_rdev == makedev(1, 3);
   for (int stream = 0; stream <= 2 && !null; ++stream) {
@@ -105,7 +106,7 @@ bool is_standard_stream(const struct stat &status) {
 }
 
 // The parent's latest log, as a forked child sees it. A fork may come between any two of these stores; a child that
-// finds an inconsistent set keeps the descriptor.
+// finds inconsistent values does not close the descriptor.
 constinit std::atomic<int> latest_file{-1};
 constinit std::atomic<dev_t> latest_device{0};
 constinit std::atomic<ino_t> latest_inode{0};
@@ -167,7 +168,7 @@ LogFile::Claim LogFile::try_claim(const std::string &path, const std::string &tr
       return Claim::busy;
     }
     if (status.st_size == 0 && status.st_uid == geteuid() && (status.st_mode & 0600) != 0600) {
-      fchmod(file, (status.st_mode & 07777) | 0600);  // a umask that takes from the owner: others append beside it
+      fchmod(file, (status.st_mode & 07777) | 0600);  // the umask removed the owner's permissions
     }
     if (ftruncate(file, 0) != 0) {
       problem = std::strerror(errno);
@@ -189,7 +190,7 @@ bool LogFile::claim(const std::string &path, const std::string &tree, std::int64
   int moved = 0;
   for (int sibling = 0; sibling < kMostSiblings; ++sibling) {
     switch (try_claim(candidate, tree, moved < kMostMoves, problem)) {
-      case Claim::moved:  // its owner renamed it, or has compressed it and removed it, since it was opened
+      case Claim::moved:  // since it was opened, its owner renamed it, or compressed and removed it
         ++moved;
         --sibling;
         break;
@@ -210,8 +211,8 @@ bool LogFile::claim(const std::string &path, const std::string &tree, std::int64
   return false;
 }
 
-// A program may close descriptors that it did not open, and then receive this number for a file of its own, where no
-// record may be written. In that case the log is opened again.
+// A program may close descriptors that it did not open, and then get this number for a file of its own, into which no
+// record must be written. In that case the log is opened again.
 bool LogFile::is_open_still() {
   struct stat status {};
   if (fstat(file_, &status) == 0 && identity_of(status) == identity_) {
@@ -242,7 +243,7 @@ bool LogFile::begin_anew(std::string_view first_line) {
       !is_open_still() || fstat(file_, &status) != 0) {
     return false;
   }
-  unlink(fresh.c_str());  // of a process that was killed here
+  unlink(fresh.c_str());  // left by a process that was killed at this point
   bool in_reach = true;
   const int file = open_log(fresh, O_RDWR | O_CREAT | O_EXCL, in_reach, status.st_mode & 0777);
   if (file < 0) {
@@ -270,9 +271,10 @@ bool LogFile::begin_anew(std::string_view first_line) {
   return true;
 }
 
-// Two system calls, each a third to a half of a write's cost: the program seldom changes what they ask for. Its limits
-// are counted where it sets them. A descriptor whose number is out of reach is not given out in a quarter
-// of a millisecond: a program that closes it would have to open some thousand files first.
+// Checks the size limit and the descriptor. The two system calls each cost a third to a half of a write, and the
+// program seldom changes what they check, so they are mostly skipped. Changes of the limits are counted when the
+// program makes them. A number that is out of reach is not reused within a quarter of a millisecond: a program that
+// closes it would first have to open some thousand files.
 // Design: design/fast-path.md#one-system-call-a-record
 bool LogFile::look(std::uint64_t at_ns) {
   const std::uint32_t changes = limit_changes_ != nullptr ? __atomic_load_n(limit_changes_, __ATOMIC_ACQUIRE) : 0;
@@ -281,13 +283,13 @@ bool LogFile::look(std::uint64_t at_ns) {
   }
   changes_seen_ = changes;
   looked_at_ns_ = at_ns;
-  size_limit_ = file_size_limit();  // one byte beyond it would raise SIGXFSZ in the program
+  size_limit_ = file_size_limit();  // a write beyond it would raise SIGXFSZ in the program
   return is_open_still();
 }
 
-// Where the log was closed since the last look, it is opened again. libc's syscall() is no cancellation point: a hit
-// writes its record with cancellation on, and need not take the two atomic steps that libc's write takes in a program
-// of several threads. Inline: a return behind a system call is one that the processor predicts wrongly, mostly.
+// If the program has closed the log since the last look(), opens it again. Uses syscall(), which is no cancellation
+// point: a hit writes its record with cancellation enabled, and saves the two atomic steps of libc's write in a program
+// with several threads. Inlined, because the processor mostly mispredicts a return after a system call.
 // Design: design/fast-path.md#ways-to-write-a-record
 [[gnu::always_inline]] inline ssize_t LogFile::put_some(std::string_view text, std::uint64_t at) {
   for (int closed = 0;;) {
@@ -306,16 +308,16 @@ bool LogFile::put(std::string_view text, std::uint64_t at) {
   return put_some(text, at) == static_cast<ssize_t>(text.size());
 }
 
-// Takes away what a failed write left.
+// Removes what a failed write left in the file.
 void LogFile::cut(std::uint64_t end) {
   if (is_open_still()) {
     (void)!ftruncate(file_, static_cast<off_t>(end));
   }
 }
 
-// Linux checks for a fatal signal between the pages of one write, so a process that is killed there leaves half a line.
-// Therefore no line crosses a page: blanks, which JSON readers skip, extend the line before it to the page's end. That
-// write stays inside its page itself.
+// Linux checks for a fatal signal between the pages of one write, so a process that is killed there would leave half a
+// line. Therefore no line crosses a page: the line before it is extended to the end of the page by blanks, which JSON
+// readers skip. The write of these blanks also stays within its page.
 bool LogFile::fill_page() {
   const std::uint64_t room = kPage - end_ % kPage;
   if (room == kPage) {
@@ -332,7 +334,7 @@ bool LogFile::fill_page() {
   return true;
 }
 
-// How many blanks take a line of `bytes` to the next page; 0: it stays on this one.
+// How many blanks move a line of `bytes` to the next page; 0: it stays on this one.
 std::size_t LogFile::blanks_before(std::size_t bytes) const {
   const std::uint64_t room = kPage - offset_ % kPage;
   const bool moves = seekable_ && offset_ != 0 && offset_ == end_ && bytes > room && bytes <= kPage && room != kPage &&
@@ -340,8 +342,8 @@ std::size_t LogFile::blanks_before(std::size_t bytes) const {
   return moves ? room : 0;
 }
 
-// Blanks and line in one write, and not by writev(2), which a sandbox may not allow. Killed between the pages, the
-// process leaves the blanks, which end the line before.
+// Writes blanks and line in one write, without writev(2), which a sandbox may not allow. If the process is killed
+// between the pages, only the blanks are left, and they end the line before.
 bool LogFile::write_on_next_page(std::string_view text, std::size_t tail_bytes, std::size_t filling) {
   const std::uint64_t page_end = end_ + filling;
   const std::uint64_t end = page_end + text.size();
@@ -368,8 +370,9 @@ bool LogFile::write_on_next_page(std::string_view text, std::size_t tail_bytes, 
   return whole;
 }
 
-// The new tail comes first, into a page of its own, then the new line over the old tail. Killed in between, the process
-// leaves both tails, whose numbers follow one another as line and tail do. REQUIRES: there is a tail.
+// Writes the new tail first, at the start of the next page, then the new line over the old tail. If the process is
+// killed in between, both tails are left, with consecutive numbers, as the line and the tail would have. REQUIRES:
+// there is a tail.
 LogFile::Moved LogFile::move_tail(std::string_view text, std::size_t tail_bytes) {
   const std::uint64_t room = kPage - offset_ % kPage;
   const std::size_t line_bytes = text.size() - tail_bytes;

@@ -1,5 +1,6 @@
-// One log file: claimed by one process of a run, written line by line, valid to its last line however the process ends.
-// Layer: events (a leaf). Threads: none of its own; the journal's lock orders the calls.
+// One log file. It belongs to one process of a run, is written line by line, and every line is whole however the
+// process ends.
+// Layer: events (a leaf). Threads: one at a time, under the journal's lock.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +13,7 @@
 
 namespace ration::events {
 
-// How every log begins.
+// The first characters of every log.
 inline constexpr std::string_view kLogBegins = R"({"t":"meta","schema":"ration.events/)";
 
 // Design: design/log.md#failing-logs
@@ -20,48 +21,50 @@ class LogFile {
  public:
   static constexpr std::uint64_t kPage = 4096;  // a divisor of the machine's page size
 
-  // `limit_changes` counts what the program did to its resource limits; null: nobody counts, and each write asks for
-  // the limit. It outlives the log.
+  // `limit_changes` counts how often the program has set its resource limits, and must outlive the log; null: nobody
+  // counts, and each write asks for the limit.
   explicit LogFile(const std::uint32_t *limit_changes = nullptr) : limit_changes_(limit_changes) {}
 
-  // Claims `path` and truncates an earlier run's content. If another process of this run (`tree`) or a living process
-  // of any run has it, claims `path`.PID, then `path`.PID.2 and so on. Finds the run as "tree":"…" in the first line.
-  // False: cannot be written, `problem` says why. Refuses FIFOs: a reader that goes away would cause SIGPIPE.
+  // Claims `path` for this process and removes an earlier run's content. If the file belongs to another process of this
+  // run (`tree`), or to a living process of any run, claims `path`.PID instead, then `path`.PID.2 and so on. The run
+  // that wrote a file is recognised by "tree":"…" in its first line. False: the file cannot be written; `problem` says
+  // why. Refuses FIFOs: if the reader went away, a write would raise SIGPIPE.
   bool claim(const std::string &path, const std::string &tree, std::int64_t pid, std::string &problem);
   bool is_open() const { return file_ >= 0; }
   const std::string &path() const { return path_; }
 
-  // Bytes of lines so far, in this file.
+  // Bytes in this file so far.
   std::uint64_t size() const { return end_; }
-  // Moves what was written to `path`.previous, where an earlier such file is replaced, and begins the file anew with
-  // `first_line`. Killed in between, the process leaves whole files, of which one may be named `path`.new, or be empty
-  // under that name. False: the file stays.
+  // Renames the present file to `path`.previous, replacing an earlier one, and begins a new file with `first_line`. If
+  // the process is killed in between, its files are whole, but the new one may still be named `path`.new, and may be
+  // empty. False: the present file stays in use.
   bool begin_anew(std::string_view first_line);
 
-  // Adds whole lines; the next write replaces the last `tail_bytes` of them. A reader never sees half a line. False:
-  // nothing was added (full disk, file size limit, or the program closed the descriptor and the path leads elsewhere);
-  // the old tail may be lost. `at_ns`: the time, of ration::now_ns().
+  // Adds whole lines, of which the next write replaces the last `tail_bytes`. A reader never sees half a line. False:
+  // nothing was added (full disk, file size limit, or the program closed the descriptor and the path now leads
+  // elsewhere), and the old tail may be lost. `at_ns`: the present time by ration::now_ns().
   bool write(std::string_view text, std::size_t tail_bytes, std::uint64_t at_ns);
-  // Why the latest write failed, as errno has it. REQUIRES: it failed.
+  // Why the latest write failed, as an errno value. REQUIRES: it failed.
   int error() const { return error_; }
 
-  // The last lines, without the first, such that `bytes` fit in their place, which the file system has given already:
-  // also on a full disk, and at a limit of file sizes. Empty: there are none. Valid until the next call.
+  // As many of the last lines, never the first one, as `bytes` need to fit in their place. That space is allocated
+  // already, so it can be overwritten even on a full disk or at a limit of the file size. Empty: there are no such
+  // lines. Valid until the next call.
   std::string_view last_lines(std::size_t bytes);
-  // Puts lines in the place of those that last_lines() returned, at most as many bytes as it was asked for; the rest as
-  // write(). False: nothing was changed.
+  // Overwrites the lines that last_lines() returned with `text`, at most as many bytes as it was called with.
+  // `tail_bytes` as for write(). False: nothing was changed.
   bool replace_last(std::string_view text, std::size_t tail_bytes);
 
  private:
   enum class Claim { taken, busy, moved, failed };
-  // `may_move`: the answer may be that the path leads to another file by now.
+  // `may_move`: may return `moved`, which means that the path now leads to another file.
   Claim try_claim(const std::string &path, const std::string &tree, bool may_move, std::string &problem);
   enum class Moved { not_apt, failed, done };
   bool look(std::uint64_t at_ns);
   bool is_open_still();
   bool within_size_limit(std::uint64_t end) const { return end <= size_limit_; }
   ssize_t put_some(std::string_view text, std::uint64_t at);
-  bool put(std::string_view text, std::uint64_t at);  // replaces what is there, or adds it
+  bool put(std::string_view text, std::uint64_t at);  // overwrites what is there, or appends
   void cut(std::uint64_t end);
   // Design: design/log.md#whole-lines
   bool fill_page();
@@ -71,24 +74,24 @@ class LogFile {
 
   const std::uint32_t *const limit_changes_;
   std::uint32_t changes_seen_ = 0;
-  std::uint64_t size_limit_ = UINT64_MAX;  // RLIMIT_FSIZE, when it was last asked for
+  std::uint64_t size_limit_ = UINT64_MAX;  // RLIMIT_FSIZE when it was last read
   std::uint64_t looked_at_ns_ = 0;
 
   int error_ = 0;
-  std::uint64_t last_at_ = 0;  // where the last lines begin
+  std::uint64_t last_at_ = 0;  // where the lines that last_lines() returned begin
 
   int file_ = -1;
-  bool in_reach_ = true;  // its number may be given to another file of the program
+  bool in_reach_ = true;  // its number is low, so the kernel may soon give it to a file of the program
   bool seekable_ = true;
   std::uint64_t offset_ = 0;  // start of the tail
   std::uint64_t end_ = 0;     // end of the tail
   std::string path_;          // absolute
   char two_pages_[2 * kPage];
-  FileIdentity identity_;  // whichever descriptor refers to it
+  FileIdentity identity_;  // of the file, whichever descriptor refers to it
 };
 
-// Call once in a forked child: closes the parent's log, which would otherwise stay claimed as long as the child lives.
-// Only system calls.
+// Closes the parent's log, which would otherwise stay claimed while the child lives. Call it once in a forked child.
+// Makes only system calls.
 void close_inherited_log();
 
 }  // namespace ration::events

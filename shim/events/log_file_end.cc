@@ -1,4 +1,4 @@
-// What takes the place of a log's last lines.
+// Replaces the last lines of a log.
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace ration::events {
 
-// Within one page, so that a process that is killed meanwhile leaves the old lines or the new ones.
+// The lines are within one page, so a process that is killed meanwhile leaves either the old lines or the new ones.
 std::string_view LogFile::last_lines(std::size_t bytes) {
   const CancellationOff uncancelled;
   const std::uint64_t begin = end_ - std::min<std::uint64_t>(end_, kPage + (end_ - 1) % kPage + 1);
@@ -27,7 +27,8 @@ std::string_view LogFile::last_lines(std::size_t bytes) {
   return {};
 }
 
-// Blanks cover what is left of the old lines: to cut the file is a system call that the program may have given up.
+// Blanks overwrite the rest of the old lines, because a sandbox of the program may no longer allow the call that cuts a
+// file.
 bool LogFile::replace_last(std::string_view text, std::size_t tail_bytes) {
   const std::size_t size = std::max<std::size_t>(text.size(), end_ - last_at_);
   std::memset(two_pages_, ' ', size);

@@ -19,19 +19,19 @@ namespace {
 
 constexpr int kNone = -1;
 
-// Offsets in the structures of a release build, in bytes: of 3.9 to 3.12 as offsetof() says of their headers; later
-// ones say themselves (_Py_DebugOffsets).
+// Offsets in the structures of a release build, in bytes. Those of 3.9 to 3.12 are from offsetof() on their headers;
+// later versions publish theirs (_Py_DebugOffsets).
 struct Layout {
-  int thread_frame;  // of the thread's state: its innermost frame, or what points to it
-  int cframe_frame;  // 3.11 and 3.12 have a structure between; kNone
+  int thread_frame;  // in the thread's state: the innermost frame, or the structure that points to it
+  int cframe_frame;  // in that structure of 3.11 and 3.12; kNone: there is none
   int previous, code, instruction;
-  int owner;         // kNone: every frame is of Python
-  int lasti_factor;  // of `instruction`, where that is a number; 0: it is an address
+  int owner;         // kNone: every frame is a Python call
+  int lasti_factor;  // factor of `instruction`, if that is a number; 0: it is an address
   int filename, name;
-  int code_start;  // where `instruction` is an address
+  int code_start;  // used if `instruction` is an address
 };
 
-constexpr int kOwnedByC = 3;  // no call of Python's, but a place where C called the interpreter
+constexpr int kOwnedByC = 3;  // not a Python call, but a point at which C called the interpreter
 constexpr std::size_t kTypeAt = 8;
 constexpr Layout kPython39 = {24, kNone, 24, 32, 104, kNone, 1, 104, 112, 0};
 constexpr Layout kPython310 = {24, kNone, 24, 32, 96, kNone, 2, 104, 112, 0};
@@ -64,8 +64,9 @@ bool find(void *handle, const char *name, Function &into) {
   return into != nullptr;
 }
 
-// Where _Py_DebugOffsets has the offsets of a thread's state, a frame and a code object, in words: 3.14 put more before
-// them. Its first words are a mark, the version, and whether the build has no GIL.
+// Reads the layout from _Py_DebugOffsets. `thread`, `frame` and `code` are the positions there, in words, of the
+// offsets in a thread's state, a frame and a code object; in 3.14 more words come before them. The first words are a
+// mark, the version, and whether the build has no GIL.
 std::optional<Layout> described_layout(std::uintptr_t runtime, int minor) {
   constexpr std::size_t kWords = 64;
   std::array<std::uint64_t, kWords> words;
@@ -129,7 +130,7 @@ std::optional<Layout> layout_of(int minor, void *handle) {
   }
 }
 
-// 0: it is not Python 3.
+// The minor version of a Python 3; 0: it is not Python 3.
 int minor_version(std::string_view text) {
   int minor = 0;
   if (text.substr(0, 2) == "3.") {
@@ -142,7 +143,7 @@ int minor_version(std::string_view text) {
 
 class PythonFrames::Interpreter {
  public:
-  // Through a handle of what defines its functions. False: it cannot be read.
+  // `handle`: a dlopen handle through which the interpreter's functions are found. False: its calls cannot be read.
   bool open(void *handle, const LoadedModules &modules) {
     const char *(*version)() = nullptr;
     if (!find(handle, "Py_GetVersion", version)) {
@@ -176,7 +177,7 @@ class PythonFrames::Interpreter {
     return found ? frame : 0;
   }
 
-  // Adds the call of `frame`, if it is one of Python's, and makes it that of its caller. False: it cannot be read.
+  // Adds the call of `frame`, if it is a Python call, and sets `frame` to that of its caller. False: it cannot be read.
   bool next(std::uintptr_t &frame, std::vector<PythonFrame> &frames) {
     std::array<char, 112> of_frame;
     if (!read_value(frame, of_frame)) {
@@ -186,7 +187,7 @@ class PythonFrames::Interpreter {
     if (layout_.owner != kNone && of_frame[static_cast<std::size_t>(layout_.owner)] == kOwnedByC) {
       return true;
     }
-    constexpr std::uintptr_t kMarks = 7;  // 3.14 marks pointers in their last bits
+    constexpr std::uintptr_t kMarks = 7;  // 3.14 uses the last bits of pointers as marks
     const std::uintptr_t code = word_in(of_frame, layout_.code) & ~kMarks;
     Texts texts;
     if (!texts_of(code, texts)) {
@@ -202,7 +203,7 @@ class PythonFrames::Interpreter {
   }
 
  private:
-  // Read each time: a code object that was freed leaves its address, and that of its strings, to the next.
+  // Reads the texts each time, because once a code object is freed, another may get its address or that of its strings.
   bool texts_of(std::uintptr_t code, Texts &texts) const {
     std::array<char, 136> of_code;
     if (!read_value(code, of_code) || word_in(of_code, kTypeAt) != reinterpret_cast<std::uintptr_t>(code_type_)) {
@@ -212,9 +213,9 @@ class PythonFrames::Interpreter {
            read_text(word_in(of_code, layout_.name), texts.function);
   }
 
-  // A frame that exists keeps its code object, and that its strings.
+  // An existing frame keeps its code object alive, and the code object its strings.
   bool read_text(std::uintptr_t string, std::string &text) const {
-    constexpr std::ptrdiff_t kLongest = 1000;  // a record fits into a page of the log
+    constexpr std::ptrdiff_t kLongest = 1000;  // so that a record fits into a page of the log
     const void *type = nullptr;
     if (string == 0 || !read_value(string + kTypeAt, type) || type != string_type_) {
       return false;
@@ -243,7 +244,7 @@ void PythonFrames::find_interpreter(const LoadedModules &modules) {
   auto found = std::make_shared<Interpreter>();
   bool is_open = found->open(RTLD_DEFAULT, modules);
   for (auto each = modules.all().begin(); !is_open && each != modules.all().end(); ++each) {
-    if (each->path.find("/libpython3") != std::string::npos) {  // loaded by a program that embeds Python
+    if (each->path.find("/libpython3") != std::string::npos) {  // the program embeds Python
       void *const handle = dlopen(each->path.c_str(), RTLD_NOW | RTLD_NOLOAD);
       is_open = handle != nullptr && found->open(handle, modules);
     }
@@ -264,7 +265,7 @@ bool PythonFrames::read(std::vector<PythonFrame> &frames) const {
   std::uintptr_t frame = interpreter_->innermost();
   while (frame != 0 && frames.size() < kDeepest) {
     if (!interpreter_->next(frame, frames)) {
-      frames.clear();  // rather none than half of them
+      frames.clear();  // no frames rather than an incomplete stack
       return false;
     }
   }

@@ -1,9 +1,10 @@
-// The Python calls of the calling thread, where CPython 3.9 to 3.14 is in the process.
-// Layer: events (a leaf). Threads: any; each reads its own calls, which nobody else changes.
+// The Python calls of the calling thread, if CPython 3.9 to 3.14 is in the process.
+// Layer: events (a leaf). Threads: any; each reads only its own calls, which no other thread changes.
 //
-// The calls are read from the interpreter's memory without its lock: most bindings give it up before they call CUDA,
-// and to wait for it here could block a program that would not block by itself. Every read is one that the kernel
-// checks (process_vm_readv), so that an interpreter with another layout gives no frames, and no crash.
+// The calls are read from the interpreter's memory without holding its lock (the GIL). Most bindings release the GIL
+// before they call CUDA, and waiting for it here could block a program that would not block by itself. Every read is
+// checked by the kernel (process_vm_readv), so an interpreter with an unknown layout yields no frames, but no crash
+// either.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +32,9 @@ class PythonFrames {
 
   // Looks for an interpreter among `modules`, if there was none before.
   void find_interpreter(const LoadedModules &modules);
-  // The calling thread's, innermost first; false: it has none, or none that can be read.
+  // Reads the calling thread's frames, innermost first. False: it has none, or they cannot be read.
   bool read(std::vector<PythonFrame> &frames) const;
-  // Whether code is the interpreter's own, which the Python calls stand for.
+  // Whether an address is in the interpreter's own code. The Python calls are logged in place of such native calls.
   bool is_interpreter(std::uintptr_t code) const;
 
  private:

@@ -14,7 +14,7 @@ std::string json_text(const std::string &text) {
 }  // namespace
 
 std::uint32_t StackTree::module_of(const LoadedModules::Module *module, std::vector<std::string> &lines) {
-  ModuleKey key;  // of code that no file has: made at run time
+  ModuleKey key;  // empty for code that is in no file, because it was made at run time
   if (module != nullptr) {
     key = {module->path.empty() ? executable_ : module->path, module->build_id};
   }

@@ -1,4 +1,5 @@
-// Stacks as a tree, so that each call is written once: `mod`, `frame` and `stack` records of a log (README.md).
+// Keeps call stacks as a tree, so that each call is written only once, and makes the `mod`, `frame` and `stack` records
+// of a log (README.md).
 // Layer: events (a leaf). Threads: none of its own. Numbers count from 1; 0 is none.
 #pragma once
 
@@ -16,21 +17,22 @@ namespace ration::events {
 
 class StackTree {
  public:
-  static constexpr std::uint32_t kMost = 1'000'000;  // nodes; deeper calls then count as their callers'
+  static constexpr std::uint32_t kMost = 1'000'000;  // nodes; after that, a new call is recorded as its caller
 
   explicit StackTree(std::string executable) : executable_(std::move(executable)) {}
 
-  // The number of the stack with this call inside `parent`. Appends to `lines` what a reader needs for it and has not
-  // been given, each an open object.
+  // The number of the stack in which this call is made inside the stack `parent`. Appends to `lines` the records, as
+  // open objects (json_lines.h), that a reader of the log needs for it and does not have yet.
   std::uint32_t add(std::uint32_t parent, std::uintptr_t code, const LoadedModules &modules,
                     std::vector<std::string> &lines);
   std::uint32_t add(std::uint32_t parent, const PythonFrame &frame, std::vector<std::string> &lines);
 
-  // Addresses may mean other code from now on. What was written of a file that is still there, or comes again, stays.
+  // To be called when addresses may belong to other code from now on. Records of files that stay loaded, or are loaded
+  // again, remain valid.
   void forget_addresses() { frames_.clear(); }
-  // All that was written must be written again.
+  // To be called when all records must be written again.
   void write_again() { nodes_.clear(), frames_.clear(), places_.clear(), python_frames_.clear(), modules_.clear(); }
-  // What was added since the last keep() was not written, so that a later call must add it again.
+  // To be called if what was added since the last keep() was not written: a later call then adds it again.
   void undo();
   void keep() {
     added_nodes_.clear(), added_frames_.clear(), added_places_.clear(), added_python_.clear(), added_modules_.clear();
@@ -52,8 +54,8 @@ class StackTree {
 
   const std::string executable_;
   std::unordered_map<Node, std::uint32_t, HashOfNode> nodes_;
-  std::unordered_map<std::uintptr_t, std::uint32_t> frames_;  // by address, of what is loaded now
-  std::map<Place, std::uint32_t> places_;                     // the same, and of what was unloaded
+  std::unordered_map<std::uintptr_t, std::uint32_t> frames_;  // by address, of files that are loaded now
+  std::map<Place, std::uint32_t> places_;                     // by module and offset, also of unloaded files
   std::map<PythonFrame, std::uint32_t> python_frames_;
   std::map<ModuleKey, std::uint32_t> modules_;
   std::uint32_t last_frame_ = 0, last_node_ = 0, last_module_ = 0;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kMostPagesOfOnePid = 1000;
 
-// Without a page `ration run` does not hear of the process. A folder that is gone belonged to a run that has ended.
+// Warns that `ration run` will not learn of this process. Not called if the folder is gone, since its run has ended.
 void say_unheard(const std::string &path, const char *why) {
   say("no figures for the summary of ration run: " + path + ": " + why);
 }
@@ -34,7 +34,7 @@ int create_file(const std::string &path) {
     }
   }
   if (file >= 0) {
-    fchmod(file, 0600);  // whatever the umask takes
+    fchmod(file, 0600);  // whatever the umask is
   }
   return file;
 }
@@ -43,7 +43,7 @@ void *map_file(const std::string &path) {
   struct rlimit limit {};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < sizeof(SummaryPage)) {
     say_unheard(path, "the limit of file sizes (ulimit -f) is too small");
-    return MAP_FAILED;  // posix_fallocate beyond the limit would raise SIGXFSZ in the program
+    return MAP_FAILED;  // otherwise posix_fallocate would raise SIGXFSZ in the program
   }
   const int file = create_file(path);
   if (file < 0) {
@@ -52,7 +52,7 @@ void *map_file(const std::string &path) {
     }
     return MAP_FAILED;
   }
-  // Allocates space first: a store into a mapped hole on a full file system would raise SIGBUS in the program.
+  // Allocates space first: on a full file system, a store into a mapped hole would raise SIGBUS in the program.
   void *page = MAP_FAILED;
   const int error = posix_fallocate(file, 0, sizeof(SummaryPage));
   if (error != 0) {

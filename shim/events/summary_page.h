@@ -1,4 +1,5 @@
-// The running totals of one process, in a page that outlives it: `ration run` reads it however the process ended.
+// The running totals of one process, in a file that outlives it, so `ration run` can read them however the process
+// ended.
 // Layer: events (a leaf). Threads: writers use atomics; readers take the current values.
 // Shared memory: fixed widths, magic, version and size; a process may die between any two stores.
 #pragma once
@@ -15,9 +16,9 @@
 namespace ration::events {
 
 inline constexpr int kMaxTalliedDevices = 128;
-inline constexpr unsigned kMostUnknown = 3;  // names of functions that are kept
-inline constexpr unsigned kMostGroups = 8;   // of a process
-inline constexpr unsigned kMostHolders = 3;  // of the memory that a refused request lacked
+inline constexpr unsigned kMostUnknown = 3;  // names of unknown functions that are kept
+inline constexpr unsigned kMostGroups = 8;   // groups of a process
+inline constexpr unsigned kMostHolders = 3;  // holders of memory that a refused request lacked
 
 // The fields that every allocation and free changes share one cache line.
 struct DeviceTally {
@@ -25,7 +26,7 @@ struct DeviceTally {
   std::atomic<std::uint64_t> peak_bytes;
   std::atomic<std::uint64_t> allocs;
   std::atomic<std::uint64_t> frees;           // live blocks: allocs - frees
-  std::atomic<std::uint64_t> reserved_bytes;  // slabs, and blocks of the driver's
+  std::atomic<std::uint64_t> reserved_bytes;  // slabs, and blocks of the driver
   std::atomic<std::uint64_t> reserved_peak_bytes;
   std::atomic<std::uint64_t> waits;
   std::atomic<std::uint64_t> total;
@@ -34,11 +35,11 @@ struct DeviceTally {
   std::atomic<std::uint32_t> overhead_unmeasured;  // contexts
   std::atomic<std::uint64_t> denied[kReasonCount];
   std::atomic<std::uint64_t> group_limit;  // 0: none
-  std::atomic<std::uint64_t> granules;     // that the pools hold
+  std::atomic<std::uint64_t> granules;     // granules that the pools hold
   std::atomic<std::uint64_t> granules_peak;
-  std::atomic<std::uint64_t> stitched;                  // blocks, ever
-  std::atomic<std::uint64_t> overhead_peak;             // of the driver, on its own account
-  std::atomic<std::uint64_t> overhead[kOverheadKinds];  // as it was then
+  std::atomic<std::uint64_t> stitched;                  // blocks that were ever stitched
+  std::atomic<std::uint64_t> overhead_peak;             // the most memory that the driver itself used
+  std::atomic<std::uint64_t> overhead[kOverheadKinds];  // by kind, at that peak
 };
 
 // Design: design/log.md#summary-page
@@ -52,50 +53,50 @@ struct SummaryPage {
   std::int64_t pid;
   char program[48];
   std::atomic<std::uint32_t> device_count;
-  std::atomic<std::uint32_t> lost_records;  // of the log, for want of room or memory; stops at its largest value
+  std::atomic<std::uint32_t> lost_records;  // records of the log lost for lack of disk space or memory; saturates
   std::atomic<std::uint64_t> failed_frees;
   std::atomic<std::uint64_t> null_frees;
-  std::atomic<std::uint64_t> failed_allocs;   // by the driver, for another reason than memory
-  std::atomic<std::uint64_t> refused_shares;  // handles for sharing memory, which `denied` does not count
+  std::atomic<std::uint64_t> failed_allocs;   // failed in the driver for another reason than lack of memory
+  std::atomic<std::uint64_t> refused_shares;  // refused handles for sharing memory; not counted in `denied`
   std::atomic<std::uint64_t> host_bytes;      // pinned
   std::atomic<std::uint64_t> host_peak_bytes;
   DeviceTally devices[kMaxTalliedDevices];
-  // Functions of the driver that the program asked for, that are not known, and that may take memory.
+  // The number of driver functions that the program asked for, that Ration does not know, and that may take memory.
   std::atomic<std::uint64_t> unknown_of_memory;
-  std::atomic<std::uint32_t> unknown_kept;    // places that were given out, and asked for in vain
-  std::atomic<std::uint32_t> unknown_is_cut;  // 1: names that were asked for later were not counted
+  std::atomic<std::uint32_t> unknown_kept;    // claims of entries of `unknown`, also those that found none
+  std::atomic<std::uint32_t> unknown_is_cut;  // 1: names that were asked for later are not counted
   struct Name {
     std::atomic<std::uint32_t> is_written;
     char text[108];
   } unknown[kMostUnknown];
-  std::atomic<std::uint64_t> log_bytes;  // of `log`, and written after it; 0: no log
+  std::atomic<std::uint64_t> log_bytes;  // length of `log`, written after it; 0: no log
   char log[4096];                        // the path, absolute
-  // Of requests of a device that were refused, but on purpose: the largest, and by how much one was more than there
-  // was.
+  // For each device: the largest refused request, and the most bytes by which a request exceeded what was free.
+  // Refusals that RATION_FAIL caused do not count.
   struct Refused {
     std::atomic<std::uint64_t> largest, lacking;
   } refused[kMaxTalliedDevices];
-  // Who held it when a group or a device was full first.
+  // The processes that held the memory when a group or the device was full for the first time.
   struct Holders {
-    std::atomic<std::uint32_t> is_taken;  // by the thread that writes them
-    std::atomic<std::uint32_t> count;     // written after them
+    std::atomic<std::uint32_t> is_taken;  // set by the thread that writes this
+    std::atomic<std::uint32_t> count;     // written after the entries
     struct Holder {
       std::uint64_t reserved, guarantee;
       std::int32_t pid;
-      char program[108];  // the end of its path
+      char program[108];  // the end of the program's path
     } of[kMostHolders];
   } holders[kMaxTalliedDevices];
-  // The groups that the process is in, and what it saw of them. `kind` is of ledger::GroupKind.
+  // The groups that the process is in, and the figures that it saw of them. `kind` is a ledger::GroupKind.
   struct Group {
     std::atomic<std::uint32_t> is_written;
     std::uint32_t kind;
     char name[72];
   } groups[kMostGroups];
   GroupFigures group_figures[kMaxTalliedDevices][kMostGroups];
-  std::atomic<std::uint32_t> limit_is_later[kMaxTalliedDevices];  // 1: it was set while the process ran
-  std::atomic<std::uint64_t> preallocated[kMaxTalliedDevices];    // bytes that pools took at once, ever
-  char uuids[kMaxTalliedDevices][48];     // of the devices, as the driver prints them; written before device_count
-  std::atomic<std::uint32_t> lost_error;  // why the latest of `lost_records` was not written: an errno
+  std::atomic<std::uint32_t> limit_is_later[kMaxTalliedDevices];  // 1: the limit was set while the process ran
+  std::atomic<std::uint64_t> preallocated[kMaxTalliedDevices];    // bytes that pools have ever preallocated
+  char uuids[kMaxTalliedDevices][48];     // the devices' UUIDs as the driver prints them; written before device_count
+  std::atomic<std::uint32_t> lost_error;  // the errno for which the latest of `lost_records` was lost
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(offsetof(SummaryPage, pid) == 16 && offsetof(SummaryPage, device_count) == 72 &&
@@ -109,7 +110,7 @@ struct Summary {
     std::uint32_t kind;
     std::string name;
     std::uint64_t limit;         // 0: none
-    std::uint64_t most_claimed;  // by all members
+    std::uint64_t most_claimed;  // the most that all members together claimed
   };
   struct Device {
     std::uint64_t total, limit, live_bytes, live_count, peak_bytes, allocs, frees;
@@ -122,38 +123,38 @@ struct Summary {
     std::uint64_t overhead[kOverheadKinds];
     std::uint32_t overhead_unmeasured;
     std::uint64_t largest_refused, most_lacking;
-    bool limit_is_later;  // than the process's start
+    bool limit_is_later;  // it was set after the process started
     std::string uuid;
     std::vector<Group> groups;
-    std::vector<Holder> holders;  // those of memory that the first refusal lacked, which held most
+    std::vector<Holder> holders;  // the processes that held most of the memory that the first refusal lacked
   };
   std::int64_t pid = 0;
   std::string program;
   std::uint64_t failed_frees = 0, null_frees = 0, failed_allocs = 0, refused_shares = 0, lost_records = 0;
-  int lost_error = 0;  // errno, of the latest lost record
+  int lost_error = 0;  // the errno for which the latest record was lost
   std::uint64_t host_bytes = 0, host_peak_bytes = 0;
   std::vector<Device> devices;          // by ordinal; an unused device has total 0
-  std::uint64_t unknown_of_memory = 0;  // functions, as in the page
-  bool unknown_is_cut = false;          // there may be more
-  std::vector<std::string> unknown;     // the first of them
-  std::string log;                      // the path of its file; empty: none
+  std::uint64_t unknown_of_memory = 0;  // as in the page
+  bool unknown_is_cut = false;          // there may be more than were counted
+  std::vector<std::string> unknown;     // the first of these functions
+  std::string log;                      // the path of the log; empty: none
 };
 
-// Maps a fresh page at `directory`/`pid` (0600), or `pid`.2 and so on: an existing file belongs to another program that
-// ran under this ID, or that runs under it in another namespace. Private memory where that fails or `directory` is
-// empty. Never unmapped. nullptr only if no memory can be mapped.
+// Creates and maps the file `directory`/`pid` (mode 0600). If it exists, uses `pid`.2 and so on, since the file belongs
+// to another program that ran under this process ID, or runs under it in another namespace. Uses private memory if this
+// fails or `directory` is empty. The page is never unmapped. nullptr only if no memory can be mapped.
 SummaryPage *create_summary_page(const std::string &directory, std::int64_t pid, const std::string &program);
 
-// Names one of the groups of the process. REQUIRES: number < kMostGroups.
+// Writes the name of one of the process's groups. REQUIRES: number < kMostGroups.
 void publish_group(SummaryPage &page, unsigned number, std::uint32_t kind, const std::string &name);
 
-// Who holds what a request of the device lacked; the first of them stay.
+// Writes who holds the memory that a request on the device lacked. Only the first call for a device has an effect.
 void publish_holders(SummaryPage &page, int device, const std::vector<Holder> &holders);
 
-// Says in the page where the process writes its log.
+// Writes the path of the process's log.
 void publish_log(SummaryPage &page, const std::string &path);
 
-// Reads a page file. False: not a page of this version.
+// Reads the file of a page. False: it is not a page of this version.
 bool read_summary(const std::string &file, Summary &summary);
 
 }  // namespace ration::events

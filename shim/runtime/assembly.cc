@@ -7,7 +7,7 @@ namespace ration::runtime {
 
 using driver::real;
 
-// Members refer to each other before they are built; none is called here.
+// Members store references to others that are not built yet, but do not use them here.
 Assembly::Assembly(Options asked, policy::LimitSource &limits, events::JournalOptions journal_options,
                    policy::ProcessFigures &figures, std::string &problem)
     : options(std::move(asked)),

@@ -1,4 +1,5 @@
-// Every object of the policy, built once and joined. Hooks reach only the classes at the end, one for each family.
+// All objects of the policy, built once and connected. Hooks call only the classes at the end, one for each family of
+// hooks.
 // Layer: runtime. Threads: built by one thread; every member is safe afterwards.
 #pragma once
 
@@ -23,13 +24,14 @@ namespace ration::runtime {
 using policy::Options;
 
 struct Assembly {
-  // `problem`: why there is no log; empty where there is one, or none was asked for. `figures` outlives it.
+  // `problem` says why the log that was asked for cannot be written; otherwise it is empty. `figures` must outlive this
+  // object.
   Assembly(Options asked, policy::LimitSource &limits, events::JournalOptions journal_options,
            policy::ProcessFigures &figures, std::string &problem);
 
-  // Writes the log's first line, where the driver can be asked about the devices that it names.
+  // Writes the log's first line, if the driver can be asked about the devices that the line names.
   void describe();
-  // In the totals, for the summary of `ration run`.
+  // Names the groups in the totals, for the summary of `ration run`.
   void name_groups(const std::vector<events::DeviceFacts> &devices);
 
   const Birthplace birthplace;

@@ -15,8 +15,8 @@ config::SettingsContext own_settings_context() {
   return own;
 }
 
-// The settings have the trees from the outermost to the innermost, then the container, then the named group, whose
-// members may be in other containers; policy wants the innermost first.
+// The settings list the trees from the outermost to the innermost, then the container, then the named group, whose
+// members may be in other containers. Policy wants the innermost tree first.
 ConfiguredLimits::ConfiguredLimits(config::Settings settings) : settings_(std::move(settings)) {
   std::reverse(settings_.groups.begin(), std::find_if(settings_.groups.begin(), settings_.groups.end(),
                                                       [](const auto &group) { return group.kind != Kind::kTree; }));
@@ -47,7 +47,8 @@ policy::Preallocation ConfiguredLimits::preallocation_on(const events::DeviceFac
   return plan(device, false);
 }
 
-// Blocks of the driver's own would find no room beside one slab of everything.
+// With RATION_IPC=direct nothing is preallocated: one slab of everything would leave no memory for the driver's own
+// blocks.
 policy::Preallocation ConfiguredLimits::plan(const events::DeviceFacts &device, bool asked) const {
   if (settings_.ipc == config::Ipc::kDirect) {
     return {};
@@ -59,7 +60,7 @@ policy::Preallocation ConfiguredLimits::plan(const events::DeviceFacts &device, 
   return {plan.bytes, plan.after, plan.headroom, plan.leaves_context, false, plan.fair, granule_bytes, threshold};
 }
 
-// A size has the meaning of TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC: all of it or nothing.
+// A size means the same as in TF_CUDA_MALLOC_ASYNC_SUPPORTED_PREALLOC: either all of it is preallocated or nothing.
 policy::Preallocation ConfiguredLimits::async_preallocation_on(const events::DeviceFacts &device) const {
   if (const auto *size = std::get_if<config::Size>(&settings_.async_preallocate)) {
     return {size->bytes_of(device.total), 0, 0, false, true, false};

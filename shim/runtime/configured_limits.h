@@ -1,4 +1,4 @@
-// Limits and preallocation from the settings, for policy.
+// Gives the policy the limits and preallocations that the settings ask for.
 // Layer: runtime. Threads: read-only after resolve_devices().
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace ration::runtime {
 
-// The inputs of this process's settings. Called at first use, and once before that if NVML is queried.
+// The sources of this process's settings. Called at first use, and once before that if NVML is queried.
 config::SettingsContext own_settings_context();
 
 class ConfiguredLimits : public policy::LimitSource {
@@ -31,7 +31,7 @@ class ConfiguredLimits : public policy::LimitSource {
   std::optional<std::uint64_t> group_limit_on(std::size_t group, const events::DeviceFacts &device) const override;
 
  private:
-  // `asked`: as config::Settings::preallocation_on.
+  // `asked` as for config::Settings::preallocation_on().
   policy::Preallocation plan(const events::DeviceFacts &device, bool asked) const;
 
   config::Settings settings_;

@@ -9,8 +9,8 @@
 namespace ration::runtime {
 namespace {
 
-// The file names; a version may follow. jaxlib itself is not listed: without the plug-in JAX runs on the CPU, and
-// another library of the process uses CUDA.
+// The file names, which a version may follow. jaxlib itself is not listed: without the plug-in JAX runs on the CPU, so
+// the library that uses CUDA is another one.
 constexpr std::string_view kFrameworks[] = {
     "xla_cuda_plugin.so",             // jax-cuda12-pjrt, jax-cuda13-pjrt
     "pjrt_c_api_gpu_plugin.so",       // the same, built from XLA
@@ -41,8 +41,8 @@ bool is_framework(std::string_view path) {
   return false;
 }
 
-// dl_iterate_phdr takes a lock of its own, not that of a dlopen in progress: it cannot deadlock with a thread whose
-// library's constructor waits for this one.
+// dl_iterate_phdr takes a different lock than dlopen. So this cannot deadlock with a thread that is in dlopen, in a
+// constructor that waits for the calling thread.
 std::string loaded_framework() {
   std::string name;
   dl_iterate_phdr(look, &name);

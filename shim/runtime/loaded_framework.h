@@ -7,10 +7,10 @@
 
 namespace ration::runtime {
 
-// "xla_cuda_plugin.so is loaded"; empty: none is.
+// For instance "xla_cuda_plugin.so is loaded"; empty: no framework is loaded.
 std::string loaded_framework();
 
-// Whether `path` is a library of a framework: JAX's plug-in for CUDA, TensorFlow.
+// Whether `path` is a library of such a framework: JAX's CUDA plug-in, or TensorFlow.
 bool is_framework(std::string_view path);
 
 }  // namespace ration::runtime

@@ -13,23 +13,23 @@
 namespace ration::runtime {
 namespace {
 
-// What this process will get once it uses CUDA. Built at the first query and kept: reading the environment at every
-// query would race with the program's setenv.
+// The limits and devices that this process will have once it uses CUDA. Built at the first query and kept: reading the
+// environment at every query would race with the program's setenv.
 // Design: design/nvml.md#before-cuda
 struct Forecast {
   pid_t process;
   bool show_limit;
   ConfiguredLimits limits;
   std::vector<events::DeviceFacts> devices;
-  bool alone;              // there is one device only, which needs no name
-  const Forecast *before;  // the forked parent's: one of its threads may have been reading it
+  bool alone;              // there is only one device, so it needs no name
+  const Forecast *before;  // of the parent, in a forked child; kept, as a thread may be reading it
 };
 
 constinit std::atomic<const Forecast *> latest{nullptr};
 
 std::unique_ptr<const Forecast> make_forecast(const ListGpus &list, const Forecast *before) {
   const std::vector<ListedGpu> listed = list();
-  std::vector<config::Problem> problems;  // reported at the first CUDA call; a monitor's output stays its own
+  std::vector<config::Problem> problems;  // reported at the first CUDA call, so a monitor's output stays clean
   config::Settings settings = config::read_settings(own_settings_context(), problems);
   const bool show_limit = settings.show_limit;
   auto forecast = std::make_unique<Forecast>(

@@ -22,8 +22,8 @@ namespace ration::runtime {
 namespace {
 
 constinit std::atomic<Assembly *> built{nullptr};  // for the exit handler
-constinit std::atomic<pid_t> builder{0};  // the process whose thread is building; a child may inherit its parent's
-// Set by every racing first caller, to the same values: relaxed.
+constinit std::atomic<pid_t> builder{0};  // the process whose thread is building; a child may inherit the parent's ID
+// Every racing first caller stores the same values, so relaxed accesses suffice.
 constinit std::atomic<const RationCoverage *> coverage{nullptr};
 constinit std::atomic<events::Via (*)(const void *)> via_of{nullptr};
 using Function = void (*)(void *);
@@ -41,8 +41,8 @@ bool in_async_pools(const config::Settings &settings) {
   return settings.mode == config::Mode::kAsync && policy::AsyncPools::possible();
 }
 
-// A driver that cannot say when a freed block may be used again is served block by block; one that has no memory pools,
-// or a device that has none, by ours.
+// If the driver cannot report when a freed block may be used again, each block is the driver's own (mode direct). If
+// the driver or a device has no memory pools, mode async uses Ration's own pools.
 // Design: design/modes.md#fallback
 bool in_pools(const config::Settings &settings) {
   return settings.mode != config::Mode::kDirect && policy::FenceTracker::can_tell();
@@ -51,7 +51,7 @@ bool in_pools(const config::Settings &settings) {
 events::JournalOptions journal_options(const config::Settings &settings, config::SettingsContext own) {
   events::JournalOptions options;
   options.limit_changes = limit_changes.load(std::memory_order_relaxed);
-  own.environment = config::process_environment();  // another thread may have replaced the list since
+  own.environment = config::process_environment();  // another thread may have replaced the list since then
   if (!settings.log.empty()) {
     options.log =
         config::expand_path(config::plain_log(settings.log), getpid(), host_name(), program_invocation_short_name);
@@ -112,8 +112,9 @@ void explain_hooks() {
   events::explain(events::Level::debug, "hooks: ", found, " of ", driver::kHookCount, " functions are in this driver");
 }
 
-// The log and the files of shared blocks are the parent's in a child that exits. A handler may call exit(3) where its
-// signal interrupted one of our calls: a lock that this call holds is never released, so the log stays without its end.
+// Does nothing in a forked child, whose log and files of shared blocks are the parent's. If a signal handler calls
+// exit(3) after its signal interrupted one of our calls, locks that this call holds are never released, so the log is
+// left without its `end`.
 void at_exit() {
   Assembly *assembly = built.load(std::memory_order_acquire);
   const auto interrupted = in_interrupted_call.load(std::memory_order_relaxed);
@@ -125,8 +126,8 @@ void at_exit() {
   }
 }
 
-// In the child nothing of the parent's runtime is touched again: its locks may be held by threads that are not here. Of
-// its log the child has a descriptor, which would keep the log claimed for as long as the child lives.
+// The child never touches the parent's runtime again, because its locks may be held by threads that the child does not
+// have. It closes its descriptor of the parent's log, which would otherwise stay claimed while the child lives.
 // Design: design/first-use.md#forked-children
 void in_child() {
   events::close_inherited_log();
@@ -135,8 +136,9 @@ void in_child() {
   builder.store(0, std::memory_order_relaxed);
 }
 
-// Once per program image; a forked child inherits the registration. Only the building thread comes here; no guarded
-// static, which a child forked in the middle would inherit locked. There it may be registered twice: harmless.
+// Registers once per program image; a forked child inherits the registration. Only the building thread calls this. A
+// guarded static is not used, because a child forked in the middle would inherit its guard locked. In such a child the
+// handler may be registered twice, which is harmless.
 void register_at_exit() {
   static bool registered = false;
   if (!registered) {
@@ -161,8 +163,9 @@ struct Builder {
     family<policy::Overhead> = &assembly.overhead;
     family<policy::Queries> = &assembly.queries;
   }
-  // A child forked during the build would inherit, held for ever, what another thread holds of libc (glibc 2.36): the
-  // lock of the exit handlers, and the loader's inside dl_iterate_phdr.
+  // The build excludes forks (ForkExclusion): a child forked meanwhile would inherit two locks of libc (glibc 2.36)
+  // that the building thread may hold, and could never take them: that of the exit handlers, and the loader's in
+  // dl_iterate_phdr.
   static void build_into(void *runtime) noexcept { *static_cast<Runtime **>(runtime) = build(); }
   static Runtime *build_on_own_stack() noexcept {
     Runtime *runtime = nullptr;
@@ -182,7 +185,7 @@ struct Builder {
     }
     explain_settings(settings);
     explain_hooks();
-    if (settings.disabled) {  // in a forked child only, whose parent was not: its entries lead here already
+    if (settings.disabled) {  // only in a forked child whose parent was not disabled: its calls already lead here
       settings.mode = config::Mode::kDirect;
     }
     Options options;
@@ -209,7 +212,7 @@ struct Builder {
     options.wait_ns = static_cast<std::uint64_t>(std::chrono::nanoseconds(settings.wait).count());
     events::JournalOptions journal = journal_options(settings, std::move(own));
     events::explain(events::Level::info, "mode ", journal.meta.mode, " serves allocations");
-    // Loaded by us only where its answer decides what the program may take.
+    // Ration loads NVML itself only if NVML's figures decide how much the program may take.
     auto figures =
         std::make_unique<policy::NvmlFigures>(find_nvml.load(std::memory_order_relaxed),
                                               on_own_stack.load(std::memory_order_relaxed), options.charge_context);
@@ -235,7 +238,7 @@ struct Builder {
 };
 
 void prepare(const Reports &given) {
-  call_in_forked_child(in_child);  // early: a fork that has begun before it runs no handler
+  call_in_forked_child(in_child);  // early, because a fork that has already begun runs no handler
   coverage.store(given.coverage, std::memory_order_relaxed);
   via_of.store(given.via_of, std::memory_order_relaxed);
   on_own_stack.store(given.on_own_stack, std::memory_order_relaxed);
@@ -258,7 +261,7 @@ void explain_look_up(const char *name, int version, const char *answer) noexcept
 void end_own_threads() noexcept {
   const CancellationOff uncancelled;
   Assembly *assembly = built.load(std::memory_order_acquire);
-  if (assembly != nullptr && assembly->birthplace.is_here()) {  // a forked child has none
+  if (assembly != nullptr && assembly->birthplace.is_here()) {  // a forked child has no such threads
     assembly->pools.gifts.end_giving();
     assembly->exports.end_thread();
   }
@@ -275,7 +278,7 @@ void Runtime::publish(const RationCoverage &asked) noexcept {
   assembly_.journal.publish(asked);
 }
 
-// Logging fails open: without memory of the host the next call tries again.
+// Logging fails open: if there is no host memory, the next call tries again.
 void Runtime::describe() noexcept try {
   const CancellationOff uncancelled;
   assembly_.describe();
@@ -296,13 +299,13 @@ Runtime *Runtime::get_built() noexcept {
       if (runtime == nullptr) {
         runtime = Builder::build_on_own_stack();
         instance.store(runtime, std::memory_order_release);  // pairs with the acquire in existing()
-        publish_names();                                     // what was asked for before
+        publish_names();                                     // names that were looked up before
       }
       builder.store(0);
       wake_waiters();
       return runtime;
     }
-    if (owner != self) {  // forked while another thread of the parent was building: that thread is not here
+    if (owner != self) {  // the building thread was the parent's, and this child does not have it
       builder.compare_exchange_strong(owner, 0, std::memory_order_relaxed);
     }
     waiter.pause();

@@ -1,4 +1,4 @@
-// The one object that joins everything, built at the first CUDA call and leaked.
+// The one object that connects everything. Built at the first CUDA call and never freed.
 // Layer: runtime (may include policy, config): settings become options here and nowhere else.
 // Threads: get() from any; threads that arrive during first use wait. Called from: first use, fork child, exit.
 #pragma once
@@ -13,35 +13,36 @@ namespace ration::runtime {
 
 struct Assembly;
 
-// The object that serves one family of hooks; valid once Runtime::get() answered. A variable of its own for each, so
-// that a hit follows no pointer through the runtime.
+// The object that serves one family of hooks; valid once Runtime::get() has returned a runtime. Each is a separate
+// variable, so that a hit need not follow pointers through the runtime.
 template <class Family>
 inline constinit Family *family = nullptr;
 
 class Runtime {
  public:
-  // The process's runtime, built if need be. nullptr: it could not be built; the caller fails closed. A forked child
-  // gets one of its own: nothing of the parent's is the child's to free or to count.
+  // The process's runtime; builds it if there is none. nullptr: it could not be built, and the caller fails closed. A
+  // forked child gets a new one, because nothing of the parent's is the child's to free or to count.
   static Runtime *get() noexcept {
     Runtime *runtime = existing();
     return runtime != nullptr ? runtime : get_built();
   }
-  // The same without building it: nullptr where there is none.
+  // The process's runtime, never built here; nullptr if there is none.
   static Runtime *existing() noexcept {
     return instance.load(std::memory_order_acquire);  // pairs with the release in get_built()
   }
 
-  // In a forked child: the next get() builds one of its own.
+  // Called in a forked child, in which the next get() then builds a new one.
   static void forget() noexcept { instance.store(nullptr, std::memory_order_relaxed); }
 
-  // Writes the log's first line, which names the devices: tried at each call until the driver can be asked about them.
+  // Writes the log's first line. It names the devices, so each call tries again until the driver can be asked about
+  // them.
   void describe() noexcept;
-  bool is_described() const noexcept { return described_.load(std::memory_order_relaxed); }  // a late reader: no
+  bool is_described() const noexcept { return described_.load(std::memory_order_relaxed); }  // may lag behind
   void publish(const RationCoverage &coverage) noexcept;
 
   // Whether the log has the stacks of allocations.
   bool has_stacks() const noexcept { return has_stacks_; }
-  // The calling thread's. REQUIRES: has_stacks(); the thread holds nothing.
+  // The stack of the calling thread. REQUIRES: has_stacks(); the thread holds no lock of ours.
   std::uint64_t stack_here() noexcept;
 
  private:
@@ -55,28 +56,30 @@ class Runtime {
   std::atomic<bool> described_{false};
 };
 
-// What the program asked for, which `end` reports, ways to tell the program's calls apart and to know what a signal
-// interrupted, and a way to call with much stack.
+// What the preloaded library provides to the core: records of what the program did, and functions that only it can
+// implement.
 struct Reports {
   const RationCoverage *coverage = nullptr;
   events::Via (*via_of)(const void *caller) = nullptr;
   void (*on_own_stack)(void (*function)(void *), void *argument) = nullptr;
-  // Whether this runs in a signal handler that interrupted a call of this thread, which may hold locks.
+  // Whether the caller runs in a signal handler that interrupted one of this thread's hooked calls, which may hold
+  // locks.
   bool (*in_interrupted_call)() noexcept = nullptr;
-  // Fills the slots of NVML where the process has it, or, with `open`, may load it.
+  // Fills the slots of NVML if the process has loaded it. With `open`, may load it.
   bool (*find_nvml)(bool open) = nullptr;
-  // Counts what the program did to its resource limits.
+  // How often the program has set its resource limits.
   const std::uint32_t *limit_changes = nullptr;
 };
 // Called by the core's start, before the first get().
 void prepare(const Reports &reports);
 
-// After a name was added to the coverage: the summary of `ration run` gets it. Before there is a runtime, later.
+// Called after a name was added to the coverage: passes it on to the summary of `ration run`, as soon as there is a
+// runtime.
 void publish_names() noexcept;
-// What the program gets for a name, in the diagnostics.
+// Writes to the diagnostics which function the program gets for a name.
 void explain_look_up(const char *name, int version, const char *answer) noexcept;
-// The main thread ends before others: the process ends with the last of these, so that none may be an own one. Returns
-// once they have ended, unless that takes long.
+// Ends the core's own threads. Called when the main thread ends before other threads: the process then ends with its
+// last thread, which must not be one of ours. Returns once they have ended, unless that takes long.
 void end_own_threads() noexcept;
 
 }  // namespace ration::runtime

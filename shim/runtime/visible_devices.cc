@@ -8,7 +8,7 @@
 namespace ration::runtime {
 namespace {
 
-// As getenv: the first entry of the name.
+// The value of the first entry with this name, as getenv finds it.
 std::optional<std::string_view> value_of(std::string_view variable, const char *const *environment) {
   for (; *environment != nullptr; ++environment) {
     const std::string_view entry(*environment);
@@ -34,13 +34,13 @@ bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
-// The list of CUDA_VISIBLE_DEVICES, entry by entry.
+// Reads the list in CUDA_VISIBLE_DEVICES entry by entry.
 class List {
  public:
   List(const std::vector<ListedGpu> &gpus, bool numbers_known) : gpus_(gpus), numbers_known_(numbers_known) {}
 
-  // False: the entry names no device, or one that was named before. CUDA ignores the rest of the list (CUDA programming
-  // guide, "CUDA environment variables").
+  // False: the entry names no device, or a device that was named before. From that entry on CUDA ignores the list (CUDA
+  // programming guide, "CUDA environment variables").
   bool take(std::string_view entry) {
     std::size_t number = 0;
     const auto [end, error] = std::from_chars(entry.data(), entry.data() + entry.size(), number);
@@ -64,7 +64,8 @@ class List {
     return first != gpus_.end() && std::find_if(first + 1, gpus_.end(), holds) == gpus_.end() ? &*first : nullptr;
   }
 
-  // By its whole name ("MIG-<uuid>", or "MIG-GPU-<uuid>/<gi>/<ci>" of older drivers) or an unambiguous prefix.
+  // Finds a slice by its full name ("MIG-<uuid>", or "MIG-GPU-<uuid>/<gi>/<ci>" of older drivers) or an unambiguous
+  // prefix.
   const ListedSlice *slice_called(std::string_view entry) const {
     const ListedSlice *found = nullptr;
     int fitting = 0;
@@ -86,7 +87,7 @@ class List {
     ++places_;
     return true;
   }
-  // Of a partitioned GPU CUDA shows one of its slices.
+  // CUDA shows one slice of a partitioned GPU, but it is not known which.
   bool take_gpu(const ListedGpu &gpu) { return gpu.slices.empty() ? take_device(gpu.uuid, gpu.total) : take_unknown(); }
   bool take_device(const std::string &uuid, std::uint64_t total) {
     if (std::any_of(taken_.begin(), taken_.end(), [&](const VisibleDevice &device) { return device.uuid == uuid; })) {
@@ -102,7 +103,7 @@ class List {
   int places_ = 0;
 };
 
-// Where some GPUs are partitioned, CUDA chooses among them and whole ones by a rule of its own.
+// If some GPUs are partitioned, CUDA chooses between them and whole ones by an unknown rule.
 std::vector<VisibleDevice> all_of(const std::vector<ListedGpu> &gpus, bool numbers_known) {
   numbers_known =
       numbers_known && std::all_of(gpus.begin(), gpus.end(), [](const ListedGpu &gpu) { return gpu.slices.empty(); });

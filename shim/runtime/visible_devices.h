@@ -1,5 +1,5 @@
-// Which GPUs of the machine CUDA will show to this process, and in which order, from CUDA_VISIBLE_DEVICES and
-// CUDA_DEVICE_ORDER: for a process in which CUDA cannot be asked yet.
+// Predicts from CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER which GPUs of the machine CUDA will show to this process,
+// and in which order. For a process in which CUDA cannot be asked yet.
 // Layer: runtime, for nvml_memory.cc. Threads: values.
 #pragma once
 
@@ -14,12 +14,12 @@ struct ListedSlice {
   std::uint64_t total = 0;
 };
 
-// A GPU as NVML lists it. Bytes.
+// A GPU as NVML lists it. Sizes are in bytes.
 struct ListedGpu {
   std::string uuid;   // "GPU-..."; empty: it has none
   std::string model;  // GPUs of one model are equally fast
   std::uint64_t total = 0;
-  std::vector<ListedSlice> slices;  // its MIG devices
+  std::vector<ListedSlice> slices;  // its MIG devices, if it is partitioned
 };
 
 struct VisibleDevice {
@@ -28,9 +28,9 @@ struct VisibleDevice {
   int ordinal = -1;  // as the program will count them; -1: unknown
 };
 
-// `gpus` are in the order of their PCI bus ids. CUDA uses that order if it is asked to, or if all GPUs are alike.
-// Otherwise CUDA puts the fastest GPU first, the meaning of a number is unknown, and devices named by number are left
-// out. Of a GPU that is partitioned, only slices that are named themselves are returned.
+// `gpus` are in the order of their PCI bus ids. CUDA uses that order if CUDA_DEVICE_ORDER asks for it, or if all GPUs
+// are of one model. Otherwise CUDA puts the fastest GPU first, so it is not known which GPU a number means, and devices
+// named by number are left out. Of a partitioned GPU, only slices that are named themselves are returned.
 // `environment`: NULL-terminated "NAME=value" list.
 std::vector<VisibleDevice> visible_devices(const std::vector<ListedGpu> &gpus, const char *const *environment);
 
