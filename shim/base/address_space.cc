@@ -13,7 +13,7 @@ using Number = std::atomic<std::uint64_t>;
 // The number is in a page that the kernel zeroes in a forked child (madvise(2), MADV_WIPEONFORK, Linux 4.14). The child
 // inherits `last`, so it draws a number that its parent does not have.
 constinit Number last{0};
-constinit Number no_page{0};  // `page` is its address where no page could be made: the process ID then serves instead
+constinit Number no_page{0};  // if no page could be made, `page` is its address, and the process ID is used
 
 Number *make_page() {
   void *const mapped = mmap(nullptr, sizeof(Number), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -8,13 +8,13 @@ namespace {
 constexpr unsigned kLongestName = 100;
 static_assert(kLongestName < sizeof(RationName::text));
 
-// The hashes of the catalogue's names, by which an unknown name is taken for a known one once in six million.
+// The hashes of the catalogue's names. An unknown name is taken for a known one in one of six million cases.
 constexpr uint32_t kHashes[] = {
 #include "catalogue_names.inc"
 };
 constexpr unsigned kNames = sizeof(kHashes) / sizeof(kHashes[0]);
 
-// Open addressing, at most three quarters full. 0: free.
+// The number of entries of a table with open addressing that is at most three quarters full. In it, 0 is a free entry.
 constexpr unsigned slots() {
   unsigned slots = 64;
   while (3 * slots < 4 * kNames) {
@@ -64,7 +64,7 @@ bool begins_with(const char *text, const char *word) {
   return true;
 }
 
-// Takes a place for a hash. False: it has one, or there is none left.
+// Takes a free entry for a hash. False: the hash is there already, or no entry is free.
 bool is_new(RationNames &names, uint32_t hash) {
   constexpr unsigned kSeen = sizeof(names.seen) / sizeof(names.seen[0]);
   if (__atomic_load_n(&names.count, __ATOMIC_RELAXED) >= RATION_NAMES_COUNTED) {
@@ -130,7 +130,7 @@ bool note_name(RationNames &names, const char *text) {
   if (of_memory) {
     __atomic_fetch_add(&names.of_memory, 1, __ATOMIC_RELAXED);
   } else if (__atomic_fetch_add(&names.others, 1, __ATOMIC_RELAXED) >= RATION_NAMES_KEPT / 2) {
-    return true;  // the other half of the places is for names of memory
+    return true;  // the other half of the entries is for functions that may take memory
   }
   const uint32_t place = __atomic_fetch_add(&names.kept, 1, __ATOMIC_RELAXED);
   if (place < RATION_NAMES_KEPT) {

@@ -1,5 +1,5 @@
-// The functions of the driver that a program asks for: which of them the catalogue knows, and a bounded record of
-// others. Layer: base. Freestanding: the preload library uses it before libc is ready. Threads: any; no lock, no
+// Checks whether a driver function that a program asks for is in the catalogue, and records unknown ones, up to a
+// bound. Layer: base. Freestanding: the preloaded library uses it before libc is ready. Threads: any; no lock, no
 // allocation, no driver call.
 #pragma once
 
@@ -7,17 +7,17 @@
 
 namespace ration {
 
-// "cu", a capital, then letters, digits and underscores, 100 characters at most; and not in the catalogue of the
-// driver's functions (shim/cuda_memory_api.json and interop_exports.txt).
+// True for a name of at most 100 characters that is "cu", a capital, then letters, digits and underscores, and is not
+// in the catalogue of the driver's functions (shim/cuda_memory_api.json and interop_exports.txt).
 bool is_unknown_driver_name(const char *name);
 
-// By its name, a function that may take device memory, give it away, or begin a capture.
+// Whether the name suggests that the function may allocate, free or share device memory, or begin a capture.
 bool may_take_memory(const char *name);
 
-// Counts `text` once, and keeps it while there is room. True: it is new. Text beyond a place's size is cut off.
+// Counts `text` if it is new, and keeps it while there is room, cut to the size of an entry. True: it is new.
 bool note_name(RationNames &names, const char *text);
 
-// The text that is kept at `place`, or nullptr.
+// The text that is kept in entry `place`, or nullptr.
 const char *name_at(const RationNames &names, unsigned place);
 
 }  // namespace ration

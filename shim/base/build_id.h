@@ -11,12 +11,12 @@
 
 namespace ration {
 
-// Hexadecimal; empty: there is none, or the notes are damaged before it.
+// The build id in hexadecimal; empty: there is none, or the notes before it are damaged.
 inline std::string build_id_in(std::string_view notes) {
   constexpr const char *kDigits = "0123456789abcdef";
   constexpr std::size_t kAligned = 4;
   const auto padded = [](std::size_t size) { return (size + kAligned - 1) / kAligned * kAligned; };
-  Elf64_Nhdr note;  // as of 32 bits
+  Elf64_Nhdr note;  // ELF files of 32 bits have the same layout
   while (notes.size() >= sizeof(note)) {
     std::memcpy(&note, notes.data(), sizeof(note));
     notes.remove_prefix(sizeof(note));

@@ -1,5 +1,5 @@
-// Keeps a thread from being cancelled inside Ration: a call of ours that is a cancellation point (write(2), open(2))
-// would unwind through functions that let nothing out, which ends the process.
+// Keeps a thread from being cancelled inside Ration. Calls of ours such as write(2) and open(2) are cancellation
+// points; a cancellation there would unwind through noexcept functions, which ends the process.
 // Layer: base. Threads: concerns the calling thread only.
 #pragma once
 
@@ -9,11 +9,11 @@
 
 namespace ration {
 
-// A cancellation that arrives meanwhile acts at the program's next cancellation point.
+// A cancellation that arrives during this object's life takes effect at the program's next cancellation point.
 class CancellationOff {
  public:
   CancellationOff() : CancellationOff(held::thread()) {}
-  // `thread`: the calling one's state; nullptr where there is none.
+  // `thread`: the state of the calling thread; nullptr if there is none.
   explicit CancellationOff(RationThread *thread) : thread_(thread) {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
     if (before_ == PTHREAD_CANCEL_ENABLE && thread_ != nullptr) {

@@ -1,4 +1,4 @@
-// The clocks of durations, deadlines and time stamps.
+// The clocks for durations, deadlines and time stamps.
 // Layer: base. Threads: any; no system call (vDSO).
 #pragma once
 

@@ -5,7 +5,7 @@
 
 namespace ration {
 
-// All of it, if it names no folder.
+// The whole path, if it contains no slash.
 constexpr std::string_view file_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }

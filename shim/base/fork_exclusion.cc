@@ -5,8 +5,9 @@
 #include "base/clock.h"
 #include "base/wait.h"
 
-// What glibc's pthread_atfork(3) calls (LSB 5, libc), which programs get from an archive or from libc by version and
-// architecture. musl lacks it: there the preload library must load, and does nothing.
+// The function that glibc's pthread_atfork(3) calls (LSB 5, libc). It is used directly because pthread_atfork is in an
+// archive or in libc, depending on version and architecture. musl lacks it; there the preloaded library must load but
+// does nothing.
 extern "C" {
 int register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void *library) __asm__("__register_atfork")
     __attribute__((weak));
@@ -17,13 +18,13 @@ namespace ration {
 namespace {
 
 constinit std::atomic<int> exclusions{0};
-constinit std::atomic<unsigned> generation{0};  // forks between the first process and this one
+constinit std::atomic<unsigned> generation{0};  // number of forks between the first process and this one
 constinit std::atomic<int> forks_in_progress{0};
-constinit std::atomic<std::uint64_t> unwaited_forks{0};  // forks that ever went on without waiting
+constinit std::atomic<std::uint64_t> unwaited_forks{0};  // number of forks so far that went ahead
 constinit std::atomic<void (*)()> callbacks[4]{};
 
-// Both sides store first, then load, so one of the two sees the other. Waits without storing: a wake of its own would
-// end its pause.
+// A fork and an exclusion each store first and then load, so one of the two sees the other. While it waits, nothing is
+// stored, because its own wake_waiters() would end its pause.
 void before_fork() {
   const std::uint64_t deadline = now_ns() + ForkExclusion::kLongestNs;
   const auto may_go_on = [deadline] { return exclusions.load() == 0 || now_ns() > deadline; };
@@ -57,8 +58,8 @@ void in_child() {
   }
 }
 
-// Not a guarded static: a child that is forked during its construction would inherit it locked. Registering twice is
-// harmless.
+// Not a guarded static, because a child forked during its construction would inherit its guard locked. Registering
+// twice is harmless.
 void watch_forks() {
   static std::atomic<bool> registered = false;
   if (!registered.load()) {
@@ -96,7 +97,7 @@ ForkExclusion::ForkExclusion(std::uint64_t deadline_ns) {
 }
 
 ForkExclusion::~ForkExclusion() {
-  if (generation_ == generation.load()) {  // else forked from within, by a signal handler: not counted here
+  if (generation_ == generation.load()) {  // else in a child, forked by a signal handler: not counted
     exclusions.fetch_sub(1);
     wake_waiters();
   }

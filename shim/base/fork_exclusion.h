@@ -1,5 +1,5 @@
-// Keeps forks out of a section whose state a forked child must not inherit half-way: open descriptors, locks of libc.
-// Works through pthread_atfork(3): a child that is made without it is not covered.
+// Keeps forks out of a section whose intermediate state a forked child must not inherit: open descriptors, locks of
+// libc. Uses pthread_atfork(3), so it does not see a child that is made without fork handlers.
 // Layer: base. Threads: any; sections may nest and overlap.
 #pragma once
 
@@ -7,12 +7,14 @@
 
 namespace ration {
 
-// `callback` runs in every child that is forked from now on, also by a fork that waits for a section now: glibc 2.36
-// runs no handler in a child that was registered after its fork began. Adding one twice is harmless. False: no place.
+// From now on runs `callback` in every forked child. This includes the child of a fork that already waits for a
+// section, in which glibc 2.36 would not run a handler registered now. Adding a callback twice is harmless. False:
+// there is no room for another.
 bool call_in_forked_child(void (*callback)()) noexcept;
 
-// While one lives, new forks wait; its constructor waits for forks in progress. Neither side waits beyond `deadline_ns`
-// (of now_ns()) or 50 ms, because a fork may itself wait for a lock of the caller.
+// While such an object lives, new forks wait; its constructor waits for forks in progress. The constructor waits until
+// `deadline_ns` (of now_ns()) at most and a fork 50 ms, because a fork may itself wait for a lock that the caller
+// holds.
 // Design: design/ledger.md#forks
 // Design: design/first-use.md#forks-meanwhile
 class ForkExclusion {
@@ -20,11 +22,11 @@ class ForkExclusion {
   static constexpr std::uint64_t kLongestNs = 50'000'000;
 
   explicit ForkExclusion(std::uint64_t deadline_ns);
-  ForkExclusion();  // with the longest deadline
+  ForkExclusion();  // waits at most kLongestNs
   ~ForkExclusion();
   ForkExclusion(const ForkExclusion &) = delete;
   ForkExclusion &operator=(const ForkExclusion &) = delete;
-  // Whether a forked child may have inherited the section nevertheless.
+  // Whether a fork may have run during the section nevertheless.
   bool failed() const;
 
  private:

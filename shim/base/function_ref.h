@@ -1,5 +1,5 @@
 // A reference to a callable that the caller keeps alive: two words, no allocation, unlike std::function.
-// Layer: base. Threads: as the callable. REQUIRES: the callable outlives every call.
+// Layer: base. Threads: as for the callable. REQUIRES: the callable outlives every call.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class FunctionRef<Result(Arguments...)> {
  public:
   template <class Callable, class = std::enable_if_t<!std::is_same_v<std::remove_cvref_t<Callable>, FunctionRef> &&
                                                      std::is_invocable_r_v<Result, Callable &, Arguments...>>>
-  FunctionRef(Callable &&callable) noexcept {  // implicit: a lambda is passed as it is
+  FunctionRef(Callable &&callable) noexcept {  // implicit, so that a lambda can be passed directly
     using Target = std::remove_reference_t<Callable>;
     if constexpr (std::is_function_v<Target>) {
       target_.function = reinterpret_cast<void (*)()>(&callable);

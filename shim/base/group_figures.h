@@ -1,5 +1,5 @@
-// What a process saw of one of its groups on one device, in memory that outlives the process. Layer: base.
-// Threads: atomics; written in mappings that processes share.
+// The figures of one of a process's groups on one device, as that process saw them. Kept in memory that outlives the
+// process. Layer: base. Threads: atomics, in mappings that processes share.
 #pragma once
 
 #include <atomic>
@@ -8,9 +8,8 @@
 namespace ration {
 
 struct GroupFigures {
-  std::atomic<std::uint64_t> limit;  // in force; 0: none
-  std::atomic<std::uint64_t>
-      most_claimed;  // the most that all members held, or were guaranteed, whenever this one took
+  std::atomic<std::uint64_t> limit;         // of the group; 0: none
+  std::atomic<std::uint64_t> most_claimed;  // the most that all members together claimed at a request of this process
 };
 static_assert(sizeof(GroupFigures) == 16);
 

@@ -1,6 +1,7 @@
-// What a thread holds across driver calls. The program may leave such a call without returning from it: by longjmp out
-// of a signal handler or of a callback. No destructor of ours runs then, so what was held is noted here.
-// Layer: base. Threads: each notes and releases its own; the notes are in the thread's state, never on its stack.
+// Notes what a thread holds across driver calls (gates, pins, counts). The program may leave such a call by longjmp out
+// of a signal handler or a callback. No destructor of ours runs then, so what was held must be released later, from
+// these notes.
+// Layer: base. Threads: each notes and releases only its own; the notes are in the thread's state, never on its stack.
 #pragma once
 
 #include <atomic>
@@ -11,20 +12,21 @@ namespace ration::held {
 
 using Release = void (*)(void *) noexcept;
 
-// Set by the core's start. Without it (tools, tests) nothing is noted, and all that is held is released by its holder.
+// Set when the core starts. Without it (in tools and tests) nothing is noted, and every holder releases what it holds.
 inline constinit std::atomic<RationThread *(*)()> thread_state{nullptr};
 inline RationThread *thread() noexcept {
   RationThread *(*const state)() = thread_state.load(std::memory_order_relaxed);
   return state != nullptr ? state() : nullptr;
 }
 
-// After it was taken.
+// To be called after `what` was taken.
 void note(Release release, void *what) noexcept;
-// False: it was released already, because the thread had left the call; the holder came back after all.
+// To be called before `what` is released. False: it was released already, because the thread seemed to have left the
+// call, though its holder returned after all.
 [[nodiscard]] bool forget(Release release, void *what) noexcept;
 
-// The same for who has the thread's state at hand. What finds no place is its holder's to release, and stays held where
-// the call is left.
+// The same for callers that have the thread's state. If there is no room for a note, only the holder can release
+// `what`, and it stays held for ever if the call is left.
 inline void note(RationThread &thread, Release release, void *what) noexcept {
   if (thread.held_count == sizeof(thread.held) / sizeof(thread.held[0])) {
     ++thread.held_unnoted;
@@ -42,7 +44,8 @@ inline void note(RationThread &thread, Release release, void *what) noexcept {
   return forget_among(thread, release, what);
 }
 
-// Releases what the calls that the thread left hold still, the latest first. REQUIRES: the thread is in no other call.
+// Releases, latest first, all that is still held by calls that the thread has left. REQUIRES: the thread is in no
+// hooked call.
 void release_left() noexcept;
 
 }  // namespace ration::held

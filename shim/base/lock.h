@@ -1,5 +1,5 @@
 // A mutex with a rank, for the shared tables of the core. Below all layers: any folder of shim/ may include it.
-// Threads: a thread takes locks in ascending rank only; debug builds stop at the first violation.
+// Threads: a thread takes locks only in ascending order of rank; debug builds abort at the first violation.
 #pragma once
 
 #include <cassert>
@@ -19,9 +19,9 @@
 
 namespace ration {
 
-// Outermost first. No driver call, no I/O and no formatting under any of them; exceptions are kLogWriter,
-// which exists to put one write(2) after another, and kStacks, under which a new stack is written before it has a
-// number.
+// The outermost lock comes first. No driver call, no I/O and no formatting is allowed under any of them, with two
+// exceptions: kLogWriter, which exists to order the write(2) calls, and kStacks, under which a new stack is written
+// before its number is used.
 enum class Rank : int {
   kFirstUse = 1,
   kDevices,
@@ -84,7 +84,7 @@ class CAPABILITY("mutex") RankedMutex {
   [[maybe_unused]] const Rank rank_;
 #ifndef NDEBUG
   static inline thread_local int innermost_held = 0;
-  int held_over_ = 0;  // what the holder held before; guarded by mutex_
+  int held_over_ = 0;  // the rank that the holder held before; guarded by mutex_
 #endif
 };
 

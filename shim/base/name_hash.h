@@ -6,7 +6,7 @@
 
 namespace ration {
 
-constexpr uint32_t kNoName = 2166136261U;  // of the empty name
+constexpr uint32_t kNoName = 2166136261U;  // the hash of the empty name
 constexpr uint32_t with_letter(uint32_t hash, char letter) {
   return (hash ^ static_cast<unsigned char>(letter)) * 16777619U;
 }

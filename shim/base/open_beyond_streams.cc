@@ -24,7 +24,7 @@ HeldStreams::~HeldStreams() {
 
 void HeldStreams::hold() {
   const int held = open("/", O_PATH | O_CLOEXEC);
-  if (held >= kStreams) {  // another thread has opened the stream
+  if (held >= kStreams) {  // another thread opened the stream meanwhile
     close(held);
   } else if (held >= 0) {
     numbers_[count_++] = held;
@@ -37,7 +37,7 @@ int open_beyond_streams(int folder, const char *path, int flags, mode_t mode) no
   if (file < 0 || file > STDERR_FILENO) {
     return file;
   }
-  const int beyond = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);  // another thread has closed a stream
+  const int beyond = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);  // another thread closed a stream meanwhile
   const int error = errno;
   close(file);
   errno = error;

@@ -1,4 +1,4 @@
-// Opens files of ours under numbers beyond those of the standard streams, which a program may have closed: what it
+// Opens our files under numbers above those of the standard streams. A program may have closed these, and what it still
 // prints to them must not reach our files.
 // Layer: base. Threads: any. Only system calls.
 #pragma once
@@ -7,8 +7,8 @@
 
 namespace ration {
 
-// While one lives, descriptors that this thread receives have higher numbers: the numbers of streams that are closed
-// are held. Nothing can be read from what holds them, or written to it. Keeps errno.
+// While such an object lives, descriptors that this thread opens get higher numbers, because it occupies the numbers of
+// closed standard streams. The descriptors with which it does so can be neither read nor written. Keeps errno.
 class HeldStreams {
  public:
   HeldStreams();
@@ -24,7 +24,7 @@ class HeldStreams {
   int count_ = 0;
 };
 
-// As openat(2), with O_CLOEXEC. The file has no lower number at any moment.
+// Like openat(2) with O_CLOEXEC, but the number of the result is never that of a standard stream.
 int open_beyond_streams(int folder, const char *path, int flags, mode_t mode = 0) noexcept;
 
 }  // namespace ration

@@ -9,7 +9,7 @@
 namespace ration {
 
 int out_of_reach(int file) noexcept {
-  constexpr rlim_t kHighest = 4096;  // the process's table of descriptors grows by what is below, eight bytes each
+  constexpr rlim_t kHighest = 4096;  // bounds the descriptor table, which needs eight bytes for each lower number
   struct rlimit limit {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
     return file;

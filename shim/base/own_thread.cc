@@ -23,7 +23,7 @@ constexpr std::uint64_t kStartNs = 100'000'000;
 constinit std::atomic<unsigned> started{0};
 constinit std::atomic<pthread_t> main_thread{};
 
-// `stack_bytes`: 0 for as many as the program's threads have.
+// `stack_bytes`: 0 means as many as the program's threads have.
 bool make_detached(void *(*run)(void *), void *argument, std::size_t stack_bytes) noexcept {
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) {
@@ -41,7 +41,7 @@ bool make_detached(void *(*run)(void *), void *argument, std::size_t stack_bytes
 
 }  // namespace
 
-// What the program has of thread_local variables may need a larger stack.
+// Tries again with the default stack size, because the program's thread_local variables may need a larger stack.
 bool start_own_thread(void *(*run)(void *), void *argument) noexcept {
   sigset_t all;
   sigset_t before;
@@ -67,8 +67,9 @@ OwnThread::OwnThread(const char *name) noexcept {
   wake_waiters();
 }
 
-// Libc knows of its end: it has no clock then. Otherwise it has no program file any more; no descriptor is opened to
-// see that, which could get a number that the program has just freed for a file of its own.
+// libc knows that a thread has ended: it then has no CPU clock. If the main thread's handle is not known, checks
+// whether the process still has its program file. This opens no descriptor, which could get a number that the program
+// has just freed for a file of its own.
 bool OwnThread::is_main_thread_gone() noexcept {
   const pthread_t known = main_thread.load();
   clockid_t clock = 0;

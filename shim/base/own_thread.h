@@ -1,23 +1,24 @@
-// The threads that Ration itself runs in a process: few, nearly always asleep, and no business of the program's.
+// The threads that Ration itself runs in a process: few, nearly always asleep, and not to be noticed by the program.
 // Layer: base. Threads: any.
 #pragma once
 
 namespace ration {
 
-// Runs run(argument), which makes itself an OwnThread, on a detached thread that gets no signal of the program's.
-// Returns when it has, most likely: the program may forbid system calls next. False: no thread can be made.
+// Starts a detached thread, which receives none of the program's signals, and calls run(argument) on it. `run` first
+// constructs an OwnThread; this function waits up to 100 ms for that, because the program may forbid system calls next.
+// False: no thread can be made.
 bool start_own_thread(void *(*run)(void *), void *argument) noexcept;
 
 class OwnThread {
  public:
-  explicit OwnThread(const char *name) noexcept;  // of 15 characters at most
+  explicit OwnThread(const char *name) noexcept;  // at most 15 characters
   OwnThread(const OwnThread &) = delete;
   OwnThread &operator=(const OwnThread &) = delete;
 
-  // Whether the program's main thread has ended: the process ends when its other threads have, own ones among them.
-  // Own threads are told before (preload/thread_end.cc), but not where that thread is cancelled or ends in libc: one
-  // that sleeps must ask now and then, and end. True where that cannot be known. No system call, if that thread was the
-  // first to start an own one.
+  // Whether the program's main thread has ended. The process then ends only when all other threads have ended, so own
+  // threads must end too. They are normally told so (preload/thread_end.cc), but not if the main thread is cancelled or
+  // ends inside libc, so a sleeping own thread must call this now and then. True also if it cannot be known. Makes no
+  // system call if the main thread was the first to start an own thread.
   static bool is_main_thread_gone() noexcept;
 };
 

@@ -1,4 +1,4 @@
-// Writes a message of ours to a descriptor of the program's. Layer: base. Threads: any; no lock.
+// Writes a message of ours to a descriptor of the program. Layer: base. Threads: any; no lock.
 #pragma once
 
 #include <signal.h>
@@ -10,8 +10,9 @@
 
 namespace ration {
 
-// One write(2). A reader that is gone (SIGPIPE) and a file at RLIMIT_FSIZE (SIGXFSZ) must not end a program that never
-// writes there: the signal that this write causes is taken back, one that was pending before stays. Answers write's.
+// Makes one write(2) and returns its result. A reader that is gone (SIGPIPE), or a file at RLIMIT_FSIZE (SIGXFSZ), must
+// not end a program that never writes there itself. So a signal that this write causes is removed, but one that was
+// pending before stays.
 inline ssize_t write_quietly(int descriptor, const char *text, std::size_t bytes) noexcept {
   sigset_t caused;
   sigset_t before;
@@ -20,9 +21,10 @@ inline ssize_t write_quietly(int descriptor, const char *text, std::size_t bytes
   sigaddset(&caused, SIGPIPE);
   sigaddset(&caused, SIGXFSZ);
   sigemptyset(&pending);
-  sigprocmask(SIG_BLOCK, &caused, &before);  // of this thread; pthread_sigmask was in another library before glibc 2.32
+  sigprocmask(SIG_BLOCK, &caused,
+              &before);  // of this thread; before glibc 2.32 pthread_sigmask was in libpthread
   if (sigismember(&before, SIGPIPE) != 0 || sigismember(&before, SIGXFSZ) != 0) {  // else none was pending
-    sigpending(&pending);                                                          // which a sandbox may forbid
+    sigpending(&pending);                                                          // a sandbox may forbid this call
   }
   const ssize_t written = write(descriptor, text, bytes);
   const int error = written < 0 ? errno : 0;

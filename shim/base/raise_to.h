@@ -1,5 +1,5 @@
-// Keeps the largest value that was seen. Layer: base. Threads: any; no lock. Relaxed: the value stands for itself
-// alone.
+// Keeps the largest value that was seen. Layer: base. Threads: any; no lock. Relaxed: no other memory is read because
+// of this value.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Whether memory can be read, asked of the kernel: a page behind the end of a mapped file raises SIGBUS otherwise.
+// Asks the kernel whether memory can be read. Reading a page past the end of a mapped file directly would raise SIGBUS.
 // Layer: base. Threads: any. One system call, which changes nothing.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace ration {
 
-// Of the eight bytes at `address`. rt_sigprocmask(2) copies the mask before it looks at what to do with it, which is
-// invalid here (Linux, kernel/signal.c).
+// Whether the eight bytes at `address` can be read. rt_sigprocmask(2) copies the mask from there before it checks its
+// first argument, which is invalid here, so the call fails (Linux, kernel/signal.c).
 inline bool is_readable(const void *address) noexcept {
   constexpr int kInvalid = -1;
   const int before = errno;

@@ -1,5 +1,5 @@
 // Lets one thread at a time through a section that spans driver calls, where no lock may be held.
-// Layer: base. Threads: any. A thread that is inside already, because a driver call called back into us, passes again.
+// Layer: base. Threads: any. A thread that is already inside passes again: a driver call may call back into us.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,7 @@ class ReentrantGate {
 
   // False: another thread is inside and `patience` was none.
   explicit operator bool() const { return inside_; }
-  // The thread was inside before.
+  // The thread was already inside.
   bool is_nested() const { return inside_ && !entered_; }
 
  private:

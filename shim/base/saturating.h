@@ -1,5 +1,5 @@
-// Sums and differences of byte counts that stop at the ends of their range: figures of other threads and processes may
-// change between two reads.
+// Saturating sums and differences of byte counts, needed because figures of other threads and processes may change
+// between two reads.
 // Layer: base. Threads: pure functions.
 #pragma once
 

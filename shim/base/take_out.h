@@ -1,4 +1,4 @@
-// Moves the items of a list that `which` answers true for to a list of their own, in their order. Needs no host memory.
+// Moves the items for which `which` returns true to a new list, in the same order. Needs no host memory.
 #pragma once
 
 #include <iterator>

@@ -1,4 +1,4 @@
-// The identity of the calling thread, for marks in a table; only for comparison.
+// The identity of the calling thread, only to be compared with others.
 // Layer: base. Threads: any.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace ration {
 
-// pthread_self instead of a thread_local: the first access to one in a library that was opened late may allocate.
+// Uses pthread_self, because the first access to a thread_local in a library that was opened late may allocate.
 inline const void *this_thread() {
   return reinterpret_cast<const void *>(pthread_self());
 }

@@ -16,7 +16,7 @@ int own_number() noexcept {
 
 }  // namespace
 
-// A forked child inherits the state of the thread that forked, under another number.
+// A forked child inherits the state of the thread that forked, but has another number.
 int thread_number() noexcept {
   RationThread *const state = held::thread();
   if (state == nullptr) {

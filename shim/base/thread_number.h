@@ -1,10 +1,10 @@
-// The kernel's number of the calling thread, asked for once.
+// The kernel's ID of the calling thread, cached after the first call.
 // Layer: base. Threads: any.
 #pragma once
 
 namespace ration {
 
-// gettid(2), without a system call where the thread's state keeps the answer (core_abi.h).
+// As gettid(2), but without a system call if the thread's state has the number already (core_abi.h).
 int thread_number() noexcept;
 
 }  // namespace ration

@@ -1,6 +1,6 @@
-// A counter of the processor's that costs less to read than a clock: for what must happen now and then, and need not
-// happen at a certain time.
-// Layer: base. Threads: any; no system call. Processors may differ by some ticks.
+// A counter of the processor that is cheaper to read than a clock, for work that must be done now and then but not at
+// an exact time.
+// Layer: base. Threads: any; no system call. The counters of several processors may differ by some ticks.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ inline std::uint64_t ticks() noexcept {
 #endif
 }
 
-// Between 8 and 33 microseconds on processors whose counter runs at 1 to 4 GHz, or says how fast it runs.
+// A number of ticks that takes between 8 and 33 microseconds, if the counter runs at 1 to 4 GHz or its frequency can be
+// read.
 inline std::uint64_t ticks_of_a_moment() noexcept {
 #if defined(__aarch64__)
   std::uint64_t in_a_second = 0;

@@ -1,4 +1,5 @@
-// A line for a terminal: names and texts of others in it can neither forge a second line nor move the cursor.
+// Makes text safe to print as one line on a terminal: names and texts of others in it can neither begin a second line
+// nor move the cursor.
 // Layer: base. Threads: any.
 #pragma once
 
@@ -7,7 +8,8 @@
 
 namespace ration {
 
-// Line ends become blanks, other control characters `\xNN`; all else, UTF-8 included, stays. Throws only bad_alloc.
+// Replaces line ends by blanks and other control characters by `\xNN`, and keeps everything else, UTF-8 included.
+// Throws only bad_alloc.
 inline std::string visible(std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string line;

@@ -12,8 +12,8 @@
 namespace ration {
 namespace {
 
-constexpr int kSpins = 4;    // pauses on the core: the other thread is a few instructions away
-constexpr int kYields = 12;  // then it is taken for preempted
+constexpr int kSpins = 4;    // pauses on the core, in case the other thread needs only a few instructions
+constexpr int kYields = 12;  // then assumes that the other thread is preempted, and sleeps
 constexpr int kInstructions = 32;
 
 constinit std::atomic<std::uint32_t> wakes{0};
@@ -28,7 +28,8 @@ void relax() noexcept {
   }
 }
 
-// libc's syscall() is no cancellation point, and nanosleep is one. Whatever it answers, the caller looks again.
+// libc's syscall() is no cancellation point, unlike nanosleep. Whatever it returns, the caller checks its condition
+// again.
 void sleep_on(const std::atomic<std::uint32_t> &word, std::uint32_t value, long ns) noexcept {
   const timespec time{0, ns};
   static_assert(sizeof(word) == sizeof(std::uint32_t));
@@ -64,7 +65,7 @@ void Waiter::pause() noexcept {
     next_ns_ = twice(next_ns_);
   }
   pauses_ = std::min(pauses_ + 1, kYields);
-  seen_ = wakes.load();  // before the caller's next look
+  seen_ = wakes.load();  // before the caller's next check
 }
 
 void wait_detail::wake_all() noexcept {

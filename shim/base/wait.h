@@ -1,10 +1,11 @@
-// The one way to wait for another thread: look, pause, look again.
+// The only way in which Ration waits for another thread: check a condition, pause, check again.
 // Layer: base. Threads: any; never under a lock. Called from: any path of a hook that is not a hit.
 //
 // A waiting thread pauses the core first, then yields, then sleeps on a futex for at most kLongestSleepNs at a time.
 // Because it ends up asleep, a waiter of real-time priority cannot starve the thread that it waits for. The thread that
-// makes a condition true calls wake_waiters(), so the sleep is normally short. Where the driver or another process
-// makes it true, nothing calls it and the time limit applies. Nothing here is a cancellation point.
+// makes a condition true calls wake_waiters(), so the sleep is normally short. If the driver or another process makes
+// it true, nothing calls wake_waiters(), and the sleep lasts up to its time limit. Nothing here is a cancellation
+// point.
 #pragma once
 
 #include <atomic>
@@ -12,7 +13,7 @@
 
 namespace ration {
 
-// Sleeps between two looks at something that costs a call, each twice as long as the one before.
+// Sleeps between checks that cost a call each. Each sleep is twice as long as the one before.
 class Backoff {
  public:
   static constexpr long kLongestNs = 1'600'000;
@@ -37,8 +38,8 @@ class Waiter {
   Waiter(const Waiter &) = delete;
   Waiter &operator=(const Waiter &) = delete;
 
-  // GUARANTEES: a wake_waiters() after the caller's latest look at its condition ends this pause, from the second
-  // pause on.
+  // GUARANTEES: from the second pause on, a wake_waiters() after the caller's latest check of its condition ends the
+  // pause.
   void pause() noexcept;
 
  private:
@@ -60,8 +61,8 @@ inline constinit std::atomic<std::uint32_t> waiters{0};
 void wake_all() noexcept;
 }  // namespace wait_detail
 
-// Call it after a store that another thread may be waiting for. One load where no thread waits; the store and this load
-// must both be seq_cst, so that either the waiter sees the store or this sees the waiter.
+// Call it after a store that another thread may be waiting for. Costs one load if no thread waits. The store and this
+// load must both be seq_cst, so that either the waiter sees the store or this function sees the waiter.
 inline void wake_waiters() noexcept {
   if (wait_detail::waiters.load() != 0) {
     wait_detail::wake_all();

@@ -13,9 +13,9 @@ namespace {
 using driver::real;
 
 constexpr int kMemoryPoolsSupported = 115;  // CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED
-// An epoch for each of so many bytes costs the driver calls of one.
+// Bytes that are worth an epoch, which costs the driver calls of one fence.
 constexpr std::uint64_t kLeastDueBytes = 64U << 20U;
-// A free has a fence of its own, before any later work, unless so many come that their fences would cost too much.
+// Each free gets its own fence, before any later work, unless frees come so fast that the fences would cost too much.
 constexpr std::uint64_t kSealEveryNs = 200'000;
 
 void allow(CUmemoryPool pool, int from) {
@@ -84,7 +84,8 @@ void AsyncPools::make(DevicePool &device_pool, int device) {
   CUmemPoolProps props{};
   props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   props.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
-  // What is guaranteed is all that others leave at the worst; beyond it the driver serves.
+  // With a guarantee, the pool's cap is the guarantee, because others may take the rest. Beyond it, blocks are the
+  // driver's own.
   const std::uint64_t guaranteed = parts_.ledger.account(device).guaranteed();
   const std::uint64_t most = std::min(parts_.ledger.account(device).cap(), guaranteed != 0 ? guaranteed : UINT64_MAX);
   props.maxSize = StreamPools::have_caps() && most != UINT64_MAX ? StreamPools::cap_within(most) : 0;
@@ -150,7 +151,7 @@ bool AsyncPools::owns_handle(std::uintptr_t handle) const {
                      });
 }
 
-// One for each context life; it belongs to the context itself, whichever green context is current.
+// Makes one stream for each life of a context. It belongs to the context itself, whichever green context is current.
 CUstream AsyncPools::stream_of(const ContextRef &context, CUresult &error) {
   {
     Guard guard(mutex_);
@@ -189,7 +190,7 @@ CUresult AsyncPools::take(int device, const ContextRef &context, std::uint64_t b
   DevicePool &device_pool = made_on(device);
   return on_stream(context, [&](CUstream stream) {
     CUresult result = try_take(device_pool.pool->handle, stream, bytes, address);
-    // A synchronise lets the driver coalesce and remap what is free.
+    // A synchronise lets the driver coalesce and remap free memory.
     if (result == CUDA_ERROR_OUT_OF_MEMORY && real.cuStreamSynchronize(stream) == CUDA_SUCCESS) {
       result = try_take(device_pool.pool->handle, stream, bytes, address);
     }
@@ -209,7 +210,7 @@ void AsyncPools::freed_in_order(int device, std::uint64_t bytes) noexcept {
   on(device).ordered.fetch_add(StreamPools::whole_units(bytes), std::memory_order_relaxed);
 }
 
-// Of what is freed meanwhile the pool may or may not know: it is counted until the next time.
+// The pool may or may not know of blocks that are freed meanwhile, so these stay counted until the next call.
 void AsyncPools::note_ordered(int device, const ContextRef &context) {
   std::uint64_t ordered = ordered_bytes(device);
   if (ordered == 0) {
@@ -237,9 +238,9 @@ bool AsyncPools::covers(CUdeviceptr address) {
                      });
 }
 
-// Out of the books first: after the driver's call another thread may have the address. They count as returned when the
-// stream has passed them all: no other stream could have one before, and who looks for memory may be in another
-// context.
+// Removes each block from the books first, because after the driver's call another thread may get the address. The
+// blocks count as returned once the stream has passed all their frees: before that, no other stream could get them, and
+// a thread that looks for memory may be in another context.
 bool AsyncPools::free_through(const ContextRef &context, DevicePool &device_pool,
                               DeferredFrees::Items &blocks) noexcept {
   CUresult error = CUDA_SUCCESS;
@@ -264,7 +265,7 @@ bool AsyncPools::free_through(const ContextRef &context, DevicePool &device_pool
   if (taken.empty()) {
     return false;
   }
-  real.cuStreamSynchronize(stream);  // the pool counts them as free then
+  real.cuStreamSynchronize(stream);  // after this the pool counts them as free
   for (const std::unique_ptr<Deferred> &block : taken) {
     device_pool.frees.finish_return(DeferredBlock::of(block), {}, true);
   }
@@ -283,7 +284,7 @@ bool AsyncPools::give_back(DevicePool &device_pool, DeferredFrees::Items &clean)
   return any;
 }
 
-// Whether a block that goes back to the pool can be had again.
+// Whether the memory of a block that is returned to the pool can be allocated again.
 bool AsyncPools::serves_again(const DevicePool &device_pool) {
   const StreamPools::Pool &pool = *device_pool.pool;
   const bool may_grow = parts_.ledger.account(pool.device).available() >= parts_.stream_pools.upper_bound(pool, 1);
@@ -311,7 +312,7 @@ bool AsyncPools::release_retained(int device) noexcept {
   }
   DeferredFrees::Items all = device_pool.frees.release_retained();
   const bool any = return_some(device_pool, all);
-  if (!all.empty() && !device_pool.frees.retain(all)) {  // retained still: who waits for what is freed gains nothing
+  if (!all.empty() && !device_pool.frees.retain(all)) {  // stay retained: no use to a thread that waits for frees
     device_pool.frees.keep(all);
   }
   return any;
@@ -325,7 +326,7 @@ bool AsyncPools::return_some(DevicePool &device_pool, DeferredFrees::Items &clea
   const auto context_of = [](const Block &block) -> const ContextRef & { return DeferredBlock::of(block).context; };
   clean.sort([&](const Block &one, const Block &other) { return context_of(one) < context_of(other); });
   while (!clean.empty()) {
-    const ContextRef context = context_of(clean.front());  // each has its own stream
+    const ContextRef context = context_of(clean.front());  // each context has its own stream
     const auto next =
         std::find_if(clean.begin(), clean.end(), [&](const Block &block) { return context_of(block) != context; });
     DeferredFrees::Items blocks;
@@ -341,7 +342,7 @@ bool AsyncPools::return_some(DevicePool &device_pool, DeferredFrees::Items &clea
   return any;
 }
 
-// Their context has ended.
+// Frees blocks whose context has ended.
 bool AsyncPools::free_elsewhere(DevicePool &device_pool, DeferredFrees::Items &blocks) noexcept try {
   bool any = false;
   for (const ContextRef &other : parts_.contexts.live()) {
@@ -349,7 +350,7 @@ bool AsyncPools::free_elsewhere(DevicePool &device_pool, DeferredFrees::Items &b
     any |= pin && !blocks.empty() && free_through(other, device_pool, blocks);
   }
   return any;
-} catch (...) {  // no memory of the host to list the others
+} catch (...) {  // no host memory to list the other contexts
   return false;
 }
 
@@ -465,7 +466,7 @@ void AsyncPools::peer_changed(int from, int to, bool enabled) noexcept try {
   if (const StreamPools::PoolRef pool = on(to).pool; enabled && pool != nullptr && from != to) {
     allow(pool->handle, from);
   }
-} catch (...) {  // no memory of the host: pools that are made later miss this pair
+} catch (...) {  // no host memory: pools that are made later do not learn of this pair
 }
 
 void AsyncPools::forget(const ContextRef &context) noexcept {

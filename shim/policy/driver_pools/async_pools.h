@@ -1,11 +1,11 @@
-// Mode async: one memory pool of the driver's for each device, from which synchronous allocations come on a private
-// stream; each is handed out when it is complete there. Freed blocks go back on that stream once the device is through
-// with them (deferred_frees.h), so the driver may reuse them at once. Layer: policy/driver_pools.
-// Threads: any; no driver call under the lock. Owns: the pools, for the process's life, and the streams.
+// Mode async: one memory pool of the driver for each device. A synchronous allocation is made from it on a private
+// stream, and is handed out once that stream has completed it. A freed block is returned on that stream once the device
+// has finished using it (deferred_frees.h), so the driver may reuse it at once. Layer: policy/driver_pools.
+// Threads: any; no driver call under the lock. Owns: the pools, until the process ends, and the streams.
 //
-// A pool is charged as any pool of the driver's (stream_pools.h): by what it reserves. It keeps what is freed up to its
-// release threshold, the limit. A block ends with the program's context although the driver's pool knows none: it is
-// then freed through another context, or through the next one if there is none.
+// A pool is charged for what it reserves, like any pool of the driver (stream_pools.h). It keeps freed memory up to its
+// release threshold, which is the limit. To the program, a block ends with its context, although the driver's pool does
+// not depend on contexts. Such a block is freed through another context, or the next one to be created.
 #pragma once
 
 #include <atomic>
@@ -31,82 +31,85 @@ class AsyncPools {
     StreamPools &stream_pools;
     FenceTracker &fences;
   };
-  // `deterministic`: no block is reused because of an order that the driver found or made by itself.
+  // `deterministic`: the pools do not reuse a block only because the driver saw that its free has run, or inserted a
+  // dependency.
   AsyncPools(const Parts &parts, bool deterministic) : parts_(parts), deterministic_(deterministic) {}
   ~AsyncPools();
   AsyncPools(const AsyncPools &) = delete;
   AsyncPools &operator=(const AsyncPools &) = delete;
 
-  // Whether this driver has the functions for it.
+  // Whether this driver has the functions that mode async needs.
   static bool possible();
   // Whether this device has memory pools at all.
   static bool supported_on(CUdevice device);
 
-  // The device's pool, made at the first call; nullptr if the device has none, which is logged once.
+  // The device's pool, made at the first call; nullptr if it cannot have one, which is logged once.
   StreamPools::PoolRef pool_on(int device);
   bool owns(const StreamPools::PoolRef &pool) const;
   // Design: design/modes.md#hidden-pool
-  bool owns_handle(std::uintptr_t handle) const;  // as the driver writes it
+  bool owns_handle(std::uintptr_t handle) const;  // in the form in which the driver writes it
 
-  // A complete block of the device's pool for `context`. If the driver has no memory, one last try follows one more
-  // synchronise of the stream, for which the program's work never waits.
+  // Takes a complete block of the device's pool for `context`. If the driver has no memory, synchronises the stream
+  // once more and tries a last time; work of the program never waits for that stream.
   CUresult take(int device, const ContextRef &context, std::uint64_t bytes, CUdeviceptr *address);
   CUresult put_back(const ContextRef &context, CUdeviceptr address);
-  // A clean block of that size which the driver did not get; 0: there is none. Where the pool may not grow and nothing
-  // keeps it from growing, what goes back to it could not be had again.
+  // Takes a retained clean block of that size; 0: there is none. Blocks are retained if the limit leaves no room for
+  // the pool to grow and no cap stops it from growing: memory returned to such a pool could not be allocated again.
   CUdeviceptr take_retained(const StreamPools::PoolRef &pool, std::uint64_t bytes) noexcept;
-  // Gives them back to the driver. False: none went; what the driver did not take stays retained.
+  // Returns the retained blocks to the driver. False: none was returned. Those that the driver did not accept stay
+  // retained.
   bool release_retained(int device) noexcept;
-  // The same where the pool could serve them again by now.
+  // Returns them if their memory could by now be allocated from the pool again.
   void release_needless(int device) noexcept;
   // Whether the driver caps the pool, so that it cannot exceed the limit.
   bool is_capped(int device) const { return on(device).capped; }
   // Whether the driver had no memory for the latest block.
   bool was_full(int device) const { return on(device).full.load(std::memory_order_relaxed); }
-  // Reserved by the pool and in no block.
+  // Bytes that the pool reserves and that are in no block.
   std::uint64_t idle_bytes(int device) const { return on(device).pool == nullptr ? 0 : on(device).pool->idle_bytes(); }
-  // In blocks, those included that the program has freed and the driver has not got.
+  // Bytes in blocks, with those that the program has freed and that were not returned to the driver yet.
   std::uint64_t used_bytes(int device) const { return on(device).pool == nullptr ? 0 : on(device).pool->used_bytes(); }
   std::uint64_t retained_bytes(int device) const { return on(device).frees.retained_bytes(); }
-  // What the program has freed in stream order since the pool last counted none of it as used.
+  // Bytes freed in stream order that the pool may still count as used.
   std::uint64_t ordered_bytes(int device) const { return on(device).ordered.load(std::memory_order_relaxed); }
-  // The idle ones, with what is freed and not back in the pool yet.
+  // Idle bytes, and bytes that are freed and not back in the pool yet.
   std::uint64_t free_bytes(int device) const {
     return idle_bytes(device) + deferred_bytes(device) + retained_bytes(device);
   }
 
-  // A block that the program has freed. False: the host has no memory; nothing changed.
+  // Defers the return of a block that the program has freed. False: there is no host memory, and nothing changed.
   bool defer(int device, const DeferredBlock &block) noexcept;
   std::uint64_t deferred_bytes(int device) const { return on(device).frees.bytes(); }
-  // A block that the program has freed in stream order.
+  // Notes that the program has freed a block in stream order.
   void freed_in_order(int device, std::uint64_t bytes) noexcept;
-  // Lets the pool take note of those whose streams have reached their frees. Waits for no work of the program's.
+  // Makes the pool note which of these frees their streams have reached. Waits for no work of the program.
   void note_ordered(int device, const ContextRef &context);
   bool covers(CUdeviceptr address);
-  // Gives back what is clean; poll_if_due() only if enough is open, or the latest was some time ago. Neither waits.
+  // Returns clean blocks to the pool. poll_if_due() does so only if enough is open, or the latest collect() was some
+  // time ago. Neither waits.
   void collect(int device) noexcept;
   void poll_if_due(int device) noexcept;
-  // Gives back to the pool what is clean, having waited for some if nothing was; returns at once if returned() is no
-  // longer `seen`. False: there is nothing, or it cannot be known when.
+  // Returns clean blocks to the pool, and if there are none, waits for some. Stops at once if returned() is no longer
+  // `seen`. False: there is nothing to return, or it cannot be known when there will be.
   bool reclaim(const char *api, int device, std::uint64_t seen) noexcept;
   std::uint64_t returned(int device) const { return on(device).frees.reclaimed(); }
   CUresult drain(const char *api, int device) noexcept;
-  // Waits as the driver's own free does: for what was submitted to `context` before.
+  // Waits as the driver's own free does, for the work that was submitted to `context` before.
   void wait_for_context(const char *api, int device, const Context &context) noexcept;
-  // Before work is submitted, as BlockPools'.
+  // To be called before work is submitted; as in BlockPools.
   bool has_unsealed_frees() const;
   void seal_frees() noexcept;
-  // The program synchronises: what was freed before gets its fence now.
+  // Called when the program synchronises: blocks that were freed before get their fence now.
   void before_synchronise() noexcept;
 
-  // True once for each device: the caller preallocates.
+  // True once for each device: the caller then preallocates.
   bool begin_preallocation(int device);
-  // Makes the pool reserve so much, by one block that goes back at once.
+  // Makes the pool reserve `bytes`, by allocating one block and freeing it at once.
   CUresult preallocate(int device, const ContextRef &context, std::uint64_t bytes);
 
-  // Contexts on device `from` may use memory of device `to` from now on, or one of them no longer.
+  // A context on device `from` may use memory of device `to` from now on, or (`enabled` false) no longer.
   void peer_changed(int from, int to, bool enabled) noexcept;
-  // Its stream ended with it.
+  // Forgets the stream of a context, which ended with the context.
   void forget(const ContextRef &context) noexcept;
 
   Contexts &contexts() { return parts_.contexts; }
@@ -119,10 +122,10 @@ class AsyncPools {
     std::atomic<bool> preallocated{false};
     std::atomic<bool> full{false};               // the driver had no memory for the latest block
     std::atomic<std::uint64_t> collected_ns{0};  // when the latest collect() began
-    std::atomic<std::uint64_t> ordered{0};       // bytes, as ordered_bytes()
+    std::atomic<std::uint64_t> ordered{0};       // see ordered_bytes()
     DeferredFrees frees;
   };
-  // That of a device for which none was made holds nothing.
+  // The record of a device's pool; an empty one if none was made.
   DevicePool &on(int device) const {
     DevicePool *const made = device_pools_[device].load(std::memory_order_acquire);
     return made != nullptr ? *made : *none_;
@@ -131,14 +134,15 @@ class AsyncPools {
   void make(DevicePool &device_pool, int device);
   bool set_up(CUmemoryPool pool, int device);
   CUstream stream_of(const ContextRef &context, CUresult &error);
-  // Calls act(stream) with the context's, in relaxed mode.
+  // Calls act(stream) with the context's stream, in relaxed capture mode.
   CUresult on_stream(const ContextRef &context, FunctionRef<CUresult(CUstream)> act);
   bool serves_again(const DevicePool &device_pool);
-  // True: some of them went back, or are retained; the others are kept.
+  // True: some blocks were returned or retained. The others are kept.
   bool give_back(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept;
-  // Leaves what no context could free.
+  // Leaves in `clean` the blocks that no context could free. True: some were returned.
   bool return_some(DevicePool &device_pool, DeferredFrees::Items &clean) noexcept;
-  // By a call in that context, which is pinned. Leaves what the driver did not take. True: it took some.
+  // Frees blocks by calls in that context, which is pinned. Leaves in `blocks` those that the driver did not free.
+  // True: it freed some.
   bool free_through(const ContextRef &context, DevicePool &device_pool, DeferredFrees::Items &blocks) noexcept;
   // Design: design/modes.md#ended-contexts
   bool free_elsewhere(DevicePool &device_pool, DeferredFrees::Items &blocks) noexcept;
@@ -152,7 +156,7 @@ class AsyncPools {
   std::atomic<bool> in_use_{false};  // something was deferred
   RankedMutex mutex_{Rank::kAsyncPools};
   std::unordered_map<const Context *, CUstream> streams_ GUARDED_BY(mutex_);
-  std::unordered_map<std::uint64_t, int> peers_ GUARDED_BY(mutex_);  // from << 32 | to → contexts
+  std::unordered_map<std::uint64_t, int> peers_ GUARDED_BY(mutex_);  // from << 32 | to → number of contexts
 };
 
 }  // namespace ration::policy

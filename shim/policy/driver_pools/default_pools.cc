@@ -7,12 +7,12 @@ namespace {
 
 using driver::real;
 
-// What a program may have set before.
+// Copies the attributes that the program may have set already.
 void copy_settings(CUmemoryPool from, CUmemoryPool to) {
   for (const CUmemPool_attribute which :
        {CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
         CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD}) {
-    cuuint64_t value = 0;  // as wide as any of them
+    cuuint64_t value = 0;  // at least as wide as each attribute
     if (real.cuMemPoolGetAttribute(from, which, &value) == CUDA_SUCCESS) {
       real.cuMemPoolSetAttribute(to, which, &value);
     }

@@ -1,6 +1,6 @@
-// The pool that serves in the place of a device's default one: the same to the program, but with a cap. Where the limit
-// leaves no room for a pool to grow by a whole step, only its cap tells that a block will come from what is free in it
-// (StreamPools::reserve_to_cap), and the driver makes its default pool without one.
+// Replaces a device's default pool by a stand-in that looks the same to the program but has a cap. If the limit leaves
+// too little for a pool to grow by a whole step, only a cap guarantees that a block will come from memory that is free
+// in the pool (StreamPools::reserve_to_cap). The driver's own default pool has no cap.
 // Layer: policy/driver_pools. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -18,17 +18,18 @@ class DefaultPools {
   DefaultPools(Devices &devices, ledger::Ledger &ledger, StreamPools &stream_pools)
       : devices_(devices), ledger_(ledger), stream_pools_(stream_pools) {}
 
-  // The pool to ask the driver for, where the program names `handle`; made at the first call for a default pool that is
-  // still empty. The handle itself for any other, and where the device has no limit or the driver no caps.
+  // The pool to pass to the driver if the program passes `handle`. The stand-in is made at the first call for a default
+  // pool that is still empty. Returns `handle` itself for any other pool, or if the device has no limit, or the driver
+  // no caps.
   CUmemoryPool behind(CUmemoryPool handle) noexcept;
-  // The handle that the program knows a pool by.
+  // The handle by which the program knows a pool.
   CUmemoryPool shown(CUmemoryPool handle) const noexcept;
 
  private:
   struct Pair {
-    std::atomic<bool> known{false};               // what follows
-    std::atomic<CUmemoryPool> original{nullptr};  // nullptr: the device has none
-    std::atomic<CUmemoryPool> stand_in{nullptr};  // nullptr: there is none
+    std::atomic<bool> known{false};               // the two members below are set
+    std::atomic<CUmemoryPool> original{nullptr};  // nullptr: the device has no default pool
+    std::atomic<CUmemoryPool> stand_in{nullptr};  // nullptr: there is no stand-in
   };
   void learn(Pair &pair, const Device &device) noexcept;
   CUmemoryPool make(CUmemoryPool original, const Device &device) noexcept;

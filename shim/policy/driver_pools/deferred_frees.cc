@@ -89,7 +89,7 @@ bool DeferredFrees::retain(Items &clean) noexcept {
       same.splice(same.end(), clean, clean.begin());
       size.add({1, StreamPools::whole_units(bytes)});
     }
-  } catch (...) {  // no memory of the host: the rest goes back
+  } catch (...) {  // no host memory: the rest will be returned
   }
   retained_bytes_.fetch_add(size.bytes, std::memory_order_relaxed);
   note_reclaimed(size);

@@ -1,5 +1,6 @@
-// The deferred queue (deferred_queue.h) of mode async: blocks of the driver's own pool that the program has freed.
-// Clean ones are handed out in Cleaned::items and go back to the driver. Layer: policy/driver_pools. Threads: any.
+// The deferred queue (deferred_queue.h) of mode async. It holds blocks of the driver's pool that the program has freed.
+// Clean blocks (the device has finished using them) are handed out in Cleaned::items and are returned to the driver.
+// Layer: policy/driver_pools. Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ struct DeferredBlock final : Deferred {
 
   const CUdeviceptr address;
   const std::uint64_t bytes;
-  const ContextRef context;  // the program's that it was obtained in
+  const ContextRef context;  // the program's context in which it was allocated
 };
 
 // Design: design/modes.md#deferred-frees
@@ -27,29 +28,29 @@ class DeferredFrees final : public DeferredQueue {
  public:
   DeferredFrees(FenceTracker &fences, int device) : DeferredQueue(fences, Rank::kDeferredFrees, device) {}
 
-  // False: the host has no memory; nothing changed.
+  // False: there is no host memory, and nothing changed.
   bool add(const DeferredBlock &block) noexcept;
-  // Whether so much is open that it is time to collect().
+  // Whether so many blocks or bytes are open that it is time to collect().
   bool is_worth_collecting(std::uint64_t most_bytes);
-  // Whether a freed block that the driver still has is around an address.
+  // Whether an address is in a freed block that was not returned to the driver yet.
   bool covers(CUdeviceptr address);
 
-  // Around the driver's call that takes a clean block back; `returned`: it did, else the block stays the driver's.
-  // REQUIRES: it came from Cleaned::items.
-  using Held = std::map<CUdeviceptr, std::uint64_t>::node_type;  // moved about without memory of the host
+  // Called before and after the driver's call that frees a clean block. `returned`: the call succeeded; otherwise the
+  // block is still allocated. REQUIRES: the block came from Cleaned::items.
+  using Held = std::map<CUdeviceptr, std::uint64_t>::node_type;  // moved without host memory
   Held begin_return(const DeferredBlock &block) noexcept;
   void finish_return(const DeferredBlock &block, Held held, bool returned) noexcept;
-  // Clean blocks that cannot go back yet; they are offered again later.
+  // Takes back clean blocks that cannot be returned yet, to hand them out again later.
   void keep(Items &blocks) noexcept;
   std::uint64_t in_hands() const { return in_hands_.load(); }
 
-  // Clean blocks that the driver does not get yet: the next request that fits them can have them. False: the host has
-  // no memory, and `clean` holds the rest.
+  // Retains clean blocks instead of returning them to the driver: the next request of the same size can have them.
+  // False: there is no host memory, and `clean` holds the rest.
   bool retain(Items &clean) noexcept;
-  // One of at least that size, which takes no more of the driver's pool; 0: there is none. To the driver it keeps the
-  // size that was first asked for.
+  // Takes a retained block that is as large as the driver's pool would make one of `bytes`; 0: there is none. To the
+  // driver, it keeps the size for which it was first allocated.
   CUdeviceptr take_retained(std::uint64_t bytes) noexcept;
-  // All of them, to be given back as if they had just become clean.
+  // Takes all retained blocks, to be returned as if they had just become clean.
   Items release_retained() noexcept;
   std::uint64_t retained_bytes() const { return retained_bytes_.load(std::memory_order_relaxed); }
 
@@ -57,8 +58,8 @@ class DeferredFrees final : public DeferredQueue {
   bool reclaim(Items &items, Cleaned &cleaned) override REQUIRES(mutex_);
 
   static constexpr std::uint64_t kMostOpenBlocks = 1024;
-  std::map<CUdeviceptr, std::uint64_t> held_ GUARDED_BY(mutex_);  // address → bytes, until the driver gets it
-  std::map<std::uint64_t, Items> retained_ GUARDED_BY(mutex_);    // by bytes, as asked for; no list is empty
+  std::map<CUdeviceptr, std::uint64_t> held_ GUARDED_BY(mutex_);  // address → bytes, until the driver has freed it
+  std::map<std::uint64_t, Items> retained_ GUARDED_BY(mutex_);    // by the bytes that were asked for; no list is empty
   std::atomic<std::uint64_t> retained_bytes_{0};
 };
 

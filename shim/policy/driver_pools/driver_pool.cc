@@ -10,7 +10,7 @@ using driver::real;
 
 std::optional<std::uint64_t> attribute(const DriverPool &pool, CUmemPool_attribute of_pool,
                                        CUgraphMem_attribute of_graphs) {
-  const RelaxedCapture relaxed;  // a capture in global mode is lost by the question (an H200, driver 580)
+  const RelaxedCapture relaxed;  // outside relaxed mode this query breaks a global capture (an H200, driver 580)
   cuuint64_t value = 0;
   bool known = false;
   if (pool.graphs != nullptr) {
@@ -42,12 +42,12 @@ std::uint64_t DriverPool::idle_bytes() const {
   return minus_or_zero(held, used(*this).value_or(0));
 }
 
-// A launch counts itself before it looks.
+// Relies on a launch to count itself before it checks the present memory.
 CUresult DriverPool::Graphs::trim() {
   losses.fetch_add(1);
   if (relying.load() != 0) {
     owed.store(true);
-    if (relying.load() != 0 || !owed.exchange(false)) {  // else the last one has ended meanwhile
+    if (relying.load() != 0 || !owed.exchange(false)) {  // if not, the last launch has ended meanwhile
       return CUDA_SUCCESS;
     }
   }

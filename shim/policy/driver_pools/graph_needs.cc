@@ -16,20 +16,21 @@ namespace {
 
 using Kind = GraphStep::Kind;
 
-// Of what finding out the order of a graph's blocks may cost. Beyond it the blocks count as if all were there at once.
-// A chain costs a few a node; what is wide costs its width for each edge.
+// The most elementary steps that ordering a graph's blocks may cost. Beyond that, all blocks count as if they existed
+// at once. A chain of nodes costs a few steps for each node; a wide graph costs its width for each edge.
 constexpr std::uint64_t kMostWork = std::uint64_t{1} << 25;
 
 constexpr std::size_t kNever = SIZE_MAX;
 
-// What a graph takes beyond its blocks if a graph in it allocates (an H100, driver 580: 64 MiB for 1 MiB there).
+// What a graph takes beyond its blocks if a child graph allocates (an H100, driver 580: 64 MiB for 1 MiB in a child
+// graph).
 constexpr std::uint64_t kForInner = std::uint64_t{32} << 20;
 
 std::uint64_t bytes_of(const GraphStep &step) {
   return StreamPools::whole_units(step.requested);
 }
 
-// Every step after all that it depends on; those in a circle are missing.
+// The steps in an order in which each comes after all that it depends on. Steps in a cycle are missing.
 std::vector<std::size_t> sorted(const GraphSteps &graph) {
   const std::size_t count = graph.steps.size();
   std::vector<std::vector<std::size_t>> after(count);
@@ -67,7 +68,8 @@ Sums sum_of(const GraphSteps &graph) {
   return sums;
 }
 
-// Which frees come before a step. Frees that follow each other are one chain, so that a number for each chain says it.
+// Knows which frees surely come before a step. Frees that depend on each other form a chain, so one number for each
+// chain is enough.
 class Frees {
  public:
   Frees(const GraphSteps &graph, std::size_t frees, std::uint64_t &work)
@@ -80,7 +82,7 @@ class Frees {
     }
   }
 
-  // REQUIRES: reached all that the step depends on.
+  // REQUIRES: reach() was called for all steps on which this one depends.
   void reach(std::size_t step) {
     Seen seen;
     for (const std::size_t each : graph_.before[step]) {
@@ -95,7 +97,7 @@ class Frees {
     }
     seen_[step] = std::move(seen);
   }
-  // The step that was reached last is the free with that number.
+  // Notes that `step`, which was reached last, is the free with the number `free`.
   void end(std::size_t step, std::size_t free) {
     Seen &seen = seen_[step];
     std::size_t chain = 0;
@@ -103,7 +105,7 @@ class Frees {
       ++chain;
     }
     work_ += chain;
-    if (chain == seen.size()) {  // it follows the last of none
+    if (chain == seen.size()) {  // it follows no chain's last free, so it begins a new chain
       chain = lengths_.size();
       lengths_.push_back(0);
       seen.resize(chain + 1);
@@ -111,14 +113,14 @@ class Frees {
     places_[free] = {chain, lengths_[chain]};
     seen[chain] = ++lengths_[chain];
   }
-  // Whether that free surely comes before the step, which was reached last.
+  // Whether that free surely comes before `step`, which was reached last.
   bool ended_before(std::size_t step, std::size_t free) const {
     const Seen &seen = seen_[step];
     return free != kNever && places_[free].chain < seen.size() && places_[free].number < seen[places_[free].chain];
   }
 
  private:
-  using Seen = std::vector<std::uint32_t>;  // by chain: how many of its frees
+  using Seen = std::vector<std::uint32_t>;  // for each chain, how many of its frees come before
   struct Place {
     std::size_t chain = kNever;  // not reached
     std::uint32_t number = 0;
@@ -132,21 +134,23 @@ class Frees {
   }
 
   const GraphSteps &graph_;
-  std::vector<Seen> seen_;              // by step; empty where all that depend on it are reached
-  std::vector<std::size_t> unread_;     // by step: how many that depend on it are not reached
+  std::vector<Seen> seen_;              // by step; emptied once all that depend on it are reached
+  std::vector<std::size_t> unread_;     // by step: how many steps that depend on it are not reached yet
   std::vector<std::uint32_t> lengths_;  // by chain
-  std::vector<Place> places_;           // by number
+  std::vector<Place> places_;           // by number of the free
   std::uint64_t &work_;
 };
 
-// Where a driver places a graph's blocks of one device: in the first room that is free by then, or above all others. A
-// block lies nowhere in parts (an H100: 64 MiB, freed, then 128 take 192; 128, then 64 take 128).
+// Models where the driver places a graph's blocks of one device: in the first gap that is free by then, or above all
+// others. A block is never split (an H100 takes 192 MiB for 64 MiB, freed, then 128; it takes 128 MiB for 128, freed,
+// then 64).
 class GraphPlacement {
  public:
-  // `free`: the number of its free, by which `is_over(free)` tells whether a block is surely freed before.
+  // `free`: the number of the block's free. is_over(number): whether an earlier block with that free is surely freed
+  // before.
   template <class IsOver>
   void place(std::uint64_t bytes, std::size_t free, std::uint64_t &work, const IsOver &is_over) {
-    std::uint64_t at = 0;  // the end of what is occupied so far
+    std::uint64_t at = 0;  // the end of the occupied part so far
     auto next = pieces_.begin();
     for (; next != pieces_.end() && (next->first < at || next->first - at < bytes); ++next) {
       at = is_over(next->second.free) ? at : std::max(at, next->second.end);
@@ -164,11 +168,12 @@ class GraphPlacement {
  private:
   struct Piece {
     std::uint64_t end;
-    std::size_t free;  // of its block
+    std::size_t free;  // number of its block's free
   };
   using Pieces = std::multimap<std::uint64_t, Piece>;  // by begin
 
-  // What was there before: all of it is over when the new block begins, and again when that one is.
+  // Cuts [begin, end) out of the earlier pieces, which are all over when the new block begins, and so also when that
+  // one is.
   void cut(std::uint64_t begin, std::uint64_t end, Pieces::iterator last) {
     for (auto each = pieces_.begin(); each != last;) {
       const auto piece = each++;
@@ -190,7 +195,7 @@ class GraphPlacement {
   std::uint64_t top_ = 0;
 };
 
-// By address of what the graph allocates: the number of its free, or kNever.
+// For each block that the graph allocates, by address: the number of its free, or kNever.
 using OwnBlocks = std::unordered_map<CUdeviceptr, std::size_t>;
 
 OwnBlocks own_blocks(const GraphSteps &graph) {
@@ -214,7 +219,8 @@ std::size_t free_of(const OwnBlocks &blocks, CUdeviceptr address) {
   return block != blocks.end() ? block->second : kNever;
 }
 
-// nullopt: the order is no order, or finding it out would cost too much.
+// The most bytes that each device needs at once. nullopt: the dependencies have a cycle, or ordering them would cost
+// too much.
 std::optional<Sums> most_at_once(const GraphSteps &graph, const OwnBlocks &own) {
   const std::vector<std::size_t> order = sorted(graph);
   if (order.size() != graph.steps.size()) {
@@ -250,7 +256,7 @@ bool allocates_inside(const GraphSteps &graph, int device) {
   });
 }
 
-// What it leaves, and what it frees of others.
+// Notes the blocks that the graph leaves, and those allocated elsewhere that it frees.
 void note_ends(const GraphSteps &graph, const OwnBlocks &own, GraphNeeds &needs) {
   for (const GraphStep &step : graph.steps) {
     if (step.kind == Kind::frees && own.find(step.address) == own.end()) {

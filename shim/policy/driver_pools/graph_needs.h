@@ -1,6 +1,6 @@
-// What a graph takes of each device at the most while it runs: its blocks and those of the graphs in it, one in the
-// place of another that is freed before it as the dependencies order them.
-// Layer: policy/driver_pools. Threads: as the graph (the driver's rule: one at a time).
+// The most memory that a graph takes of each device while it runs, for its own blocks and those of its child graphs. A
+// block may reuse the memory of another one if the graph's dependencies ensure that the other is freed first.
+// Layer: policy/driver_pools. Threads: as for the graph (the driver allows one at a time).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct GraphNeed {
 };
 
 struct GraphNeeds {
-  // A block that is still there after a launch.
+  // A block that still exists after a launch.
   struct Left {
     CUdeviceptr address;
     std::uint64_t requested;
@@ -24,10 +24,11 @@ struct GraphNeeds {
   };
   std::vector<GraphNeed> at_once;  // one for each device
   std::vector<Left> left;          // blocks that the graph does not free
-  std::vector<CUdeviceptr> frees;  // blocks of other graphs
+  std::vector<CUdeviceptr> frees;  // blocks that were allocated elsewhere
 };
 
-// All empty: the graph neither allocates nor frees, or the driver does not tell what its nodes are. Throws bad_alloc.
+// All lists are empty if the graph neither allocates nor frees, or if the driver cannot report its nodes. Throws
+// bad_alloc.
 GraphNeeds graph_needs(CUgraph graph);
 
 }  // namespace ration::policy

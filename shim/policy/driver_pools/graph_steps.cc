@@ -11,14 +11,14 @@ namespace {
 
 using driver::real;
 
-// A graph, and where its steps are.
+// One graph, and the indices of its steps.
 struct Scope {
   CUgraph graph = nullptr;
-  std::size_t begin = SIZE_MAX;  // the steps around it; none are around the outermost
+  std::size_t begin = SIZE_MAX;  // the two steps of the node that holds it; the outermost graph has none
   std::size_t end = SIZE_MAX;
   std::vector<CUgraphNode> nodes = {};
-  std::size_t first = 0;                                      // step of the first node; the others follow
-  std::unordered_map<std::size_t, std::size_t> ends_of = {};  // by number of a node that holds a graph: its later step
+  std::size_t first = 0;                                      // index of the first node's step; the other nodes follow
+  std::unordered_map<std::size_t, std::size_t> ends_of = {};  // by index of a node with a child graph: its second step
 };
 
 std::vector<CUgraphNode> nodes_of(CUgraph graph) {
@@ -52,13 +52,13 @@ GraphStep step_of(CUgraphNode node, CUgraphNodeType type) {
   return {};
 }
 
-// The steps of all graphs, without their order. Answers whether any of them allocates or frees.
+// Adds the steps of all graphs, without their order. Returns whether any of them allocates or frees.
 bool add_nodes(std::vector<Scope> &scopes, std::vector<GraphStep> &steps) {
   bool any = false;
   for (std::size_t each = 0; each < scopes.size(); ++each) {
     std::vector<CUgraphNode> nodes = nodes_of(scopes[each].graph);
     const std::size_t first = steps.size();
-    std::vector<std::pair<std::size_t, CUgraph>> inner;  // by number of its node
+    std::vector<std::pair<std::size_t, CUgraph>> inner;  // by index of its node
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       CUgraphNodeType type{};
       CUgraph child = nullptr;
@@ -84,7 +84,7 @@ bool add_nodes(std::vector<Scope> &scopes, std::vector<GraphStep> &steps) {
 
 using Edges = std::vector<std::pair<CUgraphNode, CUgraphNode>>;
 
-// None where the driver does not tell.
+// The edges of a graph; none if the driver cannot report them.
 Edges edges_of(CUgraph graph) {
   const auto ask = [&](CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, std::size_t *count) {
     return real.cuGraphGetEdges_v2.present() ? real.cuGraphGetEdges_v2(graph, from, to, data, count)
@@ -128,7 +128,7 @@ void add_order(const Scope &scope, std::vector<std::vector<std::size_t>> &before
   if (scope.begin == SIZE_MAX) {
     return;
   }
-  before[scope.end].push_back(scope.begin);  // also around an empty graph
+  before[scope.end].push_back(scope.begin);  // needed if the child graph is empty
   for (std::size_t i = 0; i < scope.nodes.size(); ++i) {
     if (before[scope.first + i].empty()) {
       before[scope.first + i].push_back(scope.begin);

@@ -1,5 +1,5 @@
-// The nodes of a graph and of all graphs in it, as one order.
-// Layer: policy/driver_pools. Threads: as the graph (the driver's rule: one at a time).
+// The nodes of a graph and of all its child graphs, as steps of one partial order.
+// Layer: policy/driver_pools. Threads: as for the graph (the driver allows one at a time).
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,22 @@
 
 namespace ration::policy {
 
-// A node. One that holds a graph is two steps, before all nodes of that graph and after them.
+// One node. A node that holds a child graph is two steps, one before all nodes of that graph and one after them.
 struct GraphStep {
   enum class Kind : unsigned char { other, allocates, frees };
   Kind kind = Kind::other;
   int device = 0;  // ordinal
   std::uint64_t requested = 0;
   CUdeviceptr address = 0;
-  bool inner = false;  // of a graph in the graph
+  bool inner = false;  // the node is in a child graph
 };
 
 struct GraphSteps {
   std::vector<GraphStep> steps;
-  std::vector<std::vector<std::size_t>> before;  // by number of a step: those that it directly depends on
+  std::vector<std::vector<std::size_t>> before;  // for each step, by its index: the steps on which it directly depends
 };
 
-// Empty: nothing in it allocates or frees, or the driver does not tell what its nodes are. Throws bad_alloc.
+// Empty if no node allocates or frees, or if the driver cannot report the nodes. Throws bad_alloc.
 GraphSteps steps_of(CUgraph graph);
 
 }  // namespace ration::policy

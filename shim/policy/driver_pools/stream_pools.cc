@@ -13,10 +13,10 @@ namespace {
 
 using driver::real;
 
-constexpr int kOvertakings = 100;     // by other processes, of a request that fits
+constexpr int kOvertakings = 100;     // tries of a request that fits, while other processes are faster
 constexpr int kMaxSizeSince = 12030;  // the first driver version that knows CUmemPoolProps::maxSize
 
-// In the place of a handle, of which the pool of a device's graphs has none.
+// Stand for handles, because the pool of a device's graphs has none.
 constexpr char kGraphTags[ledger::kMaxDevices] = {};
 CUmemoryPool graph_tag(int device) {
   return reinterpret_cast<CUmemoryPool>(const_cast<char *>(&kGraphTags[device]));
@@ -45,14 +45,14 @@ void StreamPools::created(CUmemoryPool handle, const CUmemPoolProps &properties)
   const bool on_device =
       location.type == CU_MEM_LOCATION_TYPE_DEVICE && location.id >= 0 && location.id < ledger::kMaxDevices;
   if (!on_host && !on_device) {
-    return;  // managed, without a location of its own: each allocation states one
+    return;  // a pool of managed memory without a location: each allocation states one
   }
   const std::uint64_t rest = properties.maxSize % kLargestStep;
   const std::uint64_t cap = plus_or_most(properties.maxSize, rest == 0 ? 0 : kLargestStep - rest);
   auto made = std::make_shared<Pool>(handle, on_host ? -1 : location.id, cap);
   Guard guard(mutex_);
   pools_[handle] = std::move(made);
-} catch (...) {  // no memory of the host: it counts for the device that is current at its first block
+} catch (...) {  // no host memory: it will count for the device that is current at its first block
 }
 
 StreamPools::PoolRef StreamPools::known(CUmemoryPool handle) {
@@ -74,7 +74,7 @@ StreamPools::PoolRef StreamPools::add_pool(std::shared_ptr<Pool> made) {
   made->most_ = reserved;
   Guard guard(mutex_);
   const auto [entry, inserted] = pools_.try_emplace(made->handle, made);
-  if (inserted && reserved > 0) {  // another call of ours, or a call that we do not see, filled it
+  if (inserted && reserved > 0) {  // filled by an earlier call of ours, or by calls that we do not see
     made->charged_ = reserved;
     charged_[made->device] += reserved;
     ledger_.account(made->device).charge(reserved);
@@ -133,7 +133,7 @@ bool StreamPools::finish_destroy(const PoolRef &pool, bool success) noexcept {
   pool->destroyed_ = false;
   try {
     pools_[pool->handle] = pool;
-  } catch (...) {  // no memory of the host: its next block makes it known, and charged, again
+  } catch (...) {  // no host memory: at its next block the pool is added and charged again
   }
   return false;
 }
@@ -156,7 +156,7 @@ bool StreamPools::has_orphans(int device) {
   return orphaned_[device] != released_[device];
 }
 
-// Logged first, so that the line of another thread that takes the room comes later.
+// Logs first, so that the record of another thread that takes these bytes comes later.
 void StreamPools::release(const char *api, int device, FunctionRef<std::uint64_t()> excess,
                           FunctionRef<void(std::uint64_t)> take) {
   const ReentrantGate turn(recording_);
@@ -176,10 +176,10 @@ void StreamPools::release(const char *api, int device, FunctionRef<std::uint64_t
   }
   take(bytes);
   charged_[device] -= bytes;
-  ledger_.account(device).release(bytes);  // under the lock: who finds the charge lower finds it released
+  ledger_.account(device).release(bytes);  // under the lock: who sees the lower charge finds them free
 }
 
-// Others may have waited for later ones, and released these.
+// Releases less if a thread that waited for later orphans has released these already.
 void StreamPools::release_orphans(const char *api, int device, std::uint64_t up_to) noexcept {
   const auto left = [&]() RATION_THREAD_ANNOTATION(no_thread_safety_analysis) {
     return minus_or_zero(up_to, released_[device]);
@@ -225,7 +225,7 @@ std::optional<StreamPools::Call> StreamPools::reserve(Pool &pool, std::uint64_t 
   };
   std::optional<Call> call = reserve_at_once();
   if (outcome == ledger::ReserveOutcome::over_group_limit && effort == ledger::Effort::kReclaimFromDead) {
-    account.reclaim_from_dead();  // system calls, so not under the lock
+    account.reclaim_from_dead();  // makes system calls, so not under the lock
     for (int tries = 0; !call && tries < kOvertakings && bound <= account.available(); ++tries) {
       call = reserve_at_once();
     }
@@ -293,7 +293,7 @@ std::uint64_t StreamPools::end(Pool &pool, const Call &call, bool success) {
   called_[pool.device] -= call.charged;
   if (success) {
     pool.completed_ += call.growth;
-    pool.live_ += pool.graphs == nullptr ? 1 : 0;  // a launch is no block
+    pool.live_ += pool.graphs == nullptr ? 1 : 0;  // a launch is not a block
   }
   if (success || pool.to_cap_ > 0) {
     return 0;
@@ -333,7 +333,7 @@ std::uint64_t StreamPools::reconcile(const char *api, Pool &pool) noexcept {
       note_growth(pool, reserved);
     }
     const auto rest = [&]() RATION_THREAD_ANNOTATION(no_thread_safety_analysis) { return beyond(pool, seen); };
-    release(api, pool.device, rest, [&pool](std::uint64_t bytes) {  // calls that begin meanwhile may need some of it
+    release(api, pool.device, rest, [&pool](std::uint64_t bytes) {  // less than `rest` if calls began meanwhile
       pool.charged_ -= bytes;
       ++pool.falls_;
     });
@@ -351,7 +351,7 @@ bool StreamPools::charge_missing(const char *api, Pool &pool) noexcept {
   return missing > 0;
 }
 
-// By how much the charge is more than the driver's figure and what came after it.
+// By how much the charge exceeds the driver's figure and the bounds of calls since then.
 std::uint64_t StreamPools::beyond(const Pool &pool, const Seen &seen) {
   const std::uint64_t bound = seen.reserved + pool.in_flight_ + (pool.completed_ - seen.completed_before);
   return minus_or_zero(pool.charged_, bound);
@@ -361,7 +361,7 @@ void StreamPools::note_growth(Pool &pool, std::uint64_t reserved) {
   if (pool.graphs != nullptr && reserved < pool.reserved_) {
     pool.graphs->losses.fetch_add(1);
   }
-  const bool may_be_cut = pool.cap != 0 && reserved + kLargestStep > pool.cap;  // the last step to its cap
+  const bool may_be_cut = pool.cap != 0 && reserved + kLargestStep > pool.cap;  // the last step before its cap
   if (const std::uint64_t growth = minus_or_zero(reserved, pool.reserved_); growth > 0 && !may_be_cut) {
     pool.step_ = std::max(kUnitBytes, std::gcd(pool.step_ != 0 ? pool.step_ : kLargestStep, growth));
     pool.most_ = std::max(pool.most_, growth);
@@ -433,7 +433,7 @@ bool StreamPools::trim(const char *api, int device, const Pool *kept) noexcept t
     transit.hold();
   }
   return released;
-} catch (...) {  // no memory of the host to list them
+} catch (...) {  // no host memory to list the pools
   return false;
 }
 
@@ -451,11 +451,11 @@ void StreamPools::trim_by(const char *api, int device, FunctionRef<std::uint64_t
       return;
     }
     trim_one(api, *pool, bytes);
-    if (pool->graphs == nullptr && missing() != 0) {  // only a larger chunk is free
+    if (pool->graphs == nullptr && missing() != 0) {  // the free chunks are larger than `bytes`
       trim_one(api, *pool, UINT64_MAX);
     }
   }
-} catch (...) {  // no memory of the host to list them
+} catch (...) {  // no host memory to list the pools
 }
 
 bool StreamPools::can_reach_cap(const Pool &pool) {
@@ -506,7 +506,7 @@ void StreamPools::record(const char *api, int device, std::uint64_t falling) noe
   const ReentrantGate turn(recording_);
   {
     Guard guard(mutex_);
-    // Without what calls in flight have reserved: the driver may refuse them.
+    // Leaves out the bounds of calls in flight, which the driver may still refuse.
     const std::uint64_t kept = minus_or_zero(charged_[device], called_[device] + falling);
     if (kept == recorded_[device]) {
       return;
@@ -516,7 +516,7 @@ void StreamPools::record(const char *api, int device, std::uint64_t falling) noe
   }
   journal_.record(event);
   if (event.pool_reserved > event.before) {
-    ledger_.account(device).publish_peak();  // a graph's memory may be trimmed with nothing published
+    ledger_.account(device).publish_peak();  // a graph's memory may be trimmed before anything is published
   }
 }
 

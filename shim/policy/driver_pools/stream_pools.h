@@ -1,13 +1,14 @@
-// What the driver's own memory pools (cuMemAllocAsync) hold of each device: charged by what they reserve, not by what
-// is live in them, because retained memory is what other processes lack.
+// Charges each device for what the driver's own memory pools (cuMemAllocAsync) reserve, not for the blocks that are
+// live in them, because other processes also lack the memory that a pool retains.
 // Layer: policy/driver_pools. Threads: any; no driver call under the lock.
 //
-// A call reserves an upper bound first and counts as in flight until the driver has answered. The charge of a pool may
-// then fall to the driver's figure of reserved bytes, plus the bounds of all calls that were in flight at any time
+// A call reserves an upper bound first and counts as in flight until the driver has returned. The charge of a pool may
+// later fall to the driver's figure of reserved bytes, plus the bounds of all calls that were in flight at any time
 // since that query. Frees only lower the figure, so the sum is never too low. A call that relies on its pool's cap may
-// let the pool grow to that cap, whatever is reserved for the call: the cap counts as its bound.
+// let the pool grow to that cap, whatever is reserved for the call, so its bound is the cap.
 //
-// What graphs allocate is one more such pool of each device, with questions and a trim of its own: see driver_pool.h.
+// The memory that graphs allocate is one more such pool of each device, with driver functions of its own for queries
+// and trims: see driver_pool.h.
 #pragma once
 
 #include <atomic>
@@ -34,12 +35,12 @@ class StreamPools {
   using Graphs = DriverPool::Graphs;
   using PoolRef = std::shared_ptr<Pool>;
   struct Call {
-    std::uint64_t charged = 0;  // reserved for it
-    std::uint64_t growth = 0;   // by which it may let the pool grow
+    std::uint64_t charged = 0;  // bytes reserved for it
+    std::uint64_t growth = 0;   // bytes by which it may let the pool grow
     bool to_cap = false;
     bool shares = false;
 
-    // Of what it may take, what it relies on: it is in the pool already.
+    // The part of `growth` for which nothing is reserved, because it relies on memory that is in the pool already.
     std::uint64_t relied() const { return shares && growth > charged ? growth - charged : 0; }
   };
 
@@ -50,96 +51,101 @@ class StreamPools {
   static constexpr std::uint64_t whole_units(std::uint64_t bytes) {
     return (bytes + kUnitBytes - 1) / kUnitBytes * kUnitBytes;
   }
-  // Whether this driver reports what a pool reserves; else blocks are charged one by one.
+  // Whether this driver reports what a pool reserves. If not, blocks are charged one by one.
   static bool can_tell();
-  // The step by which a pool grows is not documented: this is assumed until a pool was seen to grow. One that grows by
-  // more is held to the limit after the call. What was seen may be less than a step, where the driver keeps odd sizes
-  // after a trim: no bound is less than the largest growth so far, up to the assumed step. A cap is rounded up to whole
-  // steps (an H200, driver 580.159).
+  // The step by which a pool grows is not documented; this one is assumed until a pool was seen to grow. A pool that
+  // grows by more is held to the limit after the call. If the driver keeps odd sizes after a trim, an observed growth
+  // may be less than a step, so no bound is less than the largest growth so far, up to the assumed step. The driver
+  // rounds a cap up to whole steps (an H200, driver 580.159).
   static constexpr std::uint64_t kLargestStep = 32U << 20U;
-  // The largest cap that keeps a pool within `bytes`; 0: none does.
+  // The largest cap that keeps a pool within `bytes`; 0: there is none.
   static std::uint64_t cap_within(std::uint64_t bytes) { return bytes / kLargestStep * kLargestStep; }
-  // Whether its pools can have a cap (CUmemPoolProps::maxSize).
+  // Whether this driver's pools can have a cap (CUmemPoolProps::maxSize).
   static bool have_caps();
 
-  // A pool was created with these properties.
+  // Notes that a pool was created with these properties.
   void created(CUmemoryPool handle, const CUmemPoolProps &properties) noexcept;
-  // The pool of a handle; one whose creation was not seen belongs to `device`. Throws bad_alloc.
+  // The pool with this handle. If its creation was not seen, it is taken to belong to `device`. Throws bad_alloc.
   PoolRef find(CUmemoryPool handle, int device);
-  PoolRef known(CUmemoryPool handle);  // nullptr: no allocation came from it
-  // What the graphs of a device share. Throws bad_alloc.
+  PoolRef known(CUmemoryPool handle);  // nullptr: no such pool is known
+  // The memory that the graphs of a device share. Throws bad_alloc.
   PoolRef of_graphs(int device, CUdevice handle);
-  PoolRef known_of_graphs(int device);  // nullptr: no graph of the device allocated
+  PoolRef known_of_graphs(int device);  // nullptr: no graph has allocated on the device
   static bool can_tell_of_graphs();     // whether this driver reports what graphs reserve
-  // A graph of this process may allocate: an allocation node was seen.
+  // Notes that graphs of this process may allocate, because an allocation node was seen.
   void note_graph_allocation() noexcept { graphs_allocate_.store(true, std::memory_order_relaxed); }
   bool graphs_allocate() const { return graphs_allocate_.load(std::memory_order_relaxed); }
-  // Around the program's call that destroys it: waits for queries in flight and lets no other begin. A destroyed pool
-  // stays charged while blocks live in it, and then until the device has reached their frees: an orphan.
+  // Called before and after the program's call that destroys a pool. begin_destroy() waits for queries in flight and
+  // lets no new ones begin. A destroyed pool stays charged while blocks live in it. After that it is an orphan, charged
+  // until the device has reached the frees of these blocks.
   PoolRef begin_destroy(CUmemoryPool handle);
-  // True: it became an orphan.
+  // True: the pool became an orphan.
   bool finish_destroy(const PoolRef &pool, bool success) noexcept;
 
-  // The most that the pool may reserve for a block.
+  // The most by which the pool may grow for a block of `bytes`.
   std::uint64_t upper_bound(const Pool &pool, std::uint64_t bytes);
-  // Around the driver's call. The caller reserves `bound` in the device's account before, and releases what finish()
-  // answers.
+  // Called before and after the driver's call. The caller reserves `bound` in the device's account before begin(), and
+  // releases the bytes that finish() returns.
   Call begin(Pool &pool, std::uint64_t bound);
-  // Reserve in the device's account too; finish_and_release() releases what finish() would have answered. Both change
-  // with the charge of the pool at one moment: to whoever compares the two, nothing of this call is other memory.
+  // Like begin() and finish(), but reserve() also reserves in the device's account, and finish_and_release() also
+  // releases. The account and the charge of the pool change under one lock, so a thread that compares them never takes
+  // bytes of this call for other memory.
   std::optional<Call> reserve(Pool &pool, std::uint64_t bound, ledger::Effort effort);
-  // For a launch that may take `bound`, most of which is in the pool already: nothing is reserved for it yet, but no
-  // other call's bound is released meanwhile.
+  // Begins a launch that may take `bound`, most of which is in the pool already. Nothing is reserved for it yet, but
+  // the charge of the pool does not fall below what the launch may need.
   Call share(Pool &pool, std::uint64_t bound);
-  // What other calls rely on.
+  // The bytes in the pool on which other calls rely (Call::relied).
   std::uint64_t relied_by_others(const Pool &pool, const Call &call);
-  std::uint64_t latest_figure(const Pool &pool);  // of the driver, of what the pool reserves
-  // Reserves more for it. False: it does not fit.
+  std::uint64_t latest_figure(const Pool &pool);  // the driver's latest figure of what the pool reserves
+  // Reserves `bytes` more for the call. False: the limits do not leave so much.
   bool extend(Pool &pool, Call &call, std::uint64_t bytes);
-  // All that the pool may grow by, for a call that only its cap keeps within the limit. nullopt: not so much is left,
-  // because other memory is charged.
+  // Reserves all by which the pool can still grow to its cap, for a call that only the cap keeps within the limit.
+  // nullopt: the limits do not leave so much, because other memory is charged.
   std::optional<Call> reserve_to_cap(Pool &pool);
   void finish_and_release(Pool &pool, const Call &call, bool success);
-  // Answers how much of what was reserved for it the caller releases now: nothing of a call that succeeded, nor of one
-  // that failed while another relies on the cap. The next reconcile() releases that.
+  // Returns how many of the call's reserved bytes the caller must release now. This is 0 if the call succeeded, or if
+  // it failed while another call relies on the cap; the next reconcile() then releases what is left over.
   std::uint64_t finish(Pool &pool, const Call &call, bool success);
-  // Lowers the charge to the driver's figure. Answers how much more the pool holds than was reserved for it.
+  // Lowers the charge to the driver's figure. Returns how many bytes more the pool holds than it is charged for.
   std::uint64_t reconcile(const char *api, Pool &pool) noexcept;
-  // The same, with what is missing charged, whatever the limit: the pool has it. True: some was.
+  // Also charges these missing bytes, whatever the limit, because the pool has them. True: there were some.
   bool charge_missing(const char *api, Pool &pool) noexcept;
-  // The caller has reserved that much more.
+  // Adds bytes to the pool's charge that the caller has reserved in the account.
   void add(const char *api, Pool &pool, std::uint64_t bytes);
-  // A block that the pool never got back is in use again.
+  // Counts a block as live again that was freed by the program but never returned to the pool.
   void block_begun(Pool &pool) noexcept;
-  // A block ended, in stream order or at once. True: its pool became an orphan.
+  // Notes that a block has ended, in stream order or at once. True: its pool became an orphan.
   bool block_ended(Pool &pool, std::uint64_t bytes = 0) noexcept;
 
-  // Trims every pool of a device, but for `kept`. True: less is charged than before.
+  // Trims every pool of a device except `kept`. True: less is charged than before.
   bool trim(const char *api, int device, const Pool *kept = nullptr) noexcept;
-  // The most that a trim may release after a wait for the device: what its pools hold beyond their live blocks, as far
-  // as the driver reports, but no more than the steps around what was freed in stream order since the last such wait;
-  // and orphans.
+  // The most that a trim may release after a wait for the device. This is what its pools hold beyond their live blocks,
+  // if the driver reports it, but at most the blocks freed in stream order since the last such wait, each with a step
+  // around it; and all orphans.
   std::uint64_t idle(int device) noexcept;
-  // A block of the device ended in stream order.
+  // Notes that a block of the device has ended in stream order.
   void freed_in_order(int device, std::uint64_t bytes);
-  // A mark of what was freed in stream order until now; the device has finished what was submitted before that mark.
+  // A mark for what was freed in stream order until now. note_passed(): the device has finished all work that was
+  // submitted before the mark.
   std::uint64_t order_mark(int device) const { return freed_in_order_[device].load(); }
   void note_passed(int device, std::uint64_t mark);
-  // Bytes that orphans ever held: a mark for release_orphans().
+  // The bytes that orphans have ever held, as a mark for release_orphans().
   std::uint64_t orphaned(int device);
   bool has_orphans(int device);
-  // Releases the orphans up to a mark of orphaned(): the device has finished what was submitted before it.
+  // Releases the orphans up to a mark of orphaned(). To be called once the device has finished all work that was
+  // submitted before the mark.
   void release_orphans(const char *api, int device, std::uint64_t up_to) noexcept;
   void reconcile_all(const char *api, int device) noexcept;
-  // Trims one pool by `bytes`, where it has that much free; UINT64_MAX: by all that is free. True: less is charged than
+  // Trims one pool by `bytes`, if so much is free in it; UINT64_MAX: by all that is free. True: less is charged than
   // before.
   bool trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept;
-  // The pools of a device, one after the other, until nothing is missing any more.
+  // Trims the pools of a device, one after the other, until missing() is 0.
   void trim_by(const char *api, int device, FunctionRef<std::uint64_t()> missing) noexcept;
-  bool can_reach_cap(const Pool &pool);  // what is left is all that its cap leaves it, so nothing keeps it from growing
+  bool can_reach_cap(const Pool &pool);  // the limits leave it at least what its cap does
 
  private:
-  // A query about a pool that the program may be destroying. False: it is, and the driver must not be asked about it.
+  // Guards a query about a pool that the program may be destroying. False: it is, and the driver must not be asked
+  // about it.
   class Asking {
    public:
     Asking(StreamPools &pools, Pool &pool);
@@ -153,14 +159,14 @@ class StreamPools {
     Pool &pool_;
     bool allowed_ = false;
   };
-  // The driver's figure of what a pool reserves, and what had completed before that query.
+  // The driver's figure of what a pool reserves, and the pool's `completed_` before that query.
   struct Seen {
     std::uint64_t reserved;
     std::uint64_t completed_before;
   };
   std::uint64_t beyond(const Pool &pool, const Seen &seen) REQUIRES(mutex_);
-  // Releases what excess() says, under the lock: at most what it said before it was logged. take(bytes) is under the
-  // lock, too.
+  // Logs and then releases the bytes that excess() returns, at most as many as were logged. Calls excess() and
+  // take(bytes) under the lock.
   void release(const char *api, int device, FunctionRef<std::uint64_t()> excess, FunctionRef<void(std::uint64_t)> take);
   void note_growth(Pool &pool, std::uint64_t reserved) REQUIRES(mutex_);
   PoolRef add_pool(std::shared_ptr<Pool> made);
@@ -168,25 +174,25 @@ class StreamPools {
   bool orphan(Pool &pool) REQUIRES(mutex_);
   Call start(Pool &pool, const Call &call) REQUIRES(mutex_);
   std::uint64_t end(Pool &pool, const Call &call, bool success) REQUIRES(mutex_);
-  // What graphs share is trimmed as a whole.
+  // Trims one pool by `bytes`; the memory of graphs always as a whole.
   void trim_one(const char *api, Pool &pool, std::uint64_t bytes) noexcept;
   bool leaves_its_cap(const Pool &pool, std::uint64_t left) REQUIRES(mutex_);
-  // `falling`: of what is charged, what is about to be released.
+  // `falling`: charged bytes that are about to be released.
   void record(const char *api, int device, std::uint64_t falling = 0) noexcept;
 
   ledger::Ledger &ledger_;
   events::Journal &journal_;
-  ReentrantGate::Owner recording_{nullptr};  // records are in the order of what they say
+  ReentrantGate::Owner recording_{nullptr};  // so that records are written in the order of the changes
   RankedMutex mutex_{Rank::kStreamPools};
   std::unordered_map<CUmemoryPool, PoolRef> pools_ GUARDED_BY(mutex_);
   std::uint64_t charged_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
-  // Running totals: the first bytes to be orphaned are the first to be released.
+  // Running totals. Bytes are released in the order in which they were orphaned.
   std::uint64_t orphaned_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
   std::uint64_t released_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
-  std::uint64_t called_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};  // of charged_, for calls in flight
+  std::uint64_t called_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};  // in charged_, for calls in flight
   std::uint64_t recorded_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
   std::atomic<bool> graphs_allocate_{false};
-  std::atomic<std::uint64_t> freed_in_order_[ledger::kMaxDevices] = {};  // bytes, each block with a step around it
+  std::atomic<std::uint64_t> freed_in_order_[ledger::kMaxDevices] = {};  // bytes of the blocks, and one step for each
   std::uint64_t passed_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
 };
 
