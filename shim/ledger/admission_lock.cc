@@ -9,7 +9,8 @@
 namespace ration::ledger {
 namespace {
 
-constexpr char kName[] = ".new-admission";  // as of a temporary file, which whoever reads the folder removes
+constexpr char kName[] =
+    ".new-admission";  // a temporary name, so that any reader of the folder removes an unlocked file
 
 }  // namespace
 

@@ -37,7 +37,7 @@ std::optional<std::uint64_t> device_free(Contexts &contexts, int device) noexcep
     }
   });
   return bytes;
-} catch (...) {  // no memory of the host
+} catch (...) {  // no host memory
   return std::nullopt;
 }
 

@@ -20,7 +20,7 @@ bool thread_is_gone(int thread) {
   return syscall(SYS_tgkill, getpid(), thread, 0) != 0 && errno == ESRCH;
 }
 
-// If the driver does not say, it captures.
+// Whether a stream captures, or the driver does not report it.
 bool asks_as_running(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
   return capture_status(stream, status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
@@ -91,7 +91,7 @@ void Captures::begin_capture() {
         return;
       }
     }
-    waiter.pause();  // a query is short; a synchronise of ours ends with the work that was submitted before it
+    waiter.pause();  // our queries are short; our synchronise ends with the work before it
   }
 }
 
@@ -112,7 +112,7 @@ void Captures::finish_begin(CUstream stream, CUresult result, const ContextRef &
     if (result == CUDA_SUCCESS) {
       begun.push_back({stream, context, thread_number(), 0});
     }
-  } catch (...) {  // no memory of the host
+  } catch (...) {  // no host memory
   }
   {
     Guard guard(mutex_);
@@ -136,8 +136,9 @@ std::uint64_t Captures::number_of(CUstream stream, const ContextRef &context) {
 }
 
 void Captures::finish_end(std::uint64_t number, CUresult result) {
-  // An end in a stream that joined leaves the capture as it was. One in the wrong thread has dropped it (H100, H200,
-  // driver 580), which the next query says. After every other answer it is over, with a graph or without.
+  // An end-capture call on a stream that joined a capture does not change it. A call from the wrong thread invalidates
+  // it (H100, H200, driver 580), which the next query will show. After every other result the capture is over, with or
+  // without a graph.
   if (result == CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD || result == CUDA_ERROR_STREAM_CAPTURE_UNMATCHED) {
     return;
   }
@@ -163,8 +164,8 @@ void Captures::forget(const ContextRef &context) {
   captures_.remove_if([&](const Capture &capture) { return capture.context == context; });
 }
 
-// The driver answers if it can. A per-thread stream of another thread can only be queried there: it captures as long as
-// its thread lives. The streams of a context end with it, so the context is pinned.
+// Asks the driver if possible. The per-thread stream of another thread can only be queried by that thread, so it counts
+// as capturing while the thread lives. The context is pinned, because its streams end with it.
 bool Captures::may_still_run(const Capture &capture) {
   if (capture.context == nullptr) {
     return asks_as_running(capture.stream);
@@ -174,7 +175,7 @@ bool Captures::may_still_run(const Capture &capture) {
   }
   const Pin pin(*capture.context);
   if (!pin) {
-    return true;  // if it has ended, the next query says so
+    return true;  // if it has ended, the next query will see that
   }
   if (capture.stream != CU_STREAM_PER_THREAD) {
     return asks_as_running(capture.stream);
@@ -225,7 +226,7 @@ bool Captures::enter() {
     }
     try {
       confirm();
-    } catch (...) {  // no memory to ask: all of them count as running
+    } catch (...) {  // no host memory to ask, so all of them count as running
     }
     confirmed = true;
     count_out<&Captures::asking_>();
@@ -269,7 +270,7 @@ CUresult forbidden_by_captures() {
 }
 
 CUresult wrong_with_stream(CUstream stream) {
-  // Of null: INVALID_VALUE, after all that is wrong with the stream.
+  // For null the driver returns INVALID_VALUE, but only after it has checked the stream.
   const CUresult answer = real.cuMemFreeAsync.present() ? real.cuMemFreeAsync(0, stream) : CUDA_SUCCESS;
   return answer == CUDA_ERROR_INVALID_VALUE ? CUDA_SUCCESS : answer;
 }

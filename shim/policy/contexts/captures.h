@@ -1,9 +1,9 @@
-// Stream captures of this process, and what keeps them apart from our own queries of the device.
+// Tracks the stream captures of this process, and keeps our own queries of the device apart from them.
 // Layer: policy/contexts. Threads: any; driver calls outside the lock.
 //
-// cuCtxRecordEvent and cuCtxSynchronize invalidate every capture of their context (driver API manual), so they run only
-// while no capture does, and a capture that begins meanwhile waits for them. A capture may take in streams of several
-// contexts, so any capture counts.
+// cuCtxRecordEvent and cuCtxSynchronize invalidate every capture in their context (driver API manual), so we call them
+// only while no capture runs, and a capture that begins meanwhile waits for them. A capture may include streams of
+// several contexts, so a capture in any context counts.
 // Design: design/quarantine.md#captures
 #pragma once
 
@@ -20,33 +20,36 @@ namespace ration::policy {
 
 class Captures {
  public:
-  // Around begin-capture and end-capture calls; every begin is finished.
+  // Called around the program's begin-capture and end-capture calls. Every begin_capture() is followed by a
+  // finish_begin().
   void begin_capture();
-  // `context` is the stream's; a per-thread default stream is one for each thread and context.
+  // `context` is the stream's. The per-thread default stream is a different stream for each thread and context.
   void finish_begin(CUstream stream, CUresult result, const ContextRef &context);
-  // Before an end: the capture that it can only mean; 0: none that is known.
+  // Called before an end-capture call: the number of the capture that it will end; 0: no known one.
   std::uint64_t number_of(CUstream stream, const ContextRef &context);
   void finish_end(std::uint64_t number, CUresult result);
-  // A capture is about to begin in a way of a newer driver's that no hook knows, so that nothing will tell its end:
-  // from now on as if one ran for ever. Waits as begin_capture() does. True: the first time.
+  // Called when a capture is about to begin by a function of a newer driver that no hook knows. We will not see its
+  // end, so from now on a capture counts as running for ever. Waits as begin_capture() does. True: for the first time.
   bool begin_unknown();
   bool has_unknown() const { return has_unknown_.load(std::memory_order_relaxed); }
-  // A destroyed stream captures no more. Before the driver's call, so that no thread asks about a dead handle.
+  // Forgets the captures of a stream or a context. For a stream, called before the driver's call that destroys it, so
+  // that no thread asks about a dead handle.
   void forget(CUstream stream);
   void forget(const ContextRef &context);
 
-  // True: no capture runs and none begins before leave().
+  // True: no capture runs, and none will begin before leave().
   bool enter();
-  // The same without asking the driver about captures that may be over.
+  // Like enter(), but does not ask the driver whether known captures are over.
   bool enter_if_quiet();
   void leave();
-  // Whether any capture is known to run; whether other threads began all of those, and at least one.
+  // Whether any capture is known to run. run_elsewhere_only(): at least one runs, and other threads began all of them.
   bool running();
   bool run_elsewhere_only();
   bool is_run_here() { return running() && !run_elsewhere_only(); }
 
  private:
-  // A thread counts itself in beginning_, quiet_ or asking_ across driver calls.
+  // Count the thread in beginning_, quiet_ or asking_, across driver calls. left() undoes it if the thread leaves such
+  // a call.
   template <int Captures::*kCount>
   void count_in() REQUIRES(mutex_);
   template <int Captures::*kCount>
@@ -56,10 +59,10 @@ class Captures {
   struct Capture {
     CUstream stream = nullptr;
     ContextRef context;
-    int thread = 0;            // that began it
+    int thread = 0;            // the thread that began it
     std::uint64_t number = 0;  // from 1
   };
-  // Asks the driver about every capture that is known; forgets those that are over. REQUIRES: asking_ > 0.
+  // Asks the driver about every known capture and forgets those that are over. REQUIRES: asking_ > 0.
   void confirm();
   static bool may_still_run(const Capture &capture);
   static bool same(const Capture &one, const Capture &other);
@@ -67,31 +70,31 @@ class Captures {
   RankedMutex mutex_{Rank::kCaptures};
   std::list<Capture> captures_ GUARDED_BY(mutex_);
   std::uint64_t last_number_ GUARDED_BY(mutex_) = 0;
-  bool lost_one_ GUARDED_BY(mutex_) = false;  // one that could not be remembered: as if it ran for ever
+  bool lost_one_ GUARDED_BY(mutex_) = false;  // a capture could not be recorded, so one counts as running for ever
   std::atomic<bool> has_unknown_{false};
   int beginning_ GUARDED_BY(mutex_) = 0;
   int quiet_ GUARDED_BY(mutex_) = 0;   // threads between enter() and leave()
-  int asking_ GUARDED_BY(mutex_) = 0;  // threads that ask the driver about streams in the list
+  int asking_ GUARDED_BY(mutex_) = 0;  // threads that ask the driver about streams in captures_
 };
 
-// Whether a stream that lives captures, by whichever function the driver has; NOT_SUPPORTED where it has none.
+// The capture status of a live stream, by whichever function the driver has; NOT_SUPPORTED if it has none.
 CUresult capture_status(CUstream stream, CUstreamCaptureStatus &status);
 
-// Whether what is submitted to the stream now becomes part of a graph. Asked only where a capture is known to run: the
-// question itself would spoil one that the legacy stream is not part of.
+// Whether work submitted to the stream now becomes part of a graph. Call it only if a capture is known to run, because
+// asking about the legacy stream invalidates a capture that this stream is not part of.
 bool is_captured(CUstream stream);
 
-// What the driver answers this thread's allocations while captures run: STREAM_CAPTURE_UNSUPPORTED where one forbids
-// them, which loses that capture. H100, H200, driver 580.159: a free of null is refused as an allocation is, and costs
-// nothing; calls about physical memory are not refused.
+// What the driver returns for this thread's allocations while captures run: STREAM_CAPTURE_UNSUPPORTED if a capture
+// forbids them, and that capture is then invalid. Found out by a free of null, which is refused as an allocation is and
+// costs nothing (H100, H200, driver 580.159). Calls for physical memory are not refused.
 CUresult forbidden_by_captures();
 
-// What the driver answers an allocation of the stream before it looks for memory: SUCCESS, or that the stream is none,
-// or that captures, or an earlier error of its context, forbid it.
+// What the driver returns for an allocation on the stream before it looks for memory: SUCCESS, or an error because the
+// stream is invalid, or because a capture or an earlier error of its context forbids it.
 CUresult wrong_with_stream(CUstream stream);
 
-// In relaxed mode (cuThreadExchangeStreamCaptureMode) our driver calls do not invalidate a capture of this thread, or a
-// global one of another, that would forbid them otherwise.
+// Sets relaxed mode (cuThreadExchangeStreamCaptureMode) while it lives. In this mode our driver calls do not invalidate
+// captures that would otherwise forbid them: those of this thread, and global ones of other threads.
 class RelaxedCapture {
  public:
   RelaxedCapture();
@@ -106,8 +109,8 @@ class RelaxedCapture {
   const bool exchanged_;
 };
 
-// Around a few short calls that must not disturb any capture of the process: none begins meanwhile, or, if one runs,
-// they run in relaxed mode, which costs two driver calls.
+// Used around a few short calls that must not disturb any capture of the process. While it lives no capture begins; or,
+// if one already runs, the calls are in relaxed mode, which costs two driver calls.
 class CaptureExclusion {
  public:
   explicit CaptureExclusion(Captures &captures) : captures_(captures), quiet_(captures.enter_if_quiet()) {

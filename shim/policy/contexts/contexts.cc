@@ -18,7 +18,8 @@ Context::~Context() {
 
 bool Context::pin() {
   const auto is_ending = [&] { return ending_.load() != 0 || ended_by.load(std::memory_order_acquire) != nullptr; };
-  // Without this look, one who waits for the end and tries to pin between two pauses would wake itself by its unpin().
+  // Without this check, a thread that waits for the end and tries to pin between two pauses would wake itself by its
+  // unpin().
   if (is_ending()) {
     return false;
   }
@@ -35,7 +36,7 @@ void Context::begin_end() {
   ending_.fetch_add(1);
   Waiter waiter;
   while (pins_.load() != 0) {
-    waiter.pause();  // the other thread is inside one driver call of ours
+    waiter.pause();  // the thread that holds the pin is in one driver call of ours
   }
 }
 
@@ -81,7 +82,7 @@ CurrentFor::~CurrentFor() {
 
 Contexts::Current Contexts::current() {
   if (!real.cuCtxGetCurrent.present()) {
-    return {unknown_, 0, CUDA_SUCCESS};  // all is charged to the first device: the strictest reading
+    return {unknown_, 0, CUDA_SUCCESS};  // all is charged to the first device, the strictest interpretation
   }
   CUcontext handle = nullptr;
   const CUresult result = real.cuCtxGetCurrent(&handle);
@@ -93,7 +94,7 @@ Contexts::Current Contexts::current() {
   }
   CUdevice device = 0;
   if (real.cuCtxGetDevice.present()) {
-    // A handle can be current although its context has ended; no fence may wait for such a context.
+    // A handle can be current although its context has ended. No fence may wait for such a context.
     if (const CUresult alive = real.cuCtxGetDevice(&device); alive != CUDA_SUCCESS) {
       return {unknown_, 0, alive};
     }
@@ -109,7 +110,7 @@ CUresult Contexts::state_of_caller() {
     return asked;
   }
   CUdevice device = 0;
-  const CUresult answer = real.cuCtxGetDevice(&device);  // only the thread's state can be wrong
+  const CUresult answer = real.cuCtxGetDevice(&device);  // can fail only because of the thread's state
   const bool of_thread = answer == CUDA_ERROR_INVALID_CONTEXT || answer == CUDA_ERROR_CONTEXT_IS_DESTROYED ||
                          answer == CUDA_ERROR_NOT_INITIALIZED || answer == CUDA_ERROR_DEINITIALIZED;
   return of_thread ? answer : CUDA_SUCCESS;
@@ -171,7 +172,7 @@ ContextRef Contexts::note_locked(CUcontext handle, int device, Seen seen) {
     slot->device = device;
     slot->number = ++last_number_;
     if (seen == Seen::later) {
-      slot->reach.add_for_ever(Reach::kAllDevices);  // what it did before is not known, nor by which functions
+      slot->reach.add_for_ever(Reach::kAllDevices);  // what it did before is not known
     }
     if (first_device_ >= 0 && first_device_ != device) {
       several_devices_.store(true, std::memory_order_relaxed);
@@ -186,7 +187,7 @@ ContextRef Contexts::note(CUcontext handle, int device) {
   return note_locked(handle, device, Seen::later);
 }
 
-// Its former owner has ended.
+// Separates a handle from its former owner, which has ended.
 void Contexts::take_handle_away(CUcontext handle) {
   const auto found = contexts_.find(handle);
   if (found != contexts_.end()) {
@@ -225,7 +226,7 @@ ContextRef Contexts::primary_of(int device) {
 }
 
 void Contexts::forget(const ContextRef &context, const char *api) {
-  context->ended_by.store(api);  // pairs with threads that enter or end a block, or are about to take one from the pool
+  context->ended_by.store(api);  // pairs with threads that enter or end a block, or take one from the pool
   context->close_to_hits();
   Guard guard(mutex_);
   const auto found = contexts_.find(context->handle);
@@ -251,7 +252,7 @@ void Contexts::note_ended_unseen(const ContextRef &context) noexcept {
   try {
     ended_unseen_.push_back(context);
     has_ended_unseen_.store(true, std::memory_order_relaxed);
-  } catch (...) {  // out of memory of the host: what it held stays charged
+  } catch (...) {  // no host memory, so what it held stays charged
   }
 }
 
@@ -263,7 +264,7 @@ std::vector<ContextRef> Contexts::take_ended_unseen() {
 
 int Contexts::add_reference(CUcontext handle, int change) {
   Guard guard(mutex_);
-  const auto [count, is_new] = references_.try_emplace(handle, 1);  // cuCtxCreate leaves one
+  const auto [count, is_new] = references_.try_emplace(handle, 1);  // cuCtxCreate leaves one reference
   (void)is_new;
   return count->second += change;
 }

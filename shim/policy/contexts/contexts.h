@@ -18,20 +18,21 @@
 
 namespace ration::policy {
 
-// What a context knows of its pool.
+// The interface of a pool to its context.
 class PoolOfContext {
  public:
-  // Returns once no hit is in the pool any more.
+  // Returns once no thread is in a hit of the pool any more.
   virtual void close_to_hits() noexcept = 0;
-  // The context object ends. REQUIRES: close_to_hits() came before.
+  // Called when the context object is destroyed. REQUIRES: close_to_hits() was called before.
   virtual void release() noexcept = 0;
 
  protected:
   ~PoolOfContext() = default;
 };
 
-// The other devices whose memory the work of a context may use, peer access apart. A call that submits such work enters
-// before it and leaves behind it; the device counts until everything that was submitted by then has finished.
+// The other devices whose memory a context's work may use without peer access. A call that submits such work calls
+// enter() before it and leave() after it. The device counts until everything that was submitted before leave() has
+// finished.
 class Reach {
  public:
   static constexpr int kAllDevices = ledger::kMaxDevices;
@@ -41,17 +42,17 @@ class Reach {
     raise(device, kEntered);
     inside_.fetch_add(1);
   }
-  // `number`: of a fence that was taken now (Contexts::tick); 0: the call submitted nothing. A call that never leaves
-  // counts for ever.
+  // `number`: the number of a fence taken now (Contexts::tick); 0: the call submitted nothing. A call that never calls
+  // leave() counts for ever.
   void leave(int device, std::uint64_t number) noexcept {
     raise(device, number);
     inside_.fetch_sub(1);
   }
   void add_for_ever(int device) noexcept { raise(device, kForEver); }
-  // The number of the fence with which the device no longer counts; 0: it does not. A thread that frees a block comes
-  // after the calls that used it.
+  // The number of the fence from which on the device no longer counts; 0: it does not count. A thread that frees a
+  // block runs after the calls that used it.
   std::uint64_t until(int device) const noexcept {
-    const bool inside = inside_.load() != 0;  // before the number that such a call leaves
+    const bool inside = inside_.load() != 0;  // read before the number that such a call sets
     const std::uint64_t until = std::max(until_[device].load(), until_[kAllDevices].load());
     return until == 0 ? 0 : inside ? kForEver : until == kEntered ? 0 : until;
   }
@@ -67,18 +68,18 @@ class Reach {
   std::atomic<std::uint64_t> until_[ledger::kMaxDevices + 1] = {};  // 0: never noted
 };
 
-// One life of a context; a handle that the driver reuses gets a new one.
+// One life of a context. If the driver reuses its handle, that is a new Context.
 struct Context {
   CUcontext handle = nullptr;
-  unsigned number = 0;  // order of appearance, from 1; 0 if the driver does not say which context is current
+  unsigned number = 0;  // from 1 in order of appearance; 0 if the driver does not report the current context
   int device = 0;
   std::atomic<const char *> ended_by{nullptr};  // the call that destroyed it
   // Everything that was submitted to it before the fence of this number (fence_tracker.h) has finished.
   std::atomic<std::uint64_t> passed{0};
   Reach reach;
-  // Its handle means another context now, or none: no hit may use this one's pool.
+  // Its handle now belongs to another context, or to none, so no hit may use this one's pool.
   std::atomic<bool> renamed{false};
-  // Its pool; made at the first allocation, for the rest of its life.
+  // Its pool, which is made at the first allocation and stays for the rest of its life.
   std::atomic<PoolOfContext *> pool{nullptr};
 
   Context() = default;
@@ -86,24 +87,26 @@ struct Context {
   Context(const Context &) = delete;
   Context &operator=(const Context &) = delete;
 
-  // Prevents its destruction during a driver call of ours that names it. False: it is being destroyed, or has ended.
+  // Prevents the context's destruction while a driver call of ours uses it. False: it is being destroyed, or has ended.
   bool pin();
   void unpin() {
     if (held::forget(drop_pin, this)) {
       drop_pin(this);
     }
   }
-  // Waits until no pin is left, and admits none until refuse_end(). The program's call that ends it comes between.
+  // Waits until no pin is left, and admits none until refuse_end(). Called before the program's call that destroys the
+  // context; refuse_end() is called if that fails.
   void begin_end();
   void refuse_end() {
     ending_.fetch_sub(1);
     wake_waiters();
   }
   bool is_ending() const { return ending_.load() != 0; }
-  // Whether the fast path of its pool may open. A thread that sets one of these three closes the fast path afterwards;
-  // a thread that opens it has published the pool before: all seq_cst, so one of the two sees the other.
+  // Whether the fast path of its pool may open. A thread that sets one of these three members closes the fast path
+  // afterwards. A thread that opens the fast path publishes the pool first. All accesses are seq_cst, so one of the two
+  // sees the other.
   bool may_be_hit() const { return ending_.load() == 0 && ended_by.load() == nullptr && !renamed.load(); }
-  // Returns once no hit is in its pool any more.
+  // Returns once no thread is in a hit of its pool any more.
   void close_to_hits() noexcept;
 
  private:
@@ -112,8 +115,8 @@ struct Context {
     wake_waiters();
   }
 
-  // A thread that pins counts first and then looks, a thread that ends it does the reverse: seq_cst, so one of the two
-  // sees the other.
+  // A thread that pins stores to pins_ and then reads ending_; a thread that ends the context stores to ending_ and
+  // then reads pins_. All are seq_cst, so one of the two sees the other.
   std::atomic<int> pins_{0};
   std::atomic<int> ending_{0};
 };
@@ -135,8 +138,8 @@ class Pin {
   Context *const context_;
 };
 
-// Makes a context current during its own lifetime, unless it is already. REQUIRES: the context is pinned, or the
-// program itself just named it.
+// Makes a context current while this object lives, unless it is current already. REQUIRES: the context is pinned, or
+// the program itself just passed it to a call.
 class CurrentFor {
  public:
   explicit CurrentFor(CUcontext context);
@@ -152,25 +155,25 @@ class CurrentFor {
 
   CUresult error_ = CUDA_SUCCESS;
   CUcontext before_ = nullptr;
-  held::Release restore_ = nullptr;  // nullptr: nothing was changed
+  held::Release restore_ = nullptr;  // nullptr: nothing is to be restored
 };
 
 class Contexts {
  public:
   explicit Contexts(Devices &devices) : devices_(devices) {}
 
-  // One call at a time that retains, releases or resets a device's primary context: its handle stays the same, so only
-  // the order of the calls tells one life from the next. A gate, not a lock: it spans the driver's call, and a thread
-  // that is called back by the driver is inside already.
+  // Admits one call at a time that retains, releases or resets a device's primary context. The handle stays the same,
+  // so only the order of these calls separates one life of the context from the next. This is a gate and not a lock,
+  // because it is held across the driver's call, in which the driver may call back into us.
   // Design: design/quarantine.md#primary-contexts
   class PrimaryGate : public ReentrantGate {
    public:
     PrimaryGate(Contexts &contexts, int device) : ReentrantGate(contexts.primary_gates_[device]) {}
   };
 
-  // The context of the calling thread; under a green context its device's primary one, whose memory it uses. If nothing
-  // is current, `error` is the answer to a call that needs a context; if the driver serves the call all the same, it is
-  // charged to the first device: the strictest reading.
+  // The context of the calling thread. If a green context is current, it is the device's primary context, whose memory
+  // the green one uses. If no context is current, `error` is what a call that needs one returns; if the driver serves
+  // such a call all the same, it is charged to the first device, the strictest interpretation.
   // Design: design/first-use.md#no-context
   struct Current {
     ContextRef context;
@@ -178,52 +181,57 @@ class Contexts {
     CUresult error = CUDA_SUCCESS;
   };
   Current current();
-  // What the driver would answer to a free on this thread: its refusal without a context or after its own end.
+  // The error that the driver would return for a free on this thread if it has no context, or after the driver has shut
+  // down.
   CUresult state_of_caller();
 
   ContextRef find(CUcontext handle);
-  // The context that the stream belongs to; a default stream is the current context's.
+  // The context of the stream; for a default stream, the current context.
   ContextRef of_stream(CUstream stream);
-  // A context that is current, was just created (a new life, even while the former owner of the handle is still being
-  // forgotten), or was retained as `device`'s primary one.
+  // The Context for a handle: note(), of a context that is current; note_created(), of one that was just created,
+  // always a new life, even while the former owner of the handle is still being forgotten; note_primary(), of one that
+  // was retained as the device's primary context.
   ContextRef note(CUcontext handle, int device);
   ContextRef note_created(CUcontext handle, int device);
   ContextRef note_primary(CUcontext handle, int device);
   ContextRef primary_of(int device);
-  // `handle` came from `green`: it uses the memory of `device`'s primary context.
+  // Notes that `handle` is the context of `green`, so it uses the memory of the device's primary context.
   void note_green(CUcontext handle, CUgreenCtx green, int device);
   void forget_green(CUgreenCtx green);
   bool is_green(CUcontext handle);
   // Whether work of the context may use memory of the device (device_reach.h): it is of that device, was given peer
-  // access to it, or took part in a copy that may not have ended. The notes come before the driver's call that makes it
+  // access to it, or took part in a copy that may not have ended. This is noted before the driver's call that makes it
   // possible.
   bool may_reach(const Context &context, int device) const {
     return may_reach_at_any_time(context, device) ||
            context.passed.load(std::memory_order_acquire) < context.reach.until(device);
   }
-  // The same, calls apart that note their reach.
+  // Like may_reach(), but without the calls that note their reach, whose effect ends.
   bool may_reach_at_any_time(const Context &context, int device) const {
     return context.device == device || peers_[context.device][device].load(std::memory_order_relaxed) ||
            anywhere_.load(std::memory_order_relaxed);
   }
   void note_peer(int from, int to) noexcept { peers_[from][to].store(true, std::memory_order_relaxed); }
-  // What work reaches is no longer known.
+  // From now on it is not known which devices work may reach, so every context may reach every device.
   void note_anywhere() noexcept { anywhere_.store(true, std::memory_order_relaxed); }
-  // Numbers fences, and the ends of calls whose work reaches another device, in one order, from 2.
+  // The next number, from 2. Fences, and the ends of calls whose work reaches another device, are numbered in one
+  // sequence.
   std::uint64_t tick() noexcept { return clock_.fetch_add(1) + 1; }
   std::uint64_t now() const noexcept { return clock_.load(); }
   // Whether contexts of several devices were seen.
   bool on_several_devices() const noexcept { return several_devices_.load(std::memory_order_relaxed); }
-  // Every context that is alive; green ones are part of their primary one.
+  // All live contexts. Green ones are part of their primary context.
   std::vector<ContextRef> live();
-  // The driver says that `api` destroyed it: no block may be entered for it from now on.
+  // Called when `api` has destroyed the context: from now on no block may be entered for it.
   void forget(const ContextRef &context, const char *api);
-  // The same, if we did not see its end; the thread that takes it releases what it held.
+  // The same for a context whose end we did not see. The thread that gets it from take_ended_unseen() releases what it
+  // held.
   void forget_unseen(const ContextRef &context) noexcept;
   std::vector<ContextRef> take_ended_unseen();
   bool has_ended_unseen() const noexcept { return has_ended_unseen_.load(std::memory_order_relaxed); }
 
-  // References that the program holds: cuCtxAttach/Detach on a context, retain/release on a device's primary one.
+  // Change and return the number of references that the program holds: cuCtxAttach/Detach for a context, retain/release
+  // for a device's primary one.
   int add_reference(CUcontext handle, int change);
   int add_primary_reference(int device, int change);
 
@@ -251,8 +259,9 @@ class Contexts {
   int first_device_ GUARDED_BY(mutex_) = -1;
   std::atomic<bool> several_devices_{false};
   std::atomic<std::uint64_t> clock_{1};
-  // Of contexts of one device, the other. By device, not by context: a driver's pool opens to a device as a whole.
-  // Relaxed: a thread that frees a block comes after the calls that used it.
+  // [from][to]: whether a context of device `from` was given peer access to device `to`. Kept for devices and not for
+  // contexts, because a driver's pool gives access to a device as a whole. Relaxed, because a thread that frees a block
+  // runs after the calls that used it.
   std::atomic<bool> peers_[ledger::kMaxDevices][ledger::kMaxDevices] = {};
   std::atomic<bool> anywhere_{false};
   const ContextRef unknown_ = std::make_shared<Context>();

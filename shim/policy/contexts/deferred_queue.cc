@@ -79,7 +79,7 @@ DeferredQueue::Epoch *DeferredQueue::begin_seal(Cleaned &cleaned) noexcept try {
   note_seal(Seal::begun);
   held::note(leave_seal, &epoch);
   return &epoch;
-} catch (...) {  // everything stays open
+} catch (...) {  // no host memory, so everything stays open
   cleaned.error = CUDA_ERROR_OUT_OF_MEMORY;
   return nullptr;
 }
@@ -88,11 +88,11 @@ void DeferredQueue::finish_seal(Epoch &epoch, Cleaned &cleaned) {
   CUresult error = CUDA_SUCCESS;
   const FenceTracker::Taken taken = fences_.take(epoch.fence, error, device_);
   if (!held::forget(leave_seal, &epoch)) {
-    return;  // open once more
+    return;  // left by longjmp: its payloads are open again
   }
   Guard guard(mutex_);
   if (taken == FenceTracker::Taken::taken) {
-    wake_waiters();  // not of a refusal: this thread may be waiting itself, and would not sleep
+    wake_waiters();  // not after a refusal: if this thread waits itself, it would never sleep
     const auto later = std::find_if(sealed_.begin(), sealed_.end(),
                                     [&](const Epoch &other) { return other.fence.number > epoch.fence.number; });
     sealed_.splice(later, sealing_, epoch.self);
@@ -115,7 +115,7 @@ void DeferredQueue::drop_seal(Epoch &epoch) {
 
 void DeferredQueue::leave_seal(void *left) noexcept {
   auto &epoch = *static_cast<Epoch *>(left);
-  Fence fence;  // names contexts, whose ends are not for under the lock
+  Fence fence;  // destroyed after the lock is released, because it may end contexts
   Guard guard(epoch.queue->mutex_);
   fence = std::exchange(epoch.fence, {});
   epoch.queue->drop_seal(epoch);
@@ -152,7 +152,7 @@ void DeferredQueue::note_answer(Epoch &epoch, CUresult answer, Cleaned &cleaned)
   epoch.passed |= used && answer == CUDA_SUCCESS;
 }
 
-// `refused`: payloads of an epoch that has passed may not be reclaimed yet.
+// `refused`: the user refused payloads of an epoch that has passed.
 bool DeferredQueue::reclaim_some(Cleaned &cleaned, bool &refused) {
   Fence over;
   {
@@ -232,7 +232,8 @@ DeferredQueue::Cleaned DeferredQueue::collect(Sealing sealing) noexcept {
   return cleaned;
 }
 
-// For an epoch that the caller uses; takes part in reclaiming it. With `seen` it polls, until reclaimed() is another.
+// Waits for an epoch that the caller uses, then reclaims with others. With `seen`, polls until reclaimed() has another
+// value.
 void DeferredQueue::wait_for(Epoch &epoch, std::optional<std::uint64_t> seen, Cleaned &cleaned) {
   const auto is_overtaken = [&] { return seen && reclaimed() != *seen; };
   cleaned.waited = true;
@@ -261,11 +262,11 @@ bool DeferredQueue::is_sealed_elsewhere() {
                      [](const Epoch &epoch) { return epoch.sealer != this_thread(); });
 }
 
-// Does not wait for the device if others reclaimed memory since the caller last looked for some: the oldest epoch may
-// be one that cannot end before the caller is served.
+// Does not wait for the device if others have reclaimed memory since the caller last looked for some, because the
+// oldest epoch may be one that cannot end before the caller is served.
 DeferredQueue::Cleaned DeferredQueue::wait(std::uint64_t seen) noexcept {
   Waiter waiter;
-  // Each look takes a fence and wakes all waiters, this thread included.
+  // A Backoff, because each try takes a fence and wakes all waiters, including this thread.
   for (Backoff backoff;;) {
     Cleaned cleaned = collect(Sealing::always);
     if (cleaned.blocks > 0 || cleaned.error != CUDA_SUCCESS) {
@@ -301,8 +302,8 @@ DeferredQueue::Cleaned DeferredQueue::wait(std::uint64_t seen) noexcept {
   }
 }
 
-// Returns once everything that was added before the call is sealed, unless the driver or a capture prevents it; or a
-// context that is being destroyed, whose end may wait for work.
+// Returns once everything that was added before the call is sealed, or if the driver or a capture prevents that. A
+// context that is being destroyed also prevents it, unless `waits_for_ends`; its end may wait for work.
 DeferredQueue::Cleaned DeferredQueue::seal_all(bool waits_for_ends) {
   Cleaned all;
   for (Waiter waiter;; waiter.pause()) {
@@ -329,7 +330,7 @@ DeferredQueue::Cleaned DeferredQueue::drain() noexcept {
     if (newest == nullptr) {
       break;
     }
-    wait_for(*newest, std::nullopt, all);  // a fence that passed answers for all before it
+    wait_for(*newest, std::nullopt, all);  // a fence that has passed covers all fences before it
     const CaptureExclusion exclusion(fences_.captures());
     poll(all);
   }
@@ -352,7 +353,8 @@ DeferredQueue::Cleaned DeferredQueue::wait_for_context(const Context &context) n
     all.waited = true;
     answer = fences_.wait(newest->fence, &context);
   }
-  note_answer(*newest, answer == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : answer, all);  // of one context only
+  note_answer(*newest, answer == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : answer,
+              all);  // of one context only
   const CaptureExclusion exclusion(fences_.captures());
   poll(all);
   Guard guard(mutex_);

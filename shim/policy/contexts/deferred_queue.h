@@ -1,18 +1,20 @@
-// What is freed but not yet free: payloads that wait until everything submitted before they were added has finished.
+// Holds freed memory that the device may still use. Each payload waits until all work that was submitted before it was
+// added has finished.
 // Layer: policy/contexts. Threads: any; driver calls outside the lock. Owns: the payloads until they are reclaimed.
-// Used by: the quarantine of the pools, the deferred frees of mode async, the imports that were closed.
+// Used by: the quarantine of the pools, the deferred frees of mode async, closed imports.
 //
 // Why nothing is reclaimed early, and nothing twice:
 // - A payload is in exactly one list at any time: open_, an epoch of sealing_, or an epoch of sealed_. All three change
-//   under mutex_ only, so a thread that holds mutex_ sees every payload, also while a fence for it is being taken. A
+// only under mutex_, so a thread that holds mutex_ sees every payload, even while a fence for it is being taken. A
 //   user that drops the payloads of an ended context (each_list) therefore waits for no other thread.
-// - Sealing detaches what is open under mutex_ before the fence is taken, so the fence covers every payload of its
-//   epoch. While an epoch is in sealing_ its fence belongs to the sealing thread alone. A refused fence (a capture
+// - Sealing moves the open payloads to a new epoch under mutex_ before the fence is taken, so the fence covers every
+// payload of its epoch. While an epoch is in sealing_, only the sealing thread touches its fence. A refused fence (a
+// capture
 //   runs, a context is being destroyed, the driver failed) returns the payloads to open_.
 // - Once in sealed_, a fence is read-only. A thread that asks the driver about it counts in `users` first; an epoch
 //   whose payloads are gone is recycled only at users == 0. `passed` is set once and never cleared before that.
 // - Payloads are reclaimed from passed epochs under mutex_, as many at a time as the user chooses. The user may refuse
-//   those whose free is not in the log yet. A sealed payload gains no such records, so a refusal ends.
+// those whose free is not in the log yet. A sealed payload gets no further records, so a refusal is only temporary.
 // - Ended contexts: a fence treats them as passed (fence_tracker.h). Captures: a fence is taken between
 //   Captures::enter and leave, or not at all, and queries run under CaptureExclusion.
 // - wait() answers "nothing" only if, under mutex_, no epoch is sealed, no other thread is sealing one, no thread
@@ -35,40 +37,40 @@ namespace ration::policy {
 struct DeferredSize {
   std::uint64_t blocks = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t ordered = 0;  // of the blocks: freed in stream order
+  std::uint64_t ordered = 0;  // how many of the blocks were freed in stream order
 
   void add(DeferredSize other) { blocks += other.blocks, bytes += other.bytes, ordered += other.ordered; }
   void remove(DeferredSize other) { blocks -= other.blocks, bytes -= other.bytes, ordered -= other.ordered; }
   bool is_ordered() const { return ordered == blocks; }
 };
 
-// A payload: each user derives its own.
+// The base class of payloads; each user derives its own.
 struct Deferred {
   virtual ~Deferred() = default;
 };
 
 class DeferredQueue {
  public:
-  using Items = std::list<std::unique_ptr<Deferred>>;  // moved about without memory of the host
+  using Items = std::list<std::unique_ptr<Deferred>>;  // moved without host memory
 
   DeferredQueue(const DeferredQueue &) = delete;
   DeferredQueue &operator=(const DeferredQueue &) = delete;
 
   struct Cleaned : DeferredSize {
-    CUresult error = CUDA_SUCCESS;  // of a driver call of ours; such a call cleans nothing
-    bool capturing = false;         // open payloads cannot be sealed while a capture runs
-    bool ending = false;            // nor while a context is being destroyed
-    bool waited = false;            // for the device
-    std::uint64_t left_bytes = 0;   // of wait_for_context(): what other contexts keep of all that was added before
-    bool others_cleaned = false;    // another thread may have reclaimed some: look for memory again
-    Items items;                    // those of them that the caller must finish, if the user hands them out
+    CUresult error = CUDA_SUCCESS;  // of a driver call of ours that failed, and so cleaned nothing
+    bool capturing = false;         // a capture runs, so open payloads cannot be sealed
+    bool ending = false;            // a context is being destroyed, so they cannot either
+    bool waited = false;            // the call waited for the device
+    std::uint64_t left_bytes = 0;   // for wait_for_context(): bytes that wait for other contexts
+    bool others_cleaned = false;    // another thread may have reclaimed memory, so look again
+    Items items;                    // those that the caller must finish, if the user hands them out
   };
   enum class Sealing {
     always,
-    worthwhile,   // only if nothing was clean and worth_sealing(): each epoch costs driver calls
-    before_work,  // unless there were many such seals
+    worthwhile,   // if nothing was clean and worth_sealing(): an epoch costs calls
+    before_work,  // unless too many such seals were made recently
   };
-  // The program synchronises: as many seals before work as in the beginning.
+  // Called when the program synchronises: allows as many seals before work as at the beginning.
   void seal_finely() noexcept {
     Guard guard(mutex_);
     before_work_left_ = kMostBeforeWork;
@@ -76,45 +78,45 @@ class DeferredQueue {
   bool has_unsealed() const { return unsealed_.load(std::memory_order_relaxed) != 0; }
   // Reclaims what is clean. Never waits for the device.
   Cleaned collect(Sealing sealing) noexcept;
-  // The same; if nothing was clean, waits for the oldest epoch, unless reclaimed() is no longer `seen`. Where all was
-  // freed in stream order, kIdlePatienceNs at most: the driver would not have waited in those frees, and the work
-  // before them may wait for this call to return. If blocks, others_cleaned, error and capturing are all empty, nothing
-  // is left to wait for.
+  // Collects; if nothing was clean, waits for the oldest epoch, unless reclaimed() is no longer `seen`. If everything
+  // was freed in stream order, waits at most kIdlePatienceNs: the driver would not have waited in those frees, and the
+  // work before them may wait for this call to return. If blocks, others_cleaned, error and capturing are all 0 or
+  // false, there is nothing left to wait for.
   Cleaned wait(std::uint64_t seen) noexcept;
   // Waits until everything that was added before the call is clean.
   Cleaned drain() noexcept;
-  // Waits as the driver's own free does: for what was submitted to `context` before the call. Reclaims what is clean
-  // then. During a capture it waits for nothing.
+  // Waits as the driver's own free does, for the work that was submitted to `context` before the call, then reclaims
+  // what is clean. During a capture it waits for nothing.
   Cleaned wait_for_context(const Context &context) noexcept;
 
-  // Added and not reclaimed yet; reclaimed so far.
+  // Blocks and bytes that were added and are not reclaimed yet, and the number of blocks reclaimed so far.
   std::uint64_t blocks() const { return blocks_.load(std::memory_order_relaxed); }
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
   std::uint64_t reclaimed() const { return reclaimed_.load(); }
 
  protected:
-  // `device`: where all payloads are, or kAllDevices.
+  // `device`: the device of all payloads, or kAllDevices.
   DeferredQueue(FenceTracker &fences, Rank rank, int device = FenceTracker::kAllDevices)
       : fences_(fences), mutex_(rank), device_(device) {}
   virtual ~DeferredQueue() = default;
 
-  // Reclaims some of the clean `items`, into cleaned.items or for good (note_reclaimed); removes them from the list.
-  // False: none of them may be reclaimed yet.
+  // Removes some of the clean `items` from the list, and either moves them to cleaned.items or reclaims them at once
+  // (note_reclaimed). False: none of them may be reclaimed yet.
   virtual bool reclaim(Items &items, Cleaned &cleaned) REQUIRES(mutex_) = 0;
-  // Moves to open_ what was freed elsewhere.
+  // Moves payloads that the user keeps elsewhere to open_.
   virtual void gather() REQUIRES(mutex_) {}
   virtual bool worth_sealing() REQUIRES(mutex_) { return sealed_.empty(); }
-  // After each change of what is open that a seal makes.
+  // Called after each change that a seal makes to the open payloads.
   enum class Seal { begun, taken, refused };
   virtual void note_seal(Seal) REQUIRES(mutex_) {}
 
   void note_added(DeferredSize size) REQUIRES(mutex_);
   void note_reclaimed(DeferredSize size);
-  // Payloads that count as reclaimed are in the user's hands once more.
+  // Counts payloads as not reclaimed again.
   void unreclaim(DeferredSize size) REQUIRES(mutex_);
-  // Of payloads that count as added already.
+  // Moves payloads that are already counted as added back to open_.
   void reopen(Items &items, DeferredSize size) REQUIRES(mutex_);
-  // Calls visit(items, size) with every list of payloads.
+  // Calls visit(items, size) for every list of payloads.
   void each_list(FunctionRef<void(Items &, DeferredSize &)> visit) REQUIRES(mutex_);
 
  private:
@@ -124,29 +126,31 @@ class DeferredQueue {
     Items items;
     DeferredSize size;
     Fence fence;
-    const void *sealer = nullptr;  // the thread that takes the fence
-    int users = 0;                 // threads that ask the driver about the fence
+    const void *sealer = nullptr;  // the thread that is taking the fence
+    int users = 0;                 // threads that are asking the driver about the fence
     bool passed = false;
   };
-  // A fence for each free before work costs more than one for a thousand: after so many only one in 10 ms.
+  // One fence for each free costs more than one for a thousand. So after this many seals before work, only one is made
+  // in 10 ms.
   static constexpr std::uint64_t kMostBeforeWork = 64;
   static constexpr std::uint64_t kBeforeWorkNs = 10'000'000;
 
   void publish_open() REQUIRES(mutex_);
   bool seals_before_work() REQUIRES(mutex_);
-  // Detaches what is open; nullptr: there is nothing, or no host memory for an epoch.
+  // Moves the open payloads to a new epoch. nullptr: there are none, or there is no host memory for an epoch.
   Epoch *begin_seal(Cleaned &cleaned) noexcept REQUIRES(mutex_);
   void finish_seal(Epoch &epoch, Cleaned &cleaned);
   void drop_seal(Epoch &epoch) REQUIRES(mutex_);
   Cleaned seal_all(bool waits_for_ends);
-  // By another thread: a driver call that takes a fence may call back into us.
+  // Whether another thread is sealing. This thread's own seals do not count, because a driver call that takes a fence
+  // may call back into us.
   bool is_sealed_elsewhere() REQUIRES(mutex_);
-  // For a thread that will answer with note_answer.
+  // Counts the thread among the epoch's users, until it calls note_answer().
   Epoch *use(Epoch &epoch) REQUIRES(mutex_);
-  // The newest epoch up to a fence that has not passed; nullptr: there is none.
+  // Uses the newest epoch that has not passed and whose fence number is at most `up_to`; nullptr: there is none.
   Epoch *use_newest(std::uint64_t up_to);
   void note_answer(Epoch &epoch, CUresult answer, Cleaned &cleaned);
-  // What a thread does for an epoch across driver calls.
+  // Undo what a thread does for an epoch across driver calls, if it leaves such a call (base/held.h).
   static void leave_seal(void *epoch) noexcept;
   static void leave_use(void *epoch) noexcept;
   void poll(Cleaned &cleaned);
@@ -160,12 +164,12 @@ class DeferredQueue {
   const int device_;
   Items open_ GUARDED_BY(mutex_);
   DeferredSize open_size_ GUARDED_BY(mutex_);
-  std::atomic<std::uint64_t> in_hands_{0};  // blocks of Cleaned::items that the caller has not finished
+  std::atomic<std::uint64_t> in_hands_{0};  // blocks in Cleaned::items that callers have not finished
 
  private:
   std::uint64_t before_work_left_ GUARDED_BY(mutex_) = kMostBeforeWork;
   std::uint64_t before_work_ns_ GUARDED_BY(mutex_) = 0;
-  std::atomic<std::uint64_t> unsealed_{0};  // what open_size_ says, for threads without the lock
+  std::atomic<std::uint64_t> unsealed_{0};  // open_size_.blocks, for threads without the lock
   std::list<Epoch> sealing_ GUARDED_BY(mutex_);
   std::list<Epoch> sealed_ GUARDED_BY(mutex_);  // oldest first
   std::list<Epoch> spare_ GUARDED_BY(mutex_);

@@ -21,7 +21,7 @@ CUcontext current_context() {
   return real.cuCtxGetCurrent(&current) == CUDA_SUCCESS ? current : nullptr;
 }
 
-// A thread with no current context cannot query events.
+// Lends the thread a context if it has none, because without one it cannot query events.
 class SomeContext {
  public:
   explicit SomeContext(CUcontext context) : caller_(current_context()) {
@@ -36,8 +36,8 @@ class SomeContext {
   std::optional<CurrentFor> lent_;
 };
 
-// After one of these every call of the context answers it, and none of its work runs any more (cuda.h: the process must
-// be relaunched to continue).
+// Whether the error breaks a context: then every call in it returns this error, and its work no longer runs (cuda.h:
+// the process must be relaunched to continue).
 bool breaks_context(CUresult error) {
   switch (error) {
     case CUDA_ERROR_ECC_UNCORRECTABLE:
@@ -58,9 +58,8 @@ bool breaks_context(CUresult error) {
   }
 }
 
-// Whether `error`, an answer about `context`, says that it is broken, and the caller's current context is another. The
-// driver may have answered for the caller's context: only the same question inside `context` itself tells. REQUIRES:
-// it is pinned.
+// Whether `error` shows that `context` is broken, and the caller's current context is a different one. The error may be
+// that of the caller's context, so the driver is asked again inside `context`. REQUIRES: `context` is pinned.
 template <class Ask>
 bool is_broken_for_others(const Context &context, CUcontext caller, CUresult error, const Ask &ask) {
   if (!breaks_context(error) || caller == context.handle) {
@@ -70,7 +69,8 @@ bool is_broken_for_others(const Context &context, CUcontext caller, CUresult err
   return own && breaks_context(ask());
 }
 
-// What the driver answers about an event of the context, with that number. REQUIRES: it is pinned.
+// The driver's result for an event of the context. On success, notes that the fence `number` has passed. REQUIRES: the
+// context is pinned.
 template <class Ask>
 CUresult answer_about(Context &context, std::uint64_t number, const Ask &ask) {
   const SomeContext some(context.handle);
@@ -92,7 +92,7 @@ bool FenceTracker::can_tell() {
   return real.cuCtxGetCurrent.present() && (has_events() || real.cuCtxSynchronize.present());
 }
 
-// Only rises, so that a late reader reads too little.
+// `passed` never falls, so an outdated value is only too low.
 void FenceTracker::passed(Context &context, std::uint64_t since) {
   std::uint64_t before = context.passed.load(std::memory_order_relaxed);
   while (before < since && !context.passed.compare_exchange_weak(before, since, std::memory_order_release)) {
@@ -109,7 +109,7 @@ CUevent FenceTracker::event_for(const ContextRef &context, CUresult &error) noex
       return event;
     }
   }
-  const CurrentFor current(context->handle);  // an event belongs to the context that is current when it is made
+  const CurrentFor current(context->handle);  // an event belongs to the context that is current when it is created
   CUevent event = nullptr;
   error = current ? real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC) : current.error();
   return error == CUDA_SUCCESS ? event : nullptr;
@@ -127,14 +127,14 @@ CUresult FenceTracker::record(Fence::Mark &mark) noexcept {
   return mark.broken ? CUDA_SUCCESS : result;
 }
 
-// One event a context. REQUIRES: marks hold the contexts, each pinned; no capture can begin.
+// Records one event for each context. REQUIRES: the marks hold the contexts, each pinned; no capture can begin.
 CUresult FenceTracker::record(Fence &fence) noexcept {
   for (Fence::Mark &mark : fence.marks) {
     if (mark.reach != nullptr) {
       continue;
     }
     const CUresult result = record(mark);
-    if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {  // in a way that we do not see: nothing of it runs any more
+    if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {  // we did not see how: none of its work runs any more
       contexts_.forget_unseen(mark.context);
     } else if (result != CUDA_SUCCESS) {
       return result;
@@ -168,7 +168,7 @@ void FenceTracker::end_reach(const ContextRef &context) noexcept try {
   if (error != CUDA_SUCCESS) {
     return;
   }
-  std::shared_ptr<const ReachEvent> made = std::move(ended);  // what is dropped is dropped without the lock
+  std::shared_ptr<const ReachEvent> made = std::move(ended);  // the old one is destroyed after the lock is released
   Guard guard(mutex_);
   if (context->ended_by.load(std::memory_order_acquire) == nullptr) {
     std::shared_ptr<const ReachEvent> &latest = reach_events_[context.get()];
@@ -176,7 +176,7 @@ void FenceTracker::end_reach(const ContextRef &context) noexcept try {
       latest.swap(made);
     }
   }
-} catch (...) {  // no memory of the host: a fence has an event of its own
+} catch (...) {  // no host memory, so fences record their own events
 }
 
 std::shared_ptr<const ReachEvent> FenceTracker::reach_event(const Context &context, int device) {
@@ -202,8 +202,8 @@ FenceTracker::Taken FenceTracker::take(Fence &fence, CUresult &error, int device
     fence.marks.push_back({std::move(context), event, false, std::move(reach)});
     return true;
   });
-  // Numbered before the first event is recorded: what passes a later number was recorded after this fence too, and a
-  // synchronise that began at this number or later covers it.
+  // The number is taken before the first event is recorded. So an event with a later number was recorded after this
+  // fence, and a synchronise that began at this number or later covers it.
   fence.number = contexts_.tick();
   if (by_events()) {
     const Taken taken = take_by_events(fence, live, error);
@@ -233,7 +233,7 @@ void FenceTracker::heed(CUresult answer, std::atomic<unsigned> &failed_in_a_row)
   }
 }
 
-// All are pinned, so that no context is destroyed during a call that names it.
+// Pins all contexts, so that none is destroyed during a call that uses it.
 FenceTracker::Taken FenceTracker::take_by_events(Fence &fence, std::vector<ContextRef> &live, CUresult &error) {
   error = CUDA_SUCCESS;
   if (!captures_.enter()) {
@@ -245,7 +245,7 @@ FenceTracker::Taken FenceTracker::take_by_events(Fence &fence, std::vector<Conte
     if (context->pin()) {
       fence.marks.push_back({std::move(context)});
     } else if (context->ended_by.load(std::memory_order_acquire) == nullptr) {
-      all_pinned = false;  // the driver may refuse to destroy it
+      all_pinned = false;  // being destroyed, which the driver may still refuse
     }
   }
   error = all_pinned ? record(fence) : CUDA_SUCCESS;
@@ -259,7 +259,7 @@ FenceTracker::Taken FenceTracker::take_by_events(Fence &fence, std::vector<Conte
     return Taken::taken;
   }
   recycle(fence);
-  if (error == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {  // one that began in a way that we do not see
+  if (error == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) {  // a capture that began without our seeing it
     return Taken::capturing;
   }
   return all_pinned ? Taken::failed : Taken::ending;
@@ -360,12 +360,12 @@ CUresult FenceTracker::wait_for_mark(const Fence::Mark &mark, std::uint64_t numb
       if (has_passed(*mark.context, number)) {
         return CUDA_SUCCESS;
       }
-      waiter.pause();  // it is being destroyed, unless the driver refuses; it answers soon
+      waiter.pause();  // it is being destroyed; whether the driver refuses is known soon
       continue;
     }
     if (mark.event == nullptr || events_refused_.load(std::memory_order_relaxed)) {
       const CUresult result = synchronise(*mark.context);
-      const auto same = [&] { return result; };  // asked inside the context already
+      const auto same = [&] { return result; };  // this was asked inside the context already
       return is_broken_for_others(*mark.context, current_context(), result, same) ? CUDA_SUCCESS : result;
     }
     return answer_about(*mark.context, number, [&] { return real.cuEventSynchronize(mark.event); });
@@ -391,7 +391,8 @@ void FenceTracker::recycle(Fence &fence) noexcept {
 void FenceTracker::spare(const ContextRef &context, CUevent event) noexcept {
   try {
     Guard guard(mutex_);
-    // The events of a context end with it. forget() comes after its end: one of the two sees the other.
+    // The events of a context end with it. forget() is called after its end, so either this check or forget() drops the
+    // event.
     if (context->ended_by.load(std::memory_order_acquire) == nullptr) {
       spare_[context.get()].push_back(event);
     }
@@ -405,7 +406,7 @@ void FenceTracker::spare(const ContextRef &context, CUevent event) noexcept {
 }
 
 void FenceTracker::forget(const ContextRef &context) {
-  std::shared_ptr<const ReachEvent> dropped;  // without the lock
+  std::shared_ptr<const ReachEvent> dropped;  // destroyed without the lock
   Guard guard(mutex_);
   spare_.erase(context.get());
   if (const auto found = reach_events_.find(context.get()); found != reach_events_.end()) {

@@ -1,11 +1,11 @@
 // Fences: a fence has passed when everything that was submitted to any context before it was taken has finished.
 // Layer: policy/contexts. Threads: any; driver calls outside the lock.
 //
-// Every live context counts that may reach the block's device: those of the device, and those that were given peer
-// access to it or took part in a copy with it (Contexts::may_reach). If the driver has cuCtxRecordEvent (12.5), a
+// A fence covers every live context that may reach the block's device: those of the device, and those that were given
+// peer access to it or took part in a copy with it (Contexts::may_reach). If the driver has cuCtxRecordEvent (12.5), a
 // fence is one event for each context, which covers the streams of all threads and the green contexts of a primary one,
-// and nothing that is submitted later. Otherwise only cuCtxSynchronize says it, so a fence is a number to synchronise
-// past.
+// and nothing that is submitted later. Otherwise only cuCtxSynchronize can show that work has finished, so a fence is
+// just a number, and has passed once every context was synchronised after it was taken.
 // Design: design/quarantine.md#fences
 #pragma once
 
@@ -24,19 +24,20 @@
 
 namespace ration::policy {
 
-// How long a call may wait for the device without need, so that a program holds less memory in quarantine.
+// How long a call may wait for the device only to keep the quarantine small.
 inline constexpr std::uint64_t kBrieflyNs = 10'000'000;
 // How long a request that would be denied waits for another thread's capture, during which nothing can be cleaned.
 inline constexpr std::uint64_t kCapturePatienceNs = 1'000'000'000;
 // An idle device passes a fence within some microseconds.
 inline constexpr std::uint64_t kFenceNs = 200'000;
-// How long a request waits for a device to become idle where only that lets it be served: the driver would have served
-// it at once, and the device's work may itself wait for this call to return.
+// How long a request waits for a device to become idle if it cannot be served otherwise. The wait is bounded because
+// the driver would have served the request at once, and the device's work may itself wait for this call to return.
 inline constexpr std::uint64_t kIdlePatienceNs = 1'000'000'000;
 
 class FenceTracker;
 
-// An event behind the latest calls of a context whose work reaches other devices: their blocks wait for no later work.
+// An event recorded after the latest calls of a context whose work reaches other devices. With it, blocks of these
+// devices need not wait for later work of the context.
 struct ReachEvent {
   explicit ReachEvent(FenceTracker &tracker, ContextRef of) : fences(tracker), context(std::move(of)) {}
   ~ReachEvent();
@@ -46,15 +47,15 @@ struct ReachEvent {
   FenceTracker &fences;
   const ContextRef context;
   CUevent event = nullptr;
-  std::uint64_t number = 0;  // of a fence that would cover the same
+  std::uint64_t number = 0;  // number of a fence that would cover the same work
 };
 
 struct Fence {
   struct Mark {
     ContextRef context;
-    CUevent event = nullptr;                            // null: by synchronising
-    bool broken = false;                                // its context was when the fence was taken
-    std::shared_ptr<const ReachEvent> reach = nullptr;  // then `event` is its
+    CUevent event = nullptr;                            // null: to be synchronised
+    bool broken = false;                                // its context was broken when the fence was taken
+    std::shared_ptr<const ReachEvent> reach = nullptr;  // if set, `event` belongs to it
   };
   std::uint64_t number = 0;  // ascending
   std::vector<Mark> marks;
@@ -64,57 +65,60 @@ class FenceTracker {
  public:
   FenceTracker(Contexts &contexts, Captures &captures) : contexts_(contexts), captures_(captures) {}
 
-  // Whether this driver can tell when work has finished; if not, no block may ever be reused.
+  // Whether this driver can report when work has finished. If not, no block may ever be reused.
   static bool can_tell();
-  // By events, or by synchronising: if it lacks them, exports them and answers NOT_SUPPORTED, or fails again and again.
-  // Beside captures of which nothing is known only the program's own synchronises say it: no call of ours may.
+  // True: fences are events. False: they depend on synchronising, because the driver lacks events, returns
+  // NOT_SUPPORTED, or fails repeatedly. Also false after an unknown kind of capture: then our calls may not ask, and
+  // only the program's own synchronises show that work has finished.
   bool by_events() const {
     return has_events() && !events_refused_.load(std::memory_order_relaxed) && !captures_.has_unknown();
   }
 
   enum class Taken {
     taken,
-    capturing,  // a capture runs: nothing was asked of the driver
+    capturing,  // a capture runs, so the driver was not asked
     ending,     // a context is being destroyed
-    failed,     // `error` is the driver's own, or OUT_OF_MEMORY: the host has none for it
+    failed,     // `error` is the driver's, or OUT_OF_MEMORY if there is no host memory
   };
-  // Of the contexts that may reach one device, or of all. REQUIRES: `fence` has no marks, and
-  // CaptureExclusion. Only on `taken` does it have any.
+  // Takes a fence of the contexts that may reach one device, or of all contexts. REQUIRES: `fence` has no marks;
+  // CaptureExclusion. It has marks afterwards only if the result is `taken`.
   static constexpr int kAllDevices = -1;
   Taken take(Fence &fence, CUresult &error, int device = kAllDevices) noexcept;
-  // CUDA_SUCCESS: passed. NOT_READY: not yet. Else the driver's own error, which proves nothing about the work; that of
-  // a context that is broken for good is none for threads whose current context is another. Never waits. With
-  // `only`, what that context contributed. REQUIRES: CaptureExclusion.
+  // CUDA_SUCCESS: the fence has passed. NOT_READY: not yet. Any other value is an error of the driver, which proves
+  // nothing about the work. If a context is permanently broken, its error counts as success for threads with another
+  // current context. Never waits. With `only`, asks only about that context. REQUIRES: CaptureExclusion.
   CUresult query(const Fence &fence, const Context *only = nullptr);
-  // The same, having waited for it, in relaxed mode by itself. NOT_READY: a capture prevents synchronising.
+  // Like query(), but waits for the fence, in relaxed capture mode. NOT_READY: a capture prevents synchronising.
   CUresult wait(const Fence &fence, const Context *only = nullptr);
-  // query() until it has passed or failed, `enough` says so, or kIdlePatienceNs are over: then NOT_READY.
+  // Repeats query() until the fence has passed or the query fails. NOT_READY: enough() returned true first, or
+  // kIdlePatienceNs are over.
   CUresult poll(const Fence &fence, FunctionRef<bool()> enough);
-  // Whether nothing that was submitted before the call to contexts that may reach the device still runs; false if that
-  // cannot be known without waiting.
+  // Whether all work that was submitted before this call to contexts that may reach the device has finished. False also
+  // if that cannot be known without waiting.
   bool is_idle(int device);
-  // A call of the context that noted its reach has returned. Without this the first fence after it has the context's
-  // later work, too. One driver call; none during a capture.
+  // Called when a call of the context that had noted its reach has returned. Records an event, without which the next
+  // fence would also cover later work of the context. One driver call; none during a capture.
   void end_reach(const ContextRef &context) noexcept;
-  // Its events may serve another fence. REQUIRES: no thread asks about it any more.
+  // Keeps the events of a fence for other fences. REQUIRES: no thread asks about it any more.
   void recycle(Fence &fence) noexcept;
 
-  // The program synchronises a context itself: success covers what was submitted before the call began.
+  // For a synchronise of the program: now() before the call, and passed() with that value after it succeeded, which
+  // covers what was submitted before the call began.
   std::uint64_t now() const { return contexts_.now(); }
   static void passed(Context &context, std::uint64_t since);
   void forget(const ContextRef &context);
   Captures &captures() { return captures_; }
 
-  // Whether something was freed and may have no fence yet: a load, for a call that is about to submit work. It stays
-  // noted until a call that looked takes the note.
+  // Whether something was freed that may have no fence yet. Costs one load, for a call that is about to submit work.
+  // The note stays until a call that saw it takes it.
   bool unsealed_noted() const noexcept { return unsealed_.load(std::memory_order_relaxed); }
   void note_unsealed() noexcept { unsealed_.store(true, std::memory_order_release); }
-  void take_unsealed_note() noexcept { (void)unsealed_.exchange(false); }  // then look again
+  void take_unsealed_note() noexcept { (void)unsealed_.exchange(false); }  // the caller then looks for such frees
 
  private:
-  // So many failures of events in a row are no accident.
+  // After so many failures in a row, events are given up.
   static constexpr unsigned kMostFailed = 3;
-  // What the driver answered about an event; from kMostFailed failures on no event is asked for.
+  // Counts failures in the driver's results for events; after kMostFailed, no more events are used.
   void heed(CUresult answer, std::atomic<unsigned> &failed_in_a_row);
   static bool has_events();
   Taken take_by_events(Fence &fence, std::vector<ContextRef> &live, CUresult &error);
@@ -122,9 +126,10 @@ class FenceTracker {
   CUevent event_for(const ContextRef &context, CUresult &error) noexcept;
   friend struct ReachEvent;
   void spare(const ContextRef &context, CUevent event) noexcept;
-  // The event that serves a fence of the device instead of one of its own; nullptr: none does.
+  // The context's ReachEvent that can serve a fence of the device, so that no new event is needed; nullptr: there is
+  // none.
   std::shared_ptr<const ReachEvent> reach_event(const Context &context, int device);
-  // Until one has not passed. Calls ask(mark, number).
+  // Calls ask(mark, number) for the marks, until one has not passed.
   template <class Ask>
   CUresult each_mark(const Fence &fence, const Context *only, const Ask &ask);
   CUresult query_mark(const Fence::Mark &mark, std::uint64_t number);

@@ -30,7 +30,8 @@ std::uint64_t total_of(CUdevice device) {
   return real.cuDeviceTotalMem_v2.present() && real.cuDeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS ? bytes : 0;
 }
 
-// False while the driver cannot be asked. A driver that lacks the count is asked for one device after the other.
+// Counts the devices. False: the driver cannot be asked yet. If it lacks cuDeviceGetCount, asks for one device after
+// the other.
 bool count_devices(int &count) {
   if (real.cuDeviceGetCount.present()) {
     return real.cuDeviceGetCount(&count) == CUDA_SUCCESS;
@@ -185,7 +186,7 @@ void Devices::learn_total(int ordinal) {
     Device &device = (*devices_.load(std::memory_order_relaxed))[static_cast<std::size_t>(ordinal)];
     if (device.total.load(std::memory_order_relaxed) == 0) {
       device.total.store(total, std::memory_order_relaxed);
-      resolve_limit(device, device.facts());  // no line for the user: the total is known
+      resolve_limit(device, device.facts());  // gives no line for the user, because the total is known
       std::vector<std::string> nothing;
       enter_groups(device.facts(), nothing, owed);
     }

@@ -1,5 +1,5 @@
-// The devices of this process and what it may take on each, discovered as soon as the driver can answer.
-// Layer: policy/devices. Threads: any; driver calls outside the lock; the first finished discovery stays.
+// The devices of this process and the limit on each. They are discovered as soon as the driver can be asked. Layer:
+// policy/devices. Threads: any; driver calls outside the lock; the first discovery to finish is kept.
 #pragma once
 
 #include <algorithm>
@@ -22,16 +22,16 @@ struct DeviceLimit {
   std::uint64_t bytes;  // effective: never above the device's total
 };
 
-// What the first pool of a device takes at once. All in bytes.
+// What the first pool of a device preallocates. Sizes are in bytes.
 struct Preallocation {
   std::uint64_t bytes = 0;                       // 0: it grows on demand
-  std::uint64_t after = 0;                       // as soon as that many are live there
-  std::uint64_t headroom = 0;                    // of the really free memory that it leaves alone
-  bool leaves_context = false;                   // the headroom is no less than a context takes there
+  std::uint64_t after = 0;                       // preallocates once that many are live on the device
+  std::uint64_t headroom = 0;                    // of free memory that it leaves to others
+  bool leaves_context = false;                   // the headroom is at least what a context takes on the device
   bool exact = false;                            // all of it or nothing
-  bool fair = false;                             // in a group: no more than its part of that
-  std::uint64_t granule_bytes = 0;               // of each granule; 0: by its size
-  std::uint64_t release_threshold = UINT64_MAX;  // of free memory that the pools of the device keep
+  bool fair = false;                             // in a group: no more than its fair part (Account::fair_part)
+  std::uint64_t granule_bytes = 0;               // of each granule; 0: derived from the limit
+  std::uint64_t release_threshold = UINT64_MAX;  // free memory that the pools of the device keep
 };
 
 // A group with which this process shares a limit.
@@ -40,33 +40,33 @@ struct GroupAsked {
   std::string name;
 };
 
-// Where limits come from; the runtime answers from the settings.
+// The source of limits. The runtime implements it with the settings.
 class LimitSource {
  public:
   virtual ~LimitSource() = default;
-  // Once, with every device, before any limit_on. Answers the lines for the user.
+  // Called once, with all devices, before any limit_on(). Returns lines for the user.
   virtual std::vector<std::string> resolve_devices(const std::vector<events::DeviceFacts> &devices) = 0;
   virtual DeviceLimit limit_on(const events::DeviceFacts &device) const = 0;
   virtual Preallocation preallocation_on(const events::DeviceFacts &) const { return {}; }
-  // The same of mode async, at the first allocation.
+  // The preallocation of mode async, at the first allocation.
   virtual Preallocation async_preallocation_on(const events::DeviceFacts &) const { return {}; }
-  // Whether a limit was asked for on any device, known or not.
+  // Whether a limit was asked for on any device, known or unknown.
   virtual bool asked_for() const { return true; }
-  // For people, as "4.00GiB".
+  // A size for people to read, such as "4.00GiB".
   virtual std::string spoken(std::uint64_t bytes) const = 0;
-  // The folder of the groups' files; empty: this process has books of its own only.
+  // The folder of the groups' files; empty: this process shares no groups.
   virtual std::string state_folder() const { return {}; }
   // The narrowest first.
   virtual std::vector<GroupAsked> groups() const { return {}; }
-  // What this process asks to always obtain in its named group; 0: nothing.
+  // The guarantee that this process asks for in its named group; 0: none.
   virtual std::uint64_t guarantee_on(const events::DeviceFacts &) const { return 0; }
-  // What these settings let the group take on a device.
+  // The limit that these settings state for the group on a device; nullopt: none.
   virtual std::optional<std::uint64_t> group_limit_on(std::size_t, const events::DeviceFacts &) const {
     return std::nullopt;
   }
 };
 
-// The limit of a device whose total is unknown. False: it is a share of the total, and cannot be enforced.
+// The limit of a device whose total is unknown. False: the limit depends on the total, so it cannot be enforced.
 // Design: design/charging.md#unknown-sizes
 template <class LimitOn, class Limit>
 bool without_total(const events::DeviceFacts &device, const LimitOn &limit_on, Limit &limit) {
@@ -92,26 +92,26 @@ struct Device {
 class Devices {
  public:
   Devices(LimitSource &limits, ledger::Ledger &ledger) : limits_(limits), ledger_(ledger) {}
-  // Once, before anything else: joins the groups.
+  // Joins the groups. Called once, before anything else.
   void join_groups();
   ~Devices() { delete devices_.load(std::memory_order_acquire); }
   Devices(const Devices &) = delete;
   Devices &operator=(const Devices &) = delete;
 
-  // Every device, or nullptr while the driver cannot be asked (before cuInit, after a fork).
+  // All devices, or nullptr while the driver cannot be asked (before cuInit, after a fork).
   const std::vector<Device> *all();
-  // The device's record, or nullptr.
+  // The record of a device, or nullptr.
   const Device *find(int ordinal);
   const Device *find_handle(CUdevice handle);
-  // The ordinal of a driver handle; an unknown handle is held to the first device's limit.
+  // The ordinal of a driver handle. An unknown handle counts as the first device, so its limit applies.
   int ordinal_of(CUdevice handle);
-  // Learns the size of a device from cuMemGetInfo where cuDeviceTotalMem is missing. REQUIRES a current context on it.
+  // Gets the size of a device from cuMemGetInfo if cuDeviceTotalMem is missing. REQUIRES a current context on it.
   void learn_total(int ordinal);
-  std::string spoken(std::uint64_t bytes) const { return limits_.spoken(bytes); }  // for people
+  std::string spoken(std::uint64_t bytes) const { return limits_.spoken(bytes); }  // for people to read
   std::uint64_t total_on(int ordinal);                                             // bytes; 0: not known
-  Preallocation preallocation_on(int ordinal, bool async = false);                 // `async`: of mode async
-  // Applies what was ordered for this process or its groups while it runs. False: nothing was for the process since it
-  // did so last. Touches shared memory.
+  Preallocation preallocation_on(int ordinal, bool async = false);                 // `async`: for mode async
+  // Applies orders for this process or its groups that were made while it runs (ledger/orders.h). False: there is no
+  // new order for the process. Reads shared memory.
   bool heed(int ordinal) noexcept {
     ledger_.account(ordinal).look_for_orders();
     return std::any_of(groups_.begin(), groups_.end(),
@@ -120,9 +120,9 @@ class Devices {
                        }) &&
            heed_now();
   }
-  // From now on limits that are set while the process runs are in its totals.
+  // From now on, limits that are set while the process runs are recorded in the journal's totals.
   void note_limits_in(events::Journal *journal) { journal_.store(journal, std::memory_order_release); }
-  // A limit was asked for, and the driver does not say for which devices.
+  // True if a limit was asked for, but the driver cannot be asked for the devices.
   // Design: design/first-use.md#no-device-list
   bool limit_unknown() { return all() == nullptr && limits_.asked_for(); }
 
@@ -131,26 +131,28 @@ class Devices {
   bool heed_now() noexcept;
   void heed_all(std::vector<Device> &devices);
   void explain_limits();
-  // Answers a line for the user where the limit cannot be enforced.
+  // Returns a line for the user if the limit cannot be enforced.
   std::string resolve_limit(Device &device, const events::DeviceFacts &facts) const;
-  // A guarantee that was not obtained at once.
+  // A guarantee that could not be obtained at once.
   struct Owed {
     int ordinal;
     ledger::Membership *group;
-    int place;  // the device's, in the group
+    int place;  // the device's index in the group
     std::uint64_t bytes;
-    bool refuses_for_ever = false;  // the account, for another reason
+    bool refuses_for_ever = false;  // the account refuses everything anyway, for another reason
   };
-  // Waits briefly for what others hold and do not use; says who holds it where that is in vain.
+  // Asks others for memory that they hold and do not use, and waits briefly for it. If it does not come, says who holds
+  // it.
   void claim(const std::vector<Owed> &owed);
-  // The same for the groups' limits.
+  // Adds a device to the groups and states the groups' limits on it. Adds lines for the user, and guarantees that are
+  // still owed.
   void enter_groups(const events::DeviceFacts &facts, std::vector<std::string> &lines, std::vector<Owed> &owed);
 
   LimitSource &limits_;
   ledger::Ledger &ledger_;
-  // As limits_.groups(), or the one for processes without a group. Fixed before the first discovery.
+  // In the order of limits_.groups(), then that of processes without a group. Fixed before the first discovery.
   std::vector<ledger::Membership *> groups_;
-  bool group_missing_ = false;  // one that was asked for cannot be joined
+  bool group_missing_ = false;  // a group that was asked for could not be joined
   RankedMutex mutex_{Rank::kDevices};
   std::atomic<std::vector<Device> *> devices_{nullptr};
   std::atomic<bool> heeding_{false};

@@ -8,7 +8,7 @@
 namespace ration::policy {
 namespace {
 
-// splitmix64: the same choices for the same seed, whatever the threads.
+// splitmix64: makes the same choices for the same seed, however threads interleave.
 double fraction(std::uint64_t seed, std::uint64_t number) {
   std::uint64_t mixed = seed + number * 0x9e3779b97f4a7c15U;
   mixed = (mixed ^ (mixed >> 30U)) * 0xbf58476d1ce4e5b9U;

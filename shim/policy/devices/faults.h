@@ -1,4 +1,4 @@
-// Allocations that are refused on purpose (fail). Layer: policy/devices. Threads: any; no lock.
+// Refuses allocations on purpose, for tests (setting `fail`). Layer: policy/devices. Threads: any; no lock.
 #pragma once
 
 #include <atomic>
@@ -11,14 +11,14 @@
 
 namespace ration::policy {
 
-// A rule looks at requests that meet all its conditions, and refuses those of them that it picks.
+// A rule counts the requests that meet all its conditions, and refuses some of them.
 struct FaultRule {
-  std::uint64_t above_bytes = 0;  // larger ones only
-  std::string library;            // whose file's name contains this; empty: of any
-  std::uint64_t after_ns = 0;     // since the rules were made
-  std::uint64_t nth = 0;          // picks one; 0: not asked
-  std::uint64_t every = 0;        // picks each so-and-so-many-th; 0: not asked
-  double probability = 1;         // of each
+  std::uint64_t above_bytes = 0;  // condition: the request is larger
+  std::string library;            // condition: the name of the calling library's file contains this; empty: any
+  std::uint64_t after_ns = 0;     // condition: so long after the rules were made
+  std::uint64_t nth = 0;          // refuses only the nth of these requests; 0: not set
+  std::uint64_t every = 0;        // refuses one in so many of them; 0: not set
+  double probability = 1;         // of a refusal, for each of them
   std::uint64_t seed = 0;
 };
 
@@ -28,7 +28,7 @@ class Faults {
   explicit Faults(std::vector<FaultRule> rules);
 
   bool any() const { return !rules_.empty(); }
-  // Counts a request, and tells whether a rule refuses it. `caller`: the return address of the program's call.
+  // Counts a request, and returns whether a rule refuses it. `caller`: the return address of the program's call.
   bool refuses(std::uint64_t bytes, const void *caller) noexcept;
 
  private:
@@ -38,7 +38,7 @@ class Faults {
   };
   bool looks_at(const FaultRule &rule, std::uint64_t bytes, const void *caller) const noexcept;
 
-  std::deque<Counted> rules_;  // a counter cannot be moved
+  std::deque<Counted> rules_;  // a deque, because atomic counters cannot be moved
   const std::uint64_t start_ns_ = now_ns();
 };
 

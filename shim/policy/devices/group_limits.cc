@@ -1,5 +1,6 @@
-// The groups of this process and its devices in each: the part of Devices that uses the ledger's memberships.
-// Layer: policy/devices. Threads: under the lock no file is touched, only memory that is mapped already.
+// The groups of this process, and its devices in each group. This is the part of Devices that uses the ledger's
+// memberships.
+// Layer: policy/devices. Threads: under the lock, no file is opened; only memory that is mapped already is used.
 #include <algorithm>
 
 #include "base/clock.h"
@@ -37,13 +38,13 @@ void Devices::join_groups() {
   }
   for (ledger::Membership *membership : groups_) {
     if (membership != nullptr) {
-      membership->reclaim_from_dead(0);  // so that no dead member's limit counts, on any device
+      membership->reclaim_from_dead(0);  // so that the limit of a dead member does not count on any device
     }
   }
-  // All processes of the folder, so that idle memory of the device can be asked for and `ration ps` shows them: a
-  // failure has no other effect.
+  // Joins the file of all processes in the folder, so that others can be asked for idle memory and `ration ps` shows
+  // this one. A failure has no other effect.
   if (ledger::Membership *membership = ledger_.join(folder, ledger::GroupKind::kNone, {}, problem)) {
-    membership->reclaim_from_dead(0);  // so that none of them is a neighbour
+    membership->reclaim_from_dead(0);  // so that dead members do not count as neighbours
     groups_.push_back(membership);
   }
   for (int device = 0; group_missing_ && device < ledger::kMaxDevices; ++device) {
@@ -118,7 +119,7 @@ bool Devices::heed_now() noexcept {
   }
   try {
     heed_all(*devices);
-  } catch (...) {  // no memory of the host: at the next call
+  } catch (...) {  // no host memory: tried again at the next call
   }
   heeding_.store(false, std::memory_order_release);
   return true;
@@ -129,7 +130,7 @@ void Devices::heed_all(std::vector<Device> &devices) {
   for (const ledger::Membership *group : groups_) {
     seen.push_back(group != nullptr ? group->orders() : 0);
   }
-  std::vector<std::uint64_t> before;  // what was guaranteed on each device
+  std::vector<std::uint64_t> before;  // the guarantee on each device
   bool granted = true;
   for (Device &device : devices) {
     ledger::Account &account = ledger_.account(device.ordinal);
@@ -148,7 +149,7 @@ void Devices::heed_all(std::vector<Device> &devices) {
     before.push_back(account.own_guarantee());
     granted = account.heed_guarantee(limits_.guarantee_on(facts)) && granted;
   }
-  for (std::size_t i = 0; !granted && i < devices.size(); ++i) {  // all devices or none
+  for (std::size_t i = 0; !granted && i < devices.size(); ++i) {  // a guarantee takes effect on all devices or none
     ledger_.account(devices[i].ordinal).refuse_guarantee(before[i]);
   }
   for (std::size_t i = 0; i < groups_.size(); ++i) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kUuidLength = sizeof("GPU-01234567-89ab-cdef-0123-456789abcdef") - 1;
 
-// The smallest limit of the groups there, and what the groups have left; nothing where no group has a limit.
+// The smallest limit of the groups on the device, and how much the groups have left; nullopt if no group has a limit.
 struct InGroups {
   std::uint64_t limit;
   std::uint64_t left;
@@ -41,7 +41,7 @@ std::optional<InGroups> in_groups(const LimitSource &limits, const events::Devic
   return least;
 }
 
-// bytes * part / whole, rounded down; 0 of nothing.
+// bytes * part / whole, rounded down; 0 if `whole` is 0.
 std::uint64_t part_of(std::uint64_t bytes, std::uint64_t part, std::uint64_t whole) {
   __extension__ using Product = unsigned __int128;
   return whole == 0 ? 0 : static_cast<std::uint64_t>(Product{bytes} * part / whole);
@@ -61,7 +61,7 @@ void ProcessShares::add(unsigned pid, std::uint64_t bytes) {
   if (bytes == kNotAvailable) {
     return;
   }
-  std::uint64_t &in_list = of_list_[pid];  // a process has a row for each instance of a divided device
+  std::uint64_t &in_list = of_list_[pid];  // a process has one row for each instance of a partitioned device
   in_list += bytes;
   processes_[pid].held = std::max(processes_[pid].held, in_list);
 }
@@ -91,10 +91,10 @@ std::uint64_t ProcessShares::shown(unsigned pid, std::uint64_t bytes) const {
                                                              : part_of(bytes, found->second.shown, found->second.held);
 }
 
-// The driver prints "GPU-" before the UUID of a MIG device too.
+// The prefix is not compared, because the driver prints "GPU-" before the UUID of a MIG device too.
 bool same_uuid(std::string_view a, std::string_view b) {
   const ledger::WideValue key = ledger::device_key(a, 0);
-  const ledger::WideValue other = ledger::device_key(b, 1);  // the ordinals differ where there is no UUID in the text
+  const ledger::WideValue other = ledger::device_key(b, 1);  // another ordinal, so that texts without UUID differ
   return a.size() == kUuidLength && b.size() == kUuidLength && key.low == other.low && key.high == other.high;
 }
 

@@ -12,10 +12,10 @@ namespace {
 
 using driver::real_nvml;
 
-constexpr unsigned kProcesses = 64;  // at first
-constexpr int kTries = 4;            // while processes come
+constexpr unsigned kProcesses = 64;  // in the first try
+constexpr int kTries = 4;            // because new processes may appear
 
-// Loading a library needs more stack than a thread of the program may have.
+// Runs on a stack of our own, because loading a library needs more stack than a thread of the program may have.
 struct Opening {
   NvmlFigures::Find find;
   bool found;
@@ -24,7 +24,7 @@ void open_nvml(void *argument) noexcept {
   auto &opening = *static_cast<Opening *>(argument);
   opening.found = opening.find(true);
   if (opening.found && real_nvml.nvmlInit_v2.present()) {
-    (void)real_nvml.nvmlInit_v2();  // counted: the program's own shutdown leaves ours
+    (void)real_nvml.nvmlInit_v2();  // NVML counts these, so the program's own nvmlShutdown does not end ours
   }
 }
 
@@ -82,7 +82,7 @@ ProcessFigure NvmlFigures::on(const Device &device) noexcept try {
     figure.bytes = own->usedGpuMemory;
   }
   return figure;
-} catch (...) {  // out of memory of the host
+} catch (...) {  // no host memory
   return {};
 }
 

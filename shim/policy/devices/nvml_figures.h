@@ -1,5 +1,5 @@
-// NVML's figures of a device, by process. Answers nothing where the process has no NVML, has not initialised it, or has
-// another number there, as in most containers.
+// NVML's figures of a device for each process. There are none if the process has not loaded or initialised NVML, or if
+// NVML lists it under another process ID, as in most containers.
 // Layer: policy/devices. Threads: any.
 #pragma once
 
@@ -11,11 +11,11 @@
 
 namespace ration::policy {
 
-// What a device's monitor says that processes hold of it.
+// How much of a device its monitor (NVML) says that processes hold.
 struct ProcessFigure {
-  bool listed = false;                  // the monitor lists processes; this one holds nothing where `bytes` is absent
+  bool listed = false;                  // the monitor lists processes; without `bytes`, this one holds nothing
   std::optional<std::uint64_t> bytes;   // of this process
-  std::optional<std::uint64_t> of_all;  // of all processes, and the driver
+  std::optional<std::uint64_t> of_all;  // of all processes and the driver
 };
 
 class ProcessFigures {
@@ -29,7 +29,7 @@ class NvmlFigures final : public ProcessFigures {
  public:
   using Find = bool (*)(bool open);
   using OnOwnStack = void (*)(void (*function)(void *), void *argument);
-  // `open`: loads and initialises NVML at the first question, once, for good.
+  // `open`: load and initialise NVML at the first query, once, and keep it.
   NvmlFigures(Find find, OnOwnStack on_own_stack, bool open)
       : find_(find), on_own_stack_(on_own_stack), to_open_(open) {}
 

@@ -11,18 +11,18 @@
 namespace ration::policy {
 
 struct Request {
-  const char *api;            // the export that was called
+  const char *api;            // the function that the program called
   std::uint64_t requested;    // bytes that the program asked for
-  std::uint64_t upper_bound;  // bytes that the driver may take for it, or a pool's block must have
+  std::uint64_t upper_bound;  // bytes that the driver may take for it, or that a pool's block must have
   const void *caller;         // return address of the program's call
-  bool pooled = false;        // may come from a pool: nothing but memory can be wrong with the request
+  bool pooled = false;        // may come from a pool: only lack of memory can make it fail
   events::Kind kind = events::Kind::device;
   bool exact = true;           // `upper_bound` is what the driver takes
-  bool charged = true;         // counts against the limit; else it is recorded only
-  CUstream stream = nullptr;   // that a stream-ordered call means; null: of no such call
-  std::uint64_t begun_ns = 0;  // of the call, where it may wait for other members; else 0
-  bool in_holes_only = false;  // a pool of slabs must not grow for it beside other processes
-  bool invalid = false;        // the driver refuses it whatever memory there is; it is asked also beyond the limit
+  bool charged = true;         // counts against the limit; if not, it is only recorded
+  CUstream stream = nullptr;   // the stream of a stream-ordered call; null: it is no such call
+  std::uint64_t begun_ns = 0;  // start of the call, if it may wait for other members; else 0
+  bool in_holes_only = false;  // a pool of slabs must not grow for it if other processes use the device
+  bool invalid = false;        // the driver refuses it regardless of memory, so it is asked even beyond the limit
 };
 
 // What one driver call obtained: an address, or a handle's value.
@@ -31,7 +31,7 @@ struct Obtained {
   std::uint64_t bytes = 0;
 };
 
-// One real driver call that obtains something; one that gives it back; any other call of the program's.
+// The driver's call that allocates, the driver's call that undoes it, and any other driver call for the program.
 using Act = FunctionRef<CUresult(Obtained &)>;
 using Undo = FunctionRef<CUresult(CUdeviceptr address)>;
 using DriverCall = FunctionRef<CUresult()>;

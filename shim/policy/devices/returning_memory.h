@@ -1,5 +1,5 @@
-// Retries a request that finds the device full shortly after a neighbour died: the driver returns a killed process's
-// memory some time after the kernel has dropped its locks.
+// Retries a request that finds the device full shortly after another process died: the driver frees a killed process's
+// memory only some time after the kernel has dropped that process's locks.
 // Layer: policy/devices. Threads: lives on the stack of one call.
 #pragma once
 
@@ -13,11 +13,11 @@ namespace ration::policy {
 // Design: design/ledger.md#late-memory
 class ReturningMemory {
  public:
-  // For a request of so many bytes.
+  // `bytes`: the size of the request.
   ReturningMemory(Devices &devices, int device, ledger::Account &account, std::uint64_t bytes)
       : devices_(devices), account_(account), bytes_(bytes), device_(device) {}
 
-  // Whether a process that held memory of the device died lately, so that another try is worth it.
+  // Whether another try is worth it, because a process that held memory of the device died recently.
   bool expected() {
     if (start_ns_ == 0) {
       start_ns_ = now_ns();
@@ -26,12 +26,12 @@ class ReturningMemory {
     const bool can_fit = total == 0 || bytes_ <= total;
     return can_fit && now_ns() - start_ns_ < kPatienceNs && account_.member_died_within(kLatelySeconds);
   }
-  // REQUIRES: the caller holds no reservation meanwhile; others could be refused because of it.
+  // REQUIRES: the caller holds no reservation meanwhile, because of which others could be refused.
   void sleep() { backoff_.sleep(); }
 
  private:
   static constexpr std::uint64_t kLatelySeconds = 2;
-  // On an H200 the memory is back after 71 to 222 ms (tests/gpu/results).
+  // On an H200 the memory is free after 71 to 222 ms (tests/gpu/results).
   static constexpr std::uint64_t kPatienceNs = 500'000'000;
 
   Devices &devices_;

@@ -8,7 +8,7 @@ namespace {
 
 using driver::real;
 
-constexpr std::uint64_t kAnswerNs = 2'000'000'000;  // for all parts of a block
+constexpr std::uint64_t kAnswerNs = 2'000'000'000;  // for the replies with all parts of a block
 
 bool possible() {
   return real.cuMemImportFromShareableHandle.present() && real.cuMemAddressReserve.present() &&
@@ -16,7 +16,7 @@ bool possible() {
          real.cuMemSetAccess.present() && real.cuMemRelease.present() && real.cuCtxGetDevice.present();
 }
 
-// What the driver may answer to cuIpcOpenMemHandle.
+// Converts an error to one that the driver may return from cuIpcOpenMemHandle.
 CUresult as_of_open(CUresult error) {
   return error == CUDA_ERROR_OUT_OF_MEMORY ? error : CUDA_ERROR_MAP_FAILED;
 }
@@ -72,12 +72,12 @@ CUresult ImportedGranules::map(const std::string &state_folder, const ledger::Ex
   return result;
 }
 
-// One after the other, each whole. A mapping holds the memory.
+// Maps the parts one after the other, each as a whole. The mappings keep the memory alive.
 CUresult ImportedGranules::take(const ledger::Parts &parts) {
   for (std::uint32_t i = 0; i < parts.reply.count; ++i) {
     const std::uint64_t bytes = parts.reply.bytes[i];
     if (bytes == 0 || bytes > bytes_ - mapped_) {
-      return CUDA_ERROR_INVALID_VALUE;  // the exporter is not what it says
+      return CUDA_ERROR_INVALID_VALUE;  // the exporter's reply is not valid
     }
     CUmemGenericAllocationHandle handle = 0;
     void *const file = reinterpret_cast<void *>(static_cast<std::uintptr_t>(parts.files[i].number()));
@@ -92,7 +92,7 @@ CUresult ImportedGranules::take(const ledger::Parts &parts) {
     }
     error = real.cuMemMap(base_ + mapped_, bytes, 0, handle, 0);
     if (real.cuMemRelease(handle) != CUDA_SUCCESS) {
-      (void)real.cuMemRelease(handle);  // once more: the exporter's memory stays while it is here
+      (void)real.cuMemRelease(handle);  // tries again, because this handle keeps the exporter's memory alive
     }
     if (error != CUDA_SUCCESS) {
       return as_of_open(error);
@@ -121,7 +121,7 @@ CUresult ImportedGranules::allow_access(CUdevice current) const noexcept {
 ImportedGranules::~ImportedGranules() {
   const RelaxedCapture relaxed;
   const auto unmap = [&] { return real.cuMemUnmap(base_, mapped_) == CUDA_SUCCESS; };
-  if (mapped_ == 0 || unmap() || unmap()) {  // once more, as above
+  if (mapped_ == 0 || unmap() || unmap()) {  // tries twice, as above
     (void)real.cuMemAddressFree(base_, bytes_);
   }
 }

@@ -1,6 +1,6 @@
-// Physical memory of another process, mapped here: the granules that one of its blocks lies in.
-// Layer: policy/imports. Threads: any; driver calls and I/O, so no lock may be held. Owns: the mapping, and with it a
-// hold on the memory, which stays its exporter's.
+// Physical memory of another process that is mapped into this one: the granules of one of its blocks. Layer:
+// policy/imports. Threads: any; makes driver calls and does I/O, so no lock may be held. Owns: the mapping, which keeps
+// the memory alive; the memory stays charged to its exporter.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace ration::policy {
 
 class ImportedGranules {
  public:
-  // Asks the exporter for the parts, and maps them for the current context's device and the memory's own. REQUIRES: a
-  // lease on the block. INVALID_VALUE: the exporter does not answer; `problem` says so.
+  // Gets the parts from the exporter and maps them, with access for the current context's device and for the device of
+  // the memory. REQUIRES: a lease on the block. INVALID_VALUE: the exporter does not answer, and `problem` says so.
   static CUresult map(const std::string &state_folder, const ledger::ExportToken &token,
                       const ledger::ExportedBlock &block, std::unique_ptr<ImportedGranules> &made,
                       std::string &problem);
@@ -24,7 +24,7 @@ class ImportedGranules {
   ImportedGranules &operator=(const ImportedGranules &) = delete;
 
   CUdeviceptr base() const { return base_; }
-  // False: the driver refused.
+  // Gives `device` access to the mapping. False: the driver refused.
   bool allow(CUdevice device) const noexcept;
 
  private:
@@ -35,7 +35,7 @@ class ImportedGranules {
   const CUdeviceptr base_;
   const std::uint64_t bytes_;
   std::uint64_t mapped_ = 0;
-  CUdevice device_ = -1;  // of the memory; -1: the driver does not say
+  CUdevice device_ = -1;  // of the memory; -1: the driver does not report it
 };
 
 }  // namespace ration::policy

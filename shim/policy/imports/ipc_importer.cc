@@ -35,7 +35,7 @@ void IpcImporter::Closed::add(Items &one) noexcept {
   open_.splice(open_.end(), one);
 }
 
-// The leases and the mappings go with `cleaned`, outside the lock: each is a system call, or several of the driver.
+// Leases and mappings end with `cleaned`, outside the lock, because each costs a system call or several driver calls.
 bool IpcImporter::Closed::reclaim(Items &items, Cleaned &cleaned) {
   cleaned.blocks += items.size();
   note_reclaimed({items.size(), 0});
@@ -56,7 +56,7 @@ void IpcImporter::Closed::wait_briefly() noexcept {
   }
 }
 
-// As the driver does with its own handles: the same address, and one more close to come.
+// Opening a block again returns the same address and expects one more close, as for the driver's own handles.
 bool IpcImporter::open_again(const ledger::ExportToken &token, const ContextRef &context, CUdeviceptr *address) {
   Guard guard(mutex_);
   for (Opened &opened : opened_) {
@@ -69,7 +69,8 @@ bool IpcImporter::open_again(const ledger::ExportToken &token, const ContextRef 
   return false;
 }
 
-// The slab that the block is in, already mapped in this context or opened by the driver now; or its granules.
+// Finds or makes the mapping for a block: its slab, which is already mapped in this context or is opened now, or its
+// granules.
 CUresult IpcImporter::map(const ledger::ExportToken &token, const ledger::ExportedBlock &block,
                           const ContextRef &context, const Open &act, std::shared_ptr<Mapping> &mapping) {
   const bool in_granules = block.kind == ledger::ExportKind::granules;
@@ -116,7 +117,7 @@ CUresult IpcImporter::Mapping::unmap() const {
   if (!real.cuIpcCloseMemHandle.present()) {
     return CUDA_SUCCESS;
   }
-  if (context->handle == nullptr) {  // this driver does not say which context is current
+  if (context->handle == nullptr) {  // this driver does not report the current context
     return real.cuIpcCloseMemHandle(base);
   }
   const Pin pin(*context);
@@ -135,7 +136,7 @@ CUresult IpcImporter::open(const ledger::ExportToken &token, const ContextRef &c
   const ReentrantGate gate(gate_);
   in_use_.store(true);
   poll();
-  std::list<Opened> one(1);  // after the driver's call no memory is needed
+  std::list<Opened> one(1);  // made now: after the driver's call no host memory is needed
   Opened &opened = one.front();
   std::string problem;
   opened.lease = ledger::ExportLease::take(state_folder_, token, problem);
@@ -160,7 +161,7 @@ CUresult IpcImporter::open(const ledger::ExportToken &token, const ContextRef &c
     opened_.splice(opened_.end(), one);
   }
   if (context->ended_by.load(std::memory_order_acquire) != nullptr) {
-    finish_end(context);  // again: the first call may have come before this
+    finish_end(context);  // again, because the first call may have come before the entry
     return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   }
   allow_peers(*in);
@@ -168,14 +169,14 @@ CUresult IpcImporter::open(const ledger::ExportToken &token, const ContextRef &c
   return CUDA_SUCCESS;
 }
 
-// The exporter may reuse the block once the device is through with all work of this process that may use it.
+// The exporter may reuse the block once the device has finished all work of this process that may use it.
 CUresult IpcImporter::close(CUdeviceptr address, const ContextRef &context, bool &handled) {
   handled = covers(address);
   if (!handled) {
     return CUDA_SUCCESS;
   }
   const ReentrantGate gate(gate_);
-  DeferredQueue::Items closed;  // after the driver's call no memory is needed
+  DeferredQueue::Items closed;  // made now: after the driver's call no host memory is needed
   closed.push_back(std::make_unique<Opened>());
   std::list<Opened>::iterator last;
   bool unmaps = false;
@@ -220,7 +221,7 @@ bool IpcImporter::covers(CUdeviceptr address) {
                      [&](const Opened &opened) { return is_within(address, opened.in->base, opened.in->bytes); });
 }
 
-// What `look` finds in the open block around an address; nullopt: there is none.
+// What `look` returns for the open block at an address; nullopt: there is none.
 template <class Look>
 auto IpcImporter::in_block(CUdeviceptr address, const Look &look)
     -> std::optional<std::invoke_result_t<Look, Opened &>> {
@@ -267,7 +268,7 @@ void IpcImporter::allow_peers(const Mapping &mapping) noexcept {
   }
 }
 
-// What is opened meanwhile sees the new peer, or is in the list.
+// A block that is opened meanwhile either sees the new peer or is in the list.
 void IpcImporter::peer_may_access(int device, int peer) noexcept try {
   if (peer < 0 || peer >= kPeers || device < 0 || device >= ledger::kMaxDevices || peer == device ||
       (peers_[device].fetch_or(std::uint64_t{1} << peer) >> peer & 1) != 0 || !in_use()) {
@@ -285,16 +286,16 @@ void IpcImporter::peer_may_access(int device, int peer) noexcept try {
   for (const std::shared_ptr<Mapping> &mapping : mappings) {
     (void)allow(*mapping->granules, peer);
   }
-} catch (...) {  // no memory of the host
+} catch (...) {  // no host memory
 }
 
-// The device is through with a context that is gone.
+// Needs no wait, because the device has finished all work of a context that has ended.
 void IpcImporter::finish_end(const ContextRef &context) noexcept {
   if (!in_use()) {
     return;
   }
   const ReentrantGate gate(gate_);
-  std::list<Opened> gone;  // ends without the lock
+  std::list<Opened> gone;  // destroyed without the lock
   Guard guard(mutex_);
   gone = take_out(opened_, [&](const Opened &opened) { return opened.in->context == context; });
 }

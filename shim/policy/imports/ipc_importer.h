@@ -1,7 +1,7 @@
-// The blocks of other processes that this one has open: each is a part of a slab that the driver maps whole, once for
-// all of them, or lies in granules that are mapped for it alone. Layer: policy/imports. Threads: any; one thread opens
-// or closes at a time, and no lock is held across a driver call. Owns: the mappings and the leases
-// (ledger/export_lease.h).
+// The blocks of other processes that this one has open. A block is either part of a slab, which the driver maps as a
+// whole and once for all its blocks, or made of granules, which are mapped only for this block. Layer: policy/imports.
+// Threads: any; one thread opens or closes at a time, and no lock is held across a driver call. Owns: the mappings and
+// the leases (ledger/export_lease.h).
 #pragma once
 
 #include <array>
@@ -29,34 +29,35 @@ class IpcImporter {
   IpcImporter(FenceTracker &fences, std::string state_folder)
       : closed_(fences), state_folder_(std::move(state_folder)) {}
 
-  // `act` opens a handle of the driver's. A token whose block cannot be opened: INVALID_VALUE.
+  // `act` opens a handle of the driver. INVALID_VALUE: the token's block cannot be opened.
   using Open = FunctionRef<CUresult(const CUipcMemHandle &, CUdeviceptr *)>;
   CUresult open(const ledger::ExportToken &token, const ContextRef &context, const Open &act, CUdeviceptr *address);
-  // `handled`: the address is in one of the mappings; if not, the driver closes it.
+  // `handled`: whether the address is in one of these mappings. If not, the caller has the driver close it.
   CUresult close(CUdeviceptr address, const ContextRef &context, bool &handled);
 
   struct Range {
     CUdeviceptr base;
     std::uint64_t bytes;
   };
-  // Whether an address lies in a mapping, and if so in which block.
+  // Whether an address is in a mapping. block_at(): the open block that it is in.
   bool covers(CUdeviceptr address);
   std::optional<Range> block_at(CUdeviceptr address);
-  // As of a pool's block (pool/pool.h), as long as it is open. 0, false, nullopt: there is none.
+  // The same functions as for a block of a pool (pool/pool.h), while it is open. 0, false, nullopt: no open block is
+  // there.
   std::uint64_t name(CUdeviceptr address, std::uint64_t fresh);
   bool mark(CUdeviceptr address, bool marked);
   std::optional<bool> is_marked(CUdeviceptr address);
 
-  // The context that opened the block in granules around the address; nullptr: there is none.
+  // The context that opened the block of granules at the address; nullptr: there is no such block.
   ContextRef opener_in_granules(CUdeviceptr address);
-  // A context of `peer` may access the memory of the contexts of `device` from now on.
+  // To be called when contexts of `peer` may from now on access the memory of contexts of `device`.
   void peer_may_access(int device, int peer) noexcept;
 
   // Whether anything was ever opened.
   bool in_use() const { return in_use_.load(); }
-  // Its imports ended with the context.
+  // Forgets the imports of a context, which ended with it.
   void finish_end(const ContextRef &context) noexcept;
-  // Releases what was closed before the device was through with it, if it is by now.
+  // Releases closed blocks that the device has finished using since.
   void poll() noexcept { closed_.poll(); }
 
  private:
@@ -72,7 +73,7 @@ class IpcImporter {
     std::unique_ptr<ImportedGranules> granules;  // null: a slab
   };
   struct Opened : Deferred {
-    std::unique_ptr<ledger::ExportLease> lease;  // ends last: what it allows to reuse is not mapped here any more
+    std::unique_ptr<ledger::ExportLease> lease;  // destroyed last: no owner may reuse a block that is mapped here
     std::shared_ptr<Mapping> in;
     ledger::ExportToken token;
     Range range{};
@@ -80,7 +81,8 @@ class IpcImporter {
     std::uint64_t name = 0;
     bool marked = false;
   };
-  // What was closed. Granules stay mapped, and owners may not reuse their blocks, until these are destroyed.
+  // Blocks that were closed. Until these entries are destroyed, granules stay mapped, and owners must not reuse the
+  // blocks.
   class Closed final : public DeferredQueue {
    public:
     explicit Closed(FenceTracker &fences) : DeferredQueue(fences, Rank::kDeferredFrees) {}
@@ -90,7 +92,7 @@ class IpcImporter {
         collect(Sealing::worthwhile);
       }
     }
-    // Bounded, because what runs on the device may itself wait for this thread.
+    // The wait is bounded, because work on the device may itself wait for this thread.
     // Design: design/ipc.md#closing
     void wait_briefly() noexcept;
 
@@ -109,11 +111,11 @@ class IpcImporter {
   const std::string state_folder_;
   ReentrantGate::Owner gate_{nullptr};
   std::atomic<bool> in_use_{false};
-  std::atomic<bool> said_{false};      // why a token cannot be used
-  RankedMutex mutex_{Rank::kImports};  // a thread that changes what it guards is inside gate_ too
+  std::atomic<bool> said_{false};      // the reason why a token cannot be used was logged
+  RankedMutex mutex_{Rank::kImports};  // a thread that changes what it guards is also inside gate_
   std::list<Opened> opened_ GUARDED_BY(mutex_);
   static constexpr int kPeers = 64;                             // bits
-  std::atomic<std::uint64_t> peers_[ledger::kMaxDevices] = {};  // that may access a device's memory
+  std::atomic<std::uint64_t> peers_[ledger::kMaxDevices] = {};  // peers that may access a device's memory
 };
 
 }  // namespace ration::policy

@@ -1,8 +1,8 @@
-// The padding rule. Arrays are stored in GOBs of 64 bytes by 8 rows, which are stacked to blocks of up to 32 in height
+// The padding rule. Arrays are stored in GOBs of 64 bytes by 8 rows, which are stacked in blocks of up to 32 in height
 // and 32 in depth (drm_fourcc.h, DRM_FORMAT_MOD_NVIDIA_BLOCK_LINEAR_2D). A driver chooses the block; the hardware
 // shrinks it at each level until it is less than twice the level's extent (Mesa, src/nouveau/nil, tiling). So every
-// extent is padded to the largest possible block, but no array to more than twice what GOBs alone take: height and
-// depth that both just exceed a block would make it four times, which no driver needs.
+// extent is padded to the largest possible block, but no array to more than twice what its GOBs alone take. If height
+// and depth both just exceeded a block, padding would give four times as much, which no driver needs.
 #include "policy/physical/array_bytes.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) {
 }
 
 struct Plane {
-  unsigned bytes = 0;  // an element's, or a block's of compressed ones; 0: no plane
+  unsigned bytes = 0;  // of an element, or of a block of compressed elements; 0: no plane
   unsigned across = 1, down = 1;
 };
 
@@ -48,7 +48,7 @@ Element compressed(unsigned bytes) {
   return {{{bytes, 4, 4}}};
 }
 
-// One luma plane, and one plane of chroma pairs that this many elements share.
+// One luma plane, and one plane of chroma pairs, each shared by `across` by `down` elements.
 Element two_planes(unsigned bytes, unsigned across, unsigned down) {
   return {{{bytes}, {2 * bytes, across, down}}};
 }
@@ -133,7 +133,7 @@ struct Extent {
   std::uint64_t width, height, depth;  // none is 0
 };
 
-// The elements alone; in GOBs; in the largest possible blocks.
+// Bytes of the elements alone, in GOBs, and in the largest possible blocks.
 struct Range {
   std::uint64_t elements = 0, least = 0, most = 0;
 };

@@ -18,7 +18,7 @@ bool can_ask(bool mipmapped) {
   return asks && real.cuCtxGetDevice.present();
 }
 
-// Whether the current device honours CUDA_ARRAY3D_DEFERRED_MAPPING, so that an array with that flag takes no memory.
+// Whether the current device supports CUDA_ARRAY3D_DEFERRED_MAPPING, so that an array with that flag takes no memory.
 bool maps_later() {
   constexpr int kDeferredMapping = 121;  // cuda.h, CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED
   CUdevice device = 0;
@@ -55,7 +55,7 @@ std::optional<std::uint64_t> ArrayCosts::ask(bool mipmapped, CUdeviceptr made, C
   error = mipmapped
               ? real.cuMipmappedArrayGetMemoryRequirements(&needs, reinterpret_cast<CUmipmappedArray>(made), device)
               : real.cuArrayGetMemoryRequirements(&needs, reinterpret_cast<CUarray>(made), device);
-  // No array has 0 bytes: no answer.
+  // No array has 0 bytes, so 0 means that there is no figure.
   return error == CUDA_SUCCESS && needs.size != 0 ? std::optional<std::uint64_t>(needs.size) : std::nullopt;
 }
 
@@ -137,7 +137,7 @@ void ArrayCosts::remember(const Key &key, std::optional<std::uint64_t> bytes) no
     known_.clear();
   }
   known_.insert_or_assign(key, bytes);
-} catch (...) {  // no memory of the host: queried again
+} catch (...) {  // no host memory, so the shape will be queried again
 }
 
 bool ArrayCosts::recall(const Key &key, std::optional<std::uint64_t> &bytes) {
@@ -161,7 +161,7 @@ std::optional<std::uint64_t> ArrayCosts::of(const Contexts::Current &where, cons
   }
   CUresult error = CUDA_SUCCESS;
   bytes = ask_deferred(where.context, shape, error);
-  // A shape that cannot be deferred never can; any other failure may be temporary.
+  // A shape that cannot be deferred now never can be; any other failure may be temporary.
   if (bytes.has_value() || error == CUDA_ERROR_INVALID_VALUE || error == CUDA_ERROR_NOT_SUPPORTED) {
     remember(key, bytes);
   }

@@ -1,11 +1,12 @@
-// What a CUDA array costs its device: the driver's figure (cuArrayGetMemoryRequirements, CUDA 11.6), else a bound.
+// Finds how much memory a CUDA array takes of its device: the driver's figure (cuArrayGetMemoryRequirements, CUDA
+// 11.6), or a bound.
 // Layer: policy/physical. Threads: any; driver calls outside the lock, with the context current. Owns: arrays of
-// deferred mapping that were queried and not destroyed yet.
+// deferred mapping that were queried and are not destroyed yet.
 //
-// The driver answers only for arrays of deferred mapping, which take no memory (cuda.h). So for each shape one such
-// array is created and queried, once. Its destruction waits for running work, so it comes before one of the program's
-// own. A driver that refuses to answer for any other array honours that flag; one that answers for every array is asked
-// about the program's own.
+// By cuda.h the driver gives figures only for arrays of deferred mapping, which take no memory. So one such array is
+// created and queried once for each shape. Destroying it waits for running work, so it is destroyed just before the
+// program destroys an array of its own. If a driver gives no figure for other arrays, it honours the flag for deferred
+// mapping; if it gives figures for every array, it is asked about the program's own arrays.
 #pragma once
 
 #include <array>
@@ -37,19 +38,19 @@ class ArrayCosts {
  public:
   using Key = std::array<std::uint64_t, 8>;
 
-  // The cost before an array of the shape exists; nothing where the driver must be asked about a real one first, or has
-  // no answer. Queries the driver at most once for each shape.
+  // The cost of an array that does not exist yet. nullopt if the driver can only be asked about a real array, or gives
+  // no figure. Queries the driver at most once for each shape.
   std::optional<std::uint64_t> of(const Contexts::Current &where, const ArrayShape &shape) noexcept;
-  // The same for an array that was just created.
+  // The cost of an array that was just created.
   std::optional<std::uint64_t> of(const Contexts::Current &where, const ArrayShape &shape, CUdeviceptr made) noexcept;
 
-  // Whether the driver refuses such an array whatever memory there is: one with its extents and no other demands. False
-  // where that cannot be asked without memory or a wait.
+  // Whether the driver refuses an array with these extents however much memory there is. Other demands of the shape are
+  // not checked. False if this cannot be found out without taking memory or waiting.
   bool is_impossible(const Contexts::Current &where, const ArrayShape &shape) noexcept;
 
-  // Whether it is still unknown for which arrays this driver answers.
+  // Whether it is still unknown for which arrays this driver gives figures.
   bool is_to_learn() const noexcept;
-  // Finds that out with an array of one element. REQUIRES: its bound, kProbeBytes, is reserved.
+  // Finds that out with an array of one element. REQUIRES: kProbeBytes, the bound for that array, are reserved.
   void probe(const Contexts::Current &where) noexcept;
   static constexpr std::uint64_t kProbeBytes = 64U << 10U;
 
@@ -66,18 +67,19 @@ class ArrayCosts {
     bool mipmapped;
     CUdeviceptr array;
     static void destroy(bool mipmapped, CUdeviceptr array) noexcept;
-    // The driver has destroyed it with its context.
+    // Whether the driver has destroyed the array with its context.
     bool is_gone() const;
   };
 
-  // The driver's figure for `made`; nothing and INVALID_VALUE: it does not answer for such an array.
+  // The driver's figure for `made`; nullopt and INVALID_VALUE: the driver gives no figure for such an array.
   static std::optional<std::uint64_t> ask(bool mipmapped, CUdeviceptr made, CUresult &error) noexcept;
-  // Nothing: it cannot be created, for the reason in `error`.
+  // The figure for a new array of deferred mapping. nullopt: it could not be created or queried, and `error` is the
+  // reason.
   std::optional<std::uint64_t> ask_deferred(const ContextRef &context, const ArrayShape &shape,
                                             CUresult &error) noexcept;
   // Whether one more can be kept.
   bool has_place() noexcept;
-  // False: too many are kept.
+  // Keeps an array to be destroyed later. False: too many are kept.
   bool keep(const ContextRef &context, bool mipmapped, CUdeviceptr array) noexcept;
   bool recall(const Key &key, std::optional<std::uint64_t> &bytes);
   void remember(const Key &key, std::optional<std::uint64_t> bytes) noexcept;

@@ -11,7 +11,7 @@ namespace {
 
 using driver::real;
 
-// An event after everything that is in `stream` now, or nullptr.
+// An event recorded after all work that is in `stream` now, or nullptr.
 CUevent record_event(CUstream stream) {
   if (!real.cuEventCreate.present() || !real.cuEventRecord.present() || !real.cuEventQuery.present() ||
       !real.cuEventDestroy_v2.present()) {
@@ -48,7 +48,7 @@ void PendingFrees::add(Pending pending, CUstream stream) noexcept {
   std::list<Pending> added;
   try {
     added.emplace_back();
-  } catch (...) {  // no memory to remember it: released here, or charged for good
+  } catch (...) {  // no host memory for an entry: waits here, or it stays charged for ever
     if (event != nullptr && real.cuEventSynchronize(event) == CUDA_SUCCESS) {
       real.cuEventDestroy_v2(event);
       finish(pending);
@@ -78,7 +78,7 @@ std::uint64_t PendingFrees::bytes(int device) {
 }
 
 bool PendingFrees::release_if_passed(const Pending &pending, std::uint64_t until_ns) {
-  // The events of a context go with it: after that they must not be touched.
+  // The events of a context end with it, and must not be used after that.
   for (Backoff backoff; pending.context->ended_by.load(std::memory_order_acquire) == nullptr; backoff.sleep()) {
     const CUresult passed = real.cuEventQuery(pending.event);
     if (passed == CUDA_SUCCESS) {
@@ -86,7 +86,7 @@ bool PendingFrees::release_if_passed(const Pending &pending, std::uint64_t until
       break;
     }
     if (passed != CUDA_ERROR_NOT_READY || until_ns == 0 || now_ns() >= until_ns) {
-      return false;  // not yet, or the context's own error; its memory comes back with the context
+      return false;  // not yet, or the context failed: its memory is freed with the context
     }
   }
   finish(pending);
@@ -94,7 +94,7 @@ bool PendingFrees::release_if_passed(const Pending &pending, std::uint64_t until
 }
 
 bool PendingFrees::release_passed(int device, std::uint64_t until_ns) {
-  std::list<Pending> taken;  // so that the driver is asked without the lock
+  std::list<Pending> taken;  // taken out so that the driver is asked without the lock
   bool others_released = false;
   std::uint64_t bytes = 0;
   for (Waiter waiter;;) {
@@ -114,7 +114,7 @@ bool PendingFrees::release_passed(int device, std::uint64_t until_ns) {
       }
     }
     others_released = true;
-    waiter.pause();  // the other thread waits for the device, or is about to put them back
+    waiter.pause();  // another thread waits for the device, or is about to put entries back
   }
   const RelaxedCapture relaxed;
   const std::size_t released =

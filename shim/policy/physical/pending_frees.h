@@ -1,9 +1,9 @@
-// Memory whose stream-ordered free or unmapping was accepted but has not run yet: still charged, because the device
+// Memory whose stream-ordered free or unmapping was accepted but has not run yet. It stays charged, because the device
 // still holds it. Layer: policy/physical. Threads: any; driver calls outside the lock. Owns: the events that it
 // records.
 //
-// Not the deferred queue (contexts/deferred_queue.h): there one fence answers for all that was added before it. Here
-// each free has an event of its own on its own stream, and no order between two streams is known.
+// This does not use the deferred queue (contexts/deferred_queue.h), in which one fence covers everything that was added
+// before it. Here each free has its own event on its own stream, and no order between two streams is known.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class PendingFrees {
   };
   PendingFrees(ledger::Ledger &ledger, PieceOwner &owner) : ledger_(ledger), owner_(owner) {}
 
-  // Bytes, or holds on physical memory of one device.
+  // Bytes of one device, or holds on physical memory of it.
   struct Pending {
     ContextRef context;
     int device = 0;
@@ -40,31 +40,32 @@ class PendingFrees {
     Pieces pieces{};
     CUevent event = nullptr;  // add() records it
   };
-  // They are released when `stream` has passed this point. If no event can be recorded there, they stay charged until
-  // their context ends: never too low.
+  // Releases `pending` once `stream` has passed this point. If no event can be recorded there, it stays charged until
+  // its context ends, so the charge is never too low.
   void add(Pending pending, CUstream stream) noexcept;
-  // Releases what has passed. True: something was released.
+  // Releases what the device has passed. True: something was released.
   bool poll(int device) { return release_passed(device, 0); }
-  // The same, having waited for everything of the device, also for what another thread is waiting for: until the work
-  // has finished, or kIdlePatienceNs, because that work may itself wait for this call to return.
+  // First waits for everything that is pending on the device, even if another thread is waiting for it. Waits at most
+  // kIdlePatienceNs, because the work on the device may itself wait for this call to return.
   bool flush(int device) { return release_passed(device, now_ns() + kIdlePatienceNs); }
-  // What would be released if everything of the device had passed; holds on physical memory in full.
+  // The bytes that would be released if everything pending on the device had passed. Counts physical memory that is
+  // held in full.
   std::uint64_t bytes(int device);
-  // The context has ended, and with it everything that was pending there.
+  // To be called when a context has ended: everything that was pending in it has ended too.
   void drop(const ContextRef &context);
 
  private:
   void finish(const Pending &pending);
-  bool release_passed(int device, std::uint64_t until_ns);  // until_ns: 0 to look only
-  // True: its bytes were released.
+  bool release_passed(int device, std::uint64_t until_ns);  // until_ns 0: does not wait
+  // True: it was released.
   bool release_if_passed(const Pending &pending, std::uint64_t until_ns);
   static std::uint64_t bytes_of(const Pending &pending);
 
   ledger::Ledger &ledger_;
   PieceOwner &owner_;
   RankedMutex mutex_{Rank::kPendingFrees};
-  std::list<Pending> pending_ GUARDED_BY(mutex_);  // a list: moved about without memory of the host
-  // Threads that have entries of the device taken out, and the bytes of those.
+  std::list<Pending> pending_ GUARDED_BY(mutex_);  // a list, so that entries move without host memory
+  // For each device: the threads that have taken entries out, and the bytes of these entries.
   int releasing_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
   std::uint64_t releasing_bytes_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
 };

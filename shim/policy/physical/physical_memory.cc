@@ -11,7 +11,7 @@ void PhysicalMemory::created(const Piece &piece) {
   handles_[piece.handle] = {made, 1};
 }
 
-// Out of the table before the driver's call: after it another thread's cuMemCreate may get the same handle.
+// Removes the handle before the driver's call, after which another thread's cuMemCreate may get the same handle.
 PhysicalMemory::PieceRef PhysicalMemory::begin_release(CUmemGenericAllocationHandle handle) {
   Guard guard(mutex_);
   const auto found = handles_.find(handle);
@@ -80,7 +80,7 @@ std::vector<PhysicalMemory::Mapping> PhysicalMemory::begin_unmap(CUdeviceptr add
 void PhysicalMemory::deferred_made(std::uint64_t array) noexcept try {
   Guard guard(mutex_);
   deferred_.insert(array);
-} catch (...) {  // the region as the entry describes it: at worst it stays held until the array goes
+} catch (...) {  // its regions are taken as described; at worst they stay held until the array ends
 }
 
 void PhysicalMemory::array_mapped(const CUarrayMapInfo &entry, const PieceRef &piece, Lost &lost) noexcept try {
@@ -91,7 +91,7 @@ void PhysicalMemory::array_mapped(const CUarrayMapInfo &entry, const PieceRef &p
     ++gained->holds_;
   }
   if (piece != nullptr) {
-    --piece->holds_;  // the hold that became the region's
+    --piece->holds_;  // the hold that became the region's mapping
   }
   lost.insert(lost.end(), change.lost.begin(), change.lost.end());
 } catch (...) {  // as the header says

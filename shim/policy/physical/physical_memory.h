@@ -1,9 +1,10 @@
-// Physical memory that the program allocates apart from its addresses (cuMemCreate, cuMemMap): what keeps it alive.
-// Layer: policy/physical. Threads: any; no driver call under the lock. Owns: nothing of the driver's.
+// Tracks what keeps alive the physical memory that the program allocates separately from addresses (cuMemCreate,
+// cuMemMap). Layer: policy/physical. Threads: any; no driver call under the lock. Owns: nothing of the driver.
 //
-// It exists until its last handle is released and its last mapping undone, in any order (cuda.h, cuMemRelease); a
-// region of a sparse array is such a mapping. A hold is taken before the driver call that needs it and dropped after
-// the one that ends it, so memory never counts as gone while the driver still has it.
+// Such memory exists until its last handle is released and its last mapping is undone, in any order (cuda.h,
+// cuMemRelease). A region of a sparse array is such a mapping. A hold is one such handle reference or mapping. It is
+// taken before the driver call that makes it and dropped after the call that ends it, so memory never counts as gone
+// while the driver still has it.
 #pragma once
 
 #include <cstdint>
@@ -23,32 +24,33 @@ namespace ration::policy {
 class PhysicalMemory {
  public:
   struct Piece {
-    CUmemGenericAllocationHandle handle = 0;  // of its creation
+    CUmemGenericAllocationHandle handle = 0;  // the handle that cuMemCreate returned
     std::uint64_t bytes = 0;
     int device = 0;
     bool charged = true;
 
    private:
     friend class PhysicalMemory;
-    std::uint64_t holds_ = 0;  // references of handles, and mappings
+    std::uint64_t holds_ = 0;  // number of handle references and mappings
   };
   using PieceRef = std::shared_ptr<Piece>;
 
-  // The driver has created it: one reference. Throws bad_alloc.
+  // Adds a piece that the driver has created, with one reference. Throws bad_alloc.
   void created(const Piece &piece);
 
-  // A reference is being released. nullptr: not one of ours.
+  // Removes a reference that is about to be released. nullptr: the handle is not known.
   PieceRef begin_release(CUmemGenericAllocationHandle handle);
-  // A hold on the piece that is mapped at an address, or has a handle, before the driver adds a reference. nullptr: not
-  // ours.
+  // Takes a hold on the piece that is mapped at `address`, or has `handle`, before the driver adds a reference or a
+  // mapping. nullptr: there is no such piece.
   PieceRef hold_at(CUdeviceptr address);
   PieceRef hold(CUmemGenericAllocationHandle handle);
-  // The driver added a reference, perhaps under another handle, or kept one, or mapped the piece: the hold becomes
-  // that. Without memory of the host the piece stays held for good: never too low.
+  // Called when the driver has added or kept a reference (retained(), perhaps under another handle), or has mapped the
+  // piece: the hold becomes that reference or mapping. Without host memory the piece stays held for ever, so the charge
+  // is never too low.
   void retained(CUmemGenericAllocationHandle handle, const PieceRef &piece) noexcept;
   void mapped(CUdeviceptr address, std::uint64_t bytes, const PieceRef &piece) noexcept;
 
-  // Takes the mappings wholly inside a range out of the table until the driver has answered.
+  // Takes the mappings that are wholly inside a range out of the table, before the driver unmaps them.
   struct Mapping {
     CUdeviceptr address;
     std::uint64_t bytes;
@@ -56,15 +58,16 @@ class PhysicalMemory {
   };
   std::vector<Mapping> begin_unmap(CUdeviceptr address, std::uint64_t bytes);
 
-  // A region of a sparse array now lies on a piece (nullptr: on none of ours), and the hold becomes that mapping.
-  // `lost` gets a piece once for each region that it lost, with a hold that the caller drops when the device has undone
-  // the mapping. Without memory of the host pieces stay held for good: never too low.
+  // array_mapped(): a region of a sparse array is now mapped to a piece (nullptr: to no known one), and the hold
+  // becomes that mapping. Each piece is added to `lost` once for each region that it lost, with a hold that the caller
+  // drops when the device has undone the mapping. Without host memory, pieces stay held for ever, so the charge is
+  // never too low.
   using Lost = std::vector<PieceRef>;
   void deferred_made(std::uint64_t array) noexcept;
   void array_mapped(const CUarrayMapInfo &entry, const PieceRef &piece, Lost &lost) noexcept;
   Lost array_gone(std::uint64_t array) noexcept;
 
-  // True: that was the last hold, and the memory is gone.
+  // Drops a hold. True: it was the last one, and the memory is gone.
   bool drop(const PieceRef &piece);
 
  private:
@@ -76,7 +79,7 @@ class PhysicalMemory {
   std::unordered_map<CUmemGenericAllocationHandle, Handle> handles_ GUARDED_BY(mutex_);
   std::map<CUdeviceptr, Mapping> mappings_ GUARDED_BY(mutex_);
   SparseRegions<PieceRef> regions_ GUARDED_BY(mutex_);
-  std::unordered_set<std::uint64_t> deferred_ GUARDED_BY(mutex_);  // arrays that are mapped as a whole
+  std::unordered_set<std::uint64_t> deferred_ GUARDED_BY(mutex_);  // arrays that can only be mapped as a whole
 };
 
 }  // namespace ration::policy

@@ -1,5 +1,6 @@
-// Which parts of sparse arrays, and of those of deferred mapping, lie on which physical memory (cuMemMapArrayAsync).
-// Layer: policy/physical. Threads: none; PhysicalMemory guards it. Owns: nothing of the driver's.
+// Tracks which parts of sparse arrays, and which arrays of deferred mapping, are mapped to which physical memory
+// (cuMemMapArrayAsync).
+// Layer: policy/physical. Threads: none; PhysicalMemory guards it. Owns: nothing of the driver.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,8 @@
 
 namespace ration::policy {
 
-// A box of elements in one level and layer; a run of bytes in one layer's mip tail; or all of an array.
+// A part of an array: a box of elements in one level and layer, a range of bytes in one layer's mip tail, or the whole
+// array.
 struct ArrayRegion {
   enum class Part : unsigned char { level, tail, all };
   using Triple = std::array<std::uint64_t, 3>;  // depth, height, width
@@ -24,18 +26,19 @@ struct ArrayRegion {
   Triple start{}, end{1, 1, 1};
 
   static std::uint64_t array_of(const CUarrayMapInfo &info);
-  // REQUIRES: an entry that the driver accepted. `deferred`: the array can be mapped as a whole only.
+  // REQUIRES: an entry that the driver accepted. `deferred`: the array can only be mapped as a whole.
   static ArrayRegion of(const CUarrayMapInfo &info, bool deferred);
 };
 
 template <class Memory>
 class SparseRegions {
  public:
-  // The effect of a change: each piece that lost a region, and each that gained one, as often as it did.
+  // The effect of a change: the pieces of memory that lost a region and those that gained one, each once for every such
+  // region.
   struct Change {
     std::vector<Memory> lost, gained;
   };
-  // The region lies on `memory` from now on, or on none. Where the host has no memory nothing changes.
+  // Maps the region to `memory`, or to none. Without host memory, throws and changes nothing.
   Change place(const ArrayRegion &region, const Memory &memory) {
     Change change;
     if (memory == nullptr && layers_.find(place_of(region)) == layers_.end()) {
@@ -67,7 +70,7 @@ class SparseRegions {
     }
     return change;
   }
-  // The array has gone.
+  // Removes all regions of an array that has been destroyed.
   Change forget(std::uint64_t array) {
     Change change;
     const auto first = layers_.lower_bound({array, 0, 0, 0});
@@ -87,10 +90,10 @@ class SparseRegions {
     Triple end;
     Memory memory;
   };
-  using Boxes = std::map<Triple, Box>;  // by their start; disjoint
+  using Boxes = std::map<Triple, Box>;  // by start; disjoint
   struct Layer {
     Boxes boxes;
-    Triple largest{};  // of any box so far: bounds where a search must begin
+    Triple largest{};  // extent of any box so far; bounds where a search must begin
   };
   using Place = std::array<std::uint64_t, 4>;  // array, part, level, layer
 
@@ -123,7 +126,7 @@ class SparseRegions {
     }
     return found;
   }
-  // The part of a box outside `away`, in up to six boxes.
+  // Adds to `left` the part of a box that is outside `away`, as up to six boxes.
   static void cut(Triple start, Triple end, const Memory &memory, const ArrayRegion &away, Boxes &left) {
     for (std::size_t axis = 0; axis < 3; ++axis) {
       if (start[axis] < away.start[axis]) {
