@@ -9,8 +9,7 @@
 namespace ration::ledger {
 namespace {
 
-constexpr char kName[] =
-    ".new-admission";  // a temporary name, so that any reader of the folder removes an unlocked file
+constexpr char kName[] = ".new-admission";  // a temporary name: a reader of the folder removes the unlocked file
 
 }  // namespace
 

@@ -353,8 +353,7 @@ DeferredQueue::Cleaned DeferredQueue::wait_for_context(const Context &context) n
     all.waited = true;
     answer = fences_.wait(newest->fence, &context);
   }
-  note_answer(*newest, answer == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : answer,
-              all);  // of one context only
+  note_answer(*newest, answer == CUDA_SUCCESS ? CUDA_ERROR_NOT_READY : answer, all);  // of one context only
   const CaptureExclusion exclusion(fences_.captures());
   poll(all);
   Guard guard(mutex_);
