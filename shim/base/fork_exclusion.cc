@@ -23,8 +23,8 @@ constinit std::atomic<int> forks_in_progress{0};
 constinit std::atomic<std::uint64_t> unwaited_forks{0};  // number of forks so far that went ahead
 constinit std::atomic<void (*)()> callbacks[4]{};
 
-// A fork and an exclusion each store first and then load, so one of the two sees the other. While it waits, nothing is
-// stored, because its own wake_waiters() would end its pause.
+// A fork and an exclusion each store first and then load, so one of the two sees the other. A fork that waits stores
+// nothing, because its own wake_waiters() would end its pause.
 void before_fork() {
   const std::uint64_t deadline = now_ns() + ForkExclusion::kLongestNs;
   const auto may_go_on = [deadline] { return exclusions.load() == 0 || now_ns() > deadline; };

@@ -21,8 +21,7 @@ inline ssize_t write_quietly(int descriptor, const char *text, std::size_t bytes
   sigaddset(&caused, SIGPIPE);
   sigaddset(&caused, SIGXFSZ);
   sigemptyset(&pending);
-  sigprocmask(SIG_BLOCK, &caused,
-              &before);  // of this thread; before glibc 2.32 pthread_sigmask was in libpthread
+  sigprocmask(SIG_BLOCK, &caused, &before);  // this thread; before glibc 2.32 pthread_sigmask was in libpthread
   if (sigismember(&before, SIGPIPE) != 0 || sigismember(&before, SIGXFSZ) != 0) {  // else none was pending
     sigpending(&pending);                                                          // a sandbox may forbid this call
   }

@@ -33,7 +33,7 @@ constexpr std::string_view name_of(Kind kind) {
   return kKindNames[static_cast<int>(kind)];
 }
 
-// What the driver needs memory of its own for. other: launches and streams, as far as this is known.
+// Why the driver itself takes memory. `other`: for launches and streams, as far as this is known.
 enum class OverheadKind { context, module, limit, other };
 inline constexpr int kOverheadKinds = 4;
 inline constexpr const char *kOverheadNames[kOverheadKinds] = {"context", "module", "limit", "other"};
@@ -105,8 +105,7 @@ struct Oom {
   GroupState group{};
   std::vector<Holder> holders{};  // those that hold most in the group that refused, or on the full device
   bool sharing = false;           // not memory but a handle for sharing was refused; counted separately
-  std::uint64_t needed =
-      0;  // bytes that must be free for it; more than `requested` if a driver's pool grows in whole steps
+  std::uint64_t needed = 0;       // must be free for it; more than `requested` if a pool of the driver grows in steps
 };
 
 // The pool obtained a slab from the driver.

@@ -131,7 +131,7 @@ class Journal {
   void count(const SlabFree &event);
   void count(const Wait &event);
   void count(const Sample &event);
-  void count(const Trim &) {}  // nothing: its slab_free records are counted
+  void count(const Trim &) {}  // its slab_free records are counted instead
   // Adds pending lines (the first line, a `dropped` record), then `line`, which may be null. `line` gets the number of
   // its stack, if that stack was written in the same part of the log. False: nothing was added.
   bool write(Line *line, std::uint64_t at_ns, std::uint64_t stack = 0) REQUIRES(writer_);

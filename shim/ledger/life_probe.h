@@ -1,6 +1,7 @@
-// Gives a member a descriptor with which to check the life bytes of the other members. It keeps one from joining on,
-// because a process that changes its user or its root folder later can no longer open the file. If the program has
-// closed that one, it opens the file anew. Layer: ledger. Threads: any; made and ended by one. Owns: the descriptor.
+// Gives a member a descriptor with which to check the life bytes of the other members. It keeps a descriptor from the
+// time of joining, because a process that changes its user or its root folder later can no longer open the file. If the
+// program has closed that descriptor, it opens the file anew. Layer: ledger. Threads: any; made and ended by one. Owns:
+// the descriptor.
 #pragma once
 
 #include <string>
@@ -31,7 +32,7 @@ class LifeProbe {
   void keep(Descriptor opened);
 
   // A descriptor for one search. Another thread of the program may close it and open another file under its number at
-  // any moment, so what it shows of a life byte is true only if the member's own byte is seen to be locked afterwards.
+  // any moment, so an answer about a life byte is valid only if the member's own byte is seen to be locked afterwards.
   class Look {
    public:
     explicit Look(int kept = -1) : number_(kept) {}

@@ -9,7 +9,7 @@
 namespace ration::ledger {
 namespace {
 
-constexpr std::size_t kPage = 4096;  // the kernel rounds it up to a whole page, of any size
+constexpr std::size_t kPage = 4096;  // the kernel rounds it up to its own page size
 
 void give_back(void *mapped, std::size_t bytes) {
   const int error = errno;

@@ -5,16 +5,15 @@
 //
 // Why nothing is reclaimed early, and nothing twice:
 // - A payload is in exactly one list at any time: open_, an epoch of sealing_, or an epoch of sealed_. All three change
-// only under mutex_, so a thread that holds mutex_ sees every payload, even while a fence for it is being taken. A
+//   only under mutex_, so a thread that holds mutex_ sees every payload, even while a fence for it is being taken. A
 //   user that drops the payloads of an ended context (each_list) therefore waits for no other thread.
 // - Sealing moves the open payloads to a new epoch under mutex_ before the fence is taken, so the fence covers every
-// payload of its epoch. While an epoch is in sealing_, only the sealing thread touches its fence. A refused fence (a
-// capture
-//   runs, a context is being destroyed, the driver failed) returns the payloads to open_.
+//   payload of its epoch. While an epoch is in sealing_, only the sealing thread touches its fence. A refused fence (a
+//   capture runs, a context is being destroyed, the driver failed) returns the payloads to open_.
 // - Once in sealed_, a fence is read-only. A thread that asks the driver about it counts in `users` first; an epoch
 //   whose payloads are gone is recycled only at users == 0. `passed` is set once and never cleared before that.
 // - Payloads are reclaimed from passed epochs under mutex_, as many at a time as the user chooses. The user may refuse
-// those whose free is not in the log yet. A sealed payload gets no further records, so a refusal is only temporary.
+//   those whose free is not in the log yet. A sealed payload gets no further records, so a refusal is only temporary.
 // - Ended contexts: a fence treats them as passed (fence_tracker.h). Captures: a fence is taken between
 //   Captures::enter and leave, or not at all, and queries run under CaptureExclusion.
 // - wait() answers "nothing" only if, under mutex_, no epoch is sealed, no other thread is sealing one, no thread
@@ -112,7 +111,7 @@ class DeferredQueue {
 
   void note_added(DeferredSize size) REQUIRES(mutex_);
   void note_reclaimed(DeferredSize size);
-  // Counts payloads as not reclaimed again.
+  // Counts payloads as unreclaimed once more.
   void unreclaim(DeferredSize size) REQUIRES(mutex_);
   // Moves payloads that are already counted as added back to open_.
   void reopen(Items &items, DeferredSize size) REQUIRES(mutex_);

@@ -48,7 +48,7 @@ Element compressed(unsigned bytes) {
   return {{{bytes, 4, 4}}};
 }
 
-// One luma plane, and one plane of chroma pairs, each shared by `across` by `down` elements.
+// One luma plane, and one plane of chroma pairs, of which each pair is shared by `across` x `down` elements.
 Element two_planes(unsigned bytes, unsigned across, unsigned down) {
   return {{{bytes}, {2 * bytes, across, down}}};
 }

@@ -48,8 +48,8 @@ class PendingFrees {
   // First waits for everything that is pending on the device, even if another thread is waiting for it. Waits at most
   // kIdlePatienceNs, because the work on the device may itself wait for this call to return.
   bool flush(int device) { return release_passed(device, now_ns() + kIdlePatienceNs); }
-  // The bytes that would be released if everything pending on the device had passed. Counts physical memory that is
-  // held in full.
+  // The bytes that would be released if everything pending on the device had passed. Physical memory that is held
+  // counts in full.
   std::uint64_t bytes(int device);
   // To be called when a context has ended: everything that was pending in it has ended too.
   void drop(const ContextRef &context);
