@@ -1,5 +1,5 @@
 // A reference to a callable that the caller keeps alive: two words, no allocation, unlike std::function.
-// Layer: base. Threads: as for the callable. REQUIRES: the callable outlives every call.
+// Layer: base. Threads: as the callable. REQUIRES: the callable outlives every call.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // The figures of one of a process's groups on one device, as that process saw them. Kept in memory that outlives the
-// process. Layer: base. Threads: atomics, in mappings that processes share.
+// process. Layer: base. Threads: atomics; written in mappings that processes share.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // A mutex with a rank, for the shared tables of the core. Below all layers: any folder of shim/ may include it.
-// Threads: a thread takes locks only in ascending order of rank; debug builds abort at the first violation.
+// Threads: a thread takes locks in ascending rank only; debug builds stop at the first violation.
 #pragma once
 
 #include <cassert>

@@ -1,5 +1,5 @@
 // Typed slots for the driver's functions, one for each row of hook_table.inc and of used_functions.inc.
-// Layer: driver (a leaf). Threads: slots are filled before the first hook runs; adopt() may fill an empty one later,
+// Layer: driver (a leaf). Threads: slots are filled before the first hook runs; an empty slot may be adopted later,
 // once.
 #pragma once
 

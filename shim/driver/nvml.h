@@ -1,5 +1,5 @@
 // Typed slots for NVML's functions, one for each NVML row of hook_table.inc and each row of used_nvml.inc.
-// Layer: driver (a leaf). Threads: slots are filled and never emptied; racing threads store the same values.
+// Layer: driver (a leaf). Threads: slots are only filled; racing threads store the same values.
 #pragma once
 
 #include "driver/functions.h"

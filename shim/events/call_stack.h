@@ -19,11 +19,11 @@ struct CallStack {
 };
 
 // Reads the stack from the caller of the calling function outwards. Takes no lock if the loader can find unwind tables
-// without one (glibc 2.35). REQUIRES: the unwind tables of the code, if it has any, are correct, as for exceptions that
-// pass through it.
+// without one (glibc 2.35). REQUIRES: what unwind tables the code has are right, as for exceptions that pass through
+// it.
 void read_call_stack(CallStack &stack) noexcept;
 
-// Whether the first `depth` places still hold the addresses in `code`. REQUIRES: all places can be read.
+// Whether the first `depth` places still hold the addresses in `code`. REQUIRES: all can be read.
 bool is_still(const std::uintptr_t *code, const std::uintptr_t *const *place, unsigned depth) noexcept;
 
 }  // namespace ration::events

@@ -1,7 +1,7 @@
 // Writes Ration's lines to stderr or to the file of RATION_DIAGNOSTICS: warnings and, on request, what was decided and
 // why.
-// Layer: events (a leaf). Threads: any; one write(2) for each line, and no lock that a forked child could inherit.
-// Never throws, keeps errno. REQUIRES: the caller holds no lock.
+// Layer: events (a leaf). Threads: any; one write(2) a line, and no lock that a forked child could inherit. Never
+// throws, keeps errno. REQUIRES: the caller holds no lock.
 #pragma once
 
 #include <atomic>

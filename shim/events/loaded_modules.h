@@ -18,7 +18,7 @@ class LoadedModules {
   };
 
   // Reads the loaded files again if the loader has loaded or unloaded any since `before` asked it. False: it has not,
-  // and this object is unchanged. REQUIRES: the caller holds no lock that a constructor in the program's libraries may
+  // and this object is unchanged. REQUIRES: the caller holds no lock that a constructor of the program's libraries may
   // wait for.
   bool ask(const LoadedModules &before);
   // How many files were ever unloaded.

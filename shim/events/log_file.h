@@ -1,6 +1,6 @@
 // One log file. It belongs to one process of a run, is written line by line, and every line is whole however the
 // process ends.
-// Layer: events (a leaf). Threads: one at a time, under the journal's lock.
+// Layer: events (a leaf). Threads: none of its own; the journal's lock orders the calls.
 #pragma once
 
 #include <sys/types.h>

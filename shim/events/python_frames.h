@@ -1,5 +1,5 @@
 // The Python calls of the calling thread, if CPython 3.9 to 3.14 is in the process.
-// Layer: events (a leaf). Threads: any; each reads only its own calls, which no other thread changes.
+// Layer: events (a leaf). Threads: any; each reads its own calls, which nobody else changes.
 //
 // The calls are read from the interpreter's memory without holding its lock (the GIL). Most bindings release the GIL
 // before they call CUDA, and waiting for it here could block a program that would not block by itself. Every read is

@@ -1,6 +1,6 @@
 // The file in which a process lists the blocks that it shares (`ipc-` and 16 hex digits, in the state folder), and the
 // locks that the openers of these blocks take on it.
-// Layer: ledger. Threads: one at a time calls publish() and end(); any calls the rest. Owns: its mapping.
+// Layer: ledger. Threads: publish and end one at a time; the rest any. Owns: its mapping.
 // The exporter holds a lock on the file's first life byte (life_byte.h) until it ends. The file is removed once none of
 // its life bytes is locked.
 #pragma once

@@ -1,7 +1,7 @@
 // The layout of the file of a process that shares pool blocks (a header page, then one record for each block), and the
 // token that a program receives instead of the driver's handle.
-// Layer: ledger. Threads, and processes: the exporter writes, openers read; only `opener` is written by both. Any
-// process may die between two stores.
+// Layer: ledger. Threads, and processes: the exporter writes, others read, except `opener`; any of them may die between
+// two stores. Any process may die between two stores.
 #pragma once
 
 #include <atomic>

@@ -53,7 +53,7 @@ class Account {
   // Design: design/groups.md#several-groups
   [[nodiscard]] ReserveOutcome reserve(std::uint64_t bytes, Effort effort = Effort::kReclaimFromDead);
   // Turns `actual_bytes` of a reservation into held bytes and releases the rest. REQUIRES actual_bytes <=
-  // reserved_bytes: a caller that may get more reserves more beforehand.
+  // reserved_bytes: the caller reserves more beforehand.
   void commit(std::uint64_t reserved_bytes, std::uint64_t actual_bytes);
   // Releases bytes that were reserved or committed.
   void release(std::uint64_t bytes);
@@ -178,8 +178,8 @@ class Account {
   // The bytes that the other members claim, in the group where they claim most.
   std::uint64_t held_by_others() const;
   // The memory of others that will surely be returned if it is wanted (`of_others`), and what the limits leave with it
-  // (`within_limits`). REQUIRES: reclaim_from_dead() was called. It reclaims in groups that have a limit; this function
-  // does so in the others.
+  // (`within_limits`). REQUIRES: reclaim_from_dead() was called, which looks only at groups that have a limit; this
+  // does at the others.
   struct Obtainable {
     std::uint64_t of_others = 0;
     std::uint64_t within_limits = 0;

@@ -28,7 +28,7 @@ class LifeProbe {
   ~LifeProbe();
 
   // Keeps `opened` under a high number, unless the process keeps too many already; forked children close it. REQUIRES:
-  // a descriptor of the file with an open file description of its own; no fork meanwhile.
+  // a descriptor of the file with a description of its own; no fork meanwhile.
   void keep(Descriptor opened);
 
   // A descriptor for one search. Another thread of the program may close it and open another file under its number at

@@ -81,8 +81,8 @@ class Membership {
   void state_limit(int device, std::uint64_t bytes);
   void show_limit(int device, std::uint64_t bytes);
 
-  // Takes a shared lock on this member's life byte for the open file description of `descriptor`, which keeps the
-  // member's slot. REQUIRES: this process joined with Trees::held_for, and `descriptor` is of this group's file.
+  // Takes a shared lock on this member's life byte for `descriptor`, which has an open file description of its own of
+  // this group's file. The lock keeps the member's slot. REQUIRES: held_for a tree.
   bool share_life_with(int descriptor) const;
 
   // The number of the tree, if this group is one; 0: it is not.
@@ -186,8 +186,7 @@ class Membership {
   // Wakes the sleepers as a wish would.
   void wake_sleepers() const;
   // What another member holds beyond the blocks of its program. `bytes` is an upper bound, because the published use
-  // may be off. A stopped process returns nothing; is_stopped() can see this only of processes in the same PID
-  // namespace, and is false for others.
+  // may be off. REQUIRES of is_stopped(): one PID namespace; elsewhere nobody is. A stopped process returns nothing.
   struct Idle {
     std::uint32_t slot = 0;
     std::uint64_t life = 0;

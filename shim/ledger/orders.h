@@ -1,5 +1,5 @@
 // Changes that a user orders while the members of a group run: the group's limit, or a member's limit and guarantee.
-// Layer: ledger. Threads: one. Called from: any process of that user.
+// Layer: ledger. Threads: one; any process of the user.
 #pragma once
 
 #include <cstdint>

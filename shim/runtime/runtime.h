@@ -42,7 +42,7 @@ class Runtime {
 
   // Whether the log has the stacks of allocations.
   bool has_stacks() const noexcept { return has_stacks_; }
-  // The stack of the calling thread. REQUIRES: has_stacks(); the thread holds no lock of ours.
+  // The stack of the calling thread. REQUIRES: has_stacks(); the thread holds nothing.
   std::uint64_t stack_here() noexcept;
 
  private:

@@ -23,7 +23,7 @@ class PoolOfContext {
  public:
   // Returns once no thread is in a hit of the pool any more.
   virtual void close_to_hits() noexcept = 0;
-  // Called when the context object is destroyed. REQUIRES: close_to_hits() was called before.
+  // Called when the context object is destroyed. REQUIRES: close_to_hits() came before.
   virtual void release() noexcept = 0;
 
  protected:
@@ -139,7 +139,7 @@ class Pin {
 };
 
 // Makes a context current while this object lives, unless it is current already. REQUIRES: the context is pinned, or
-// the program itself just passed it to a call.
+// the program itself just named it.
 class CurrentFor {
  public:
   explicit CurrentFor(CUcontext context);

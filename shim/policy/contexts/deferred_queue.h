@@ -1,7 +1,7 @@
 // Holds freed memory that the device may still use. Each payload waits until all work that was submitted before it was
 // added has finished.
 // Layer: policy/contexts. Threads: any; driver calls outside the lock. Owns: the payloads until they are reclaimed.
-// Used by: the quarantine of the pools, the deferred frees of mode async, closed imports.
+// Used by: the quarantine of the pools, the deferred frees of mode async, the imports that were closed.
 //
 // Why nothing is reclaimed early, and nothing twice:
 // - A payload is in exactly one list at any time: open_, an epoch of sealing_, or an epoch of sealed_. All three change

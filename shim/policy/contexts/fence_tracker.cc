@@ -59,7 +59,7 @@ bool breaks_context(CUresult error) {
 }
 
 // Whether `error` shows that `context` is broken, and the caller's current context is a different one. The error may be
-// that of the caller's context, so the driver is asked again inside `context`. REQUIRES: `context` is pinned.
+// that of the caller's context, so the driver is asked again inside `context`. REQUIRES: it is pinned.
 template <class Ask>
 bool is_broken_for_others(const Context &context, CUcontext caller, CUresult error, const Ask &ask) {
   if (!breaks_context(error) || caller == context.handle) {
@@ -69,8 +69,8 @@ bool is_broken_for_others(const Context &context, CUcontext caller, CUresult err
   return own && breaks_context(ask());
 }
 
-// The driver's result for an event of the context. On success, notes that the fence `number` has passed. REQUIRES: the
-// context is pinned.
+// The driver's result for an event of the context. On success, notes that the fence `number` has passed. REQUIRES: it
+// is pinned.
 template <class Ask>
 CUresult answer_about(Context &context, std::uint64_t number, const Ask &ask) {
   const SomeContext some(context.handle);
@@ -127,7 +127,7 @@ CUresult FenceTracker::record(Fence::Mark &mark) noexcept {
   return mark.broken ? CUDA_SUCCESS : result;
 }
 
-// Records one event for each context. REQUIRES: the marks hold the contexts, each pinned; no capture can begin.
+// Records one event for each context. REQUIRES: marks hold the contexts, each pinned; no capture can begin.
 CUresult FenceTracker::record(Fence &fence) noexcept {
   for (Fence::Mark &mark : fence.marks) {
     if (mark.reach != nullptr) {

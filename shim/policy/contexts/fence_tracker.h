@@ -80,7 +80,7 @@ class FenceTracker {
     ending,     // a context is being destroyed
     failed,     // `error` is the driver's, or OUT_OF_MEMORY if there is no host memory
   };
-  // Takes a fence of the contexts that may reach one device, or of all contexts. REQUIRES: `fence` has no marks;
+  // Takes a fence of the contexts that may reach one device, or of all contexts. REQUIRES: `fence` has no marks, and
   // CaptureExclusion. It has marks afterwards only if the result is `taken`.
   static constexpr int kAllDevices = -1;
   Taken take(Fence &fence, CUresult &error, int device = kAllDevices) noexcept;

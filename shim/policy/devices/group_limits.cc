@@ -1,6 +1,6 @@
 // The groups of this process, and its devices in each group. This is the part of Devices that uses the ledger's
 // memberships.
-// Layer: policy/devices. Threads: under the lock, no file is opened; only memory that is mapped already is used.
+// Layer: policy/devices. Threads: under the lock no file is touched, only memory that is mapped already.
 #include <algorithm>
 
 #include "base/clock.h"

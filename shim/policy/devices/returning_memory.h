@@ -26,7 +26,7 @@ class ReturningMemory {
     const bool can_fit = total == 0 || bytes_ <= total;
     return can_fit && now_ns() - start_ns_ < kPatienceNs && account_.member_died_within(kLatelySeconds);
   }
-  // REQUIRES: the caller holds no reservation meanwhile, because of which others could be refused.
+  // REQUIRES: the caller holds no reservation meanwhile; others could be refused because of it.
   void sleep() { backoff_.sleep(); }
 
  private:

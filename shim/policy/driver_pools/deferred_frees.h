@@ -36,7 +36,7 @@ class DeferredFrees final : public DeferredQueue {
   bool covers(CUdeviceptr address);
 
   // Called before and after the driver's call that frees a clean block. `returned`: the call succeeded; otherwise the
-  // block is still allocated. REQUIRES: the block came from Cleaned::items.
+  // block is still allocated. REQUIRES: it came from Cleaned::items.
   using Held = std::map<CUdeviceptr, std::uint64_t>::node_type;  // moved without host memory
   Held begin_return(const DeferredBlock &block) noexcept;
   void finish_return(const DeferredBlock &block, Held held, bool returned) noexcept;

@@ -1,5 +1,6 @@
 // One memory pool of the driver, and what the driver reports about it. The memory that the graphs of a device allocate
-// is such a pool too. Layer: policy/driver_pools. Threads: any; its charge changes under the lock of StreamPools.
+// is such a pool too. Layer: policy/driver_pools. Threads: any; what is charged for it changes under the lock of
+// StreamPools.
 #pragma once
 
 #include <atomic>
@@ -49,8 +50,7 @@ class DriverPool {
   // Bytes as the driver reports them; 0: it does not report them.
   std::uint64_t reserved_bytes() const { return reserved().value_or(0); }
   std::uint64_t used_bytes() const;  // UINT64_MAX: the driver does not report them
-  // Bytes that it holds beyond its live blocks; 0: the driver does not report them. REQUIRES: no thread destroys the
-  // pool.
+  // Bytes that it holds beyond its live blocks; 0: the driver does not report them. REQUIRES: no thread destroys it.
   std::uint64_t idle_bytes() const;
   std::optional<std::uint64_t> reserved() const;
 

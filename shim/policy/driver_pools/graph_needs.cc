@@ -82,7 +82,7 @@ class Frees {
     }
   }
 
-  // REQUIRES: reach() was called for all steps on which this one depends.
+  // REQUIRES: reached all that the step depends on.
   void reach(std::size_t step) {
     Seen seen;
     for (const std::size_t each : graph_.before[step]) {

@@ -1,6 +1,6 @@
 // The most memory that a graph takes of each device while it runs, for its own blocks and those of its child graphs. A
 // block may reuse the memory of another one if the graph's dependencies ensure that the other is freed first.
-// Layer: policy/driver_pools. Threads: as for the graph (the driver allows one at a time).
+// Layer: policy/driver_pools. Threads: as the graph (the driver's rule: one at a time).
 #pragma once
 
 #include <cstdint>

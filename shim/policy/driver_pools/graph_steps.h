@@ -1,5 +1,5 @@
 // The nodes of a graph and of all its child graphs, as steps of one partial order.
-// Layer: policy/driver_pools. Threads: as for the graph (the driver allows one at a time).
+// Layer: policy/driver_pools. Threads: as the graph (the driver's rule: one at a time).
 #pragma once
 
 #include <cstdint>

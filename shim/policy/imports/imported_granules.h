@@ -1,6 +1,6 @@
 // Physical memory of another process that is mapped into this one: the granules of one of its blocks. Layer:
-// policy/imports. Threads: any; makes driver calls and does I/O, so no lock may be held. Owns: the mapping, which keeps
-// the memory alive; the memory stays charged to its exporter.
+// policy/imports. Threads: any; driver calls and I/O, so no lock may be held. Owns: the mapping, which keeps the memory
+// alive; the memory stays charged to its exporter.
 #pragma once
 
 #include <cstdint>

@@ -50,7 +50,7 @@ class ArrayCosts {
 
   // Whether it is still unknown for which arrays this driver gives figures.
   bool is_to_learn() const noexcept;
-  // Finds that out with an array of one element. REQUIRES: kProbeBytes, the bound for that array, are reserved.
+  // Finds that out with an array of one element. REQUIRES: its bound, kProbeBytes, is reserved.
   void probe(const Contexts::Current &where) noexcept;
   static constexpr std::uint64_t kProbeBytes = 64U << 10U;
 

@@ -26,7 +26,7 @@ struct ArrayRegion {
   Triple start{}, end{1, 1, 1};
 
   static std::uint64_t array_of(const CUarrayMapInfo &info);
-  // REQUIRES: an entry that the driver accepted. `deferred`: the array can only be mapped as a whole.
+  // REQUIRES: an entry that the driver accepted. `deferred`: the array can be mapped as a whole only.
   static ArrayRegion of(const CUarrayMapInfo &info, bool deferred);
 };
 
