@@ -32,8 +32,8 @@ struct DeviceUse {
   std::uint64_t used = 0;                // in blocks that the program holds, as of `published_unix_ns`
   std::uint64_t peak = 0;                // the largest of `reserved` now and at each publication
   std::uint64_t peak_used = 0;           // the most that was ever used, as of `published_unix_ns`
-  std::uint64_t limit = kNoLimit;        // of the process alone
-  std::uint64_t group_limit = kNoLimit;  // that this process states for the group
+  std::uint64_t limit = kNoLimit;        // the process's own
+  std::uint64_t group_limit = kNoLimit;  // the one that this process states for the group
   std::uint64_t allocations = 0;         // blocks ever allocated, as of `published_unix_ns`
   std::array<std::uint64_t, kFailureReasons.size()> failures{};
   Stitching stitching{};
@@ -63,7 +63,7 @@ enum class GroupKind { kNamed, kTree, kContainer, kNone, kQueue };
 
 struct Group {
   GroupKind kind = GroupKind::kNamed;
-  // Of a tree: its number; of a container: "NAMESPACE-DIGITS"; of kNone and kQueue: empty.
+  // A tree's is its number, a container's is "NAMESPACE-DIGITS", that of kNone and kQueue is empty.
   std::string name;
   std::string problem;  // why its file could not be read, and the remedy; the rest is then empty
   std::vector<GroupDevice> devices;

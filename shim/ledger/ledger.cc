@@ -119,7 +119,7 @@ ReserveOutcome Account::reserve(std::uint64_t bytes, Effort effort) {
     return ReserveOutcome::over_limit;
   }
   std::uint64_t totals[kMostShares];
-  std::fill_n(totals, kMostShares, UINT64_MAX);  // of one that cannot be asked: its guarantee covers nothing
+  std::fill_n(totals, kMostShares, UINT64_MAX);  // so that a tree whose total cannot be read covers nothing
   for (int i = 0; i < shares(); ++i) {
     const ReserveOutcome outcome = reserve_in(shares_[i], bytes, effort, totals);
     if (outcome != ReserveOutcome::granted) {
@@ -154,7 +154,7 @@ void Account::charge(std::uint64_t bytes) {
                                          std::memory_order_relaxed)) {
   }
   std::uint64_t totals[kMostShares];
-  std::fill_n(totals, kMostShares, UINT64_MAX);  // of one that cannot be asked: its guarantee covers nothing
+  std::fill_n(totals, kMostShares, UINT64_MAX);  // so that a tree whose total cannot be read covers nothing
   for (int i = 0; i < shares(); ++i) {
     const Share &share = shares_[i];
     share.membership->charge(share.device, bytes, share.tree < 0 ? 0 : totals[share.tree], &totals[i]);

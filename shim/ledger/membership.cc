@@ -212,7 +212,7 @@ ReserveOutcome Membership::reserve(int device, std::uint64_t bytes, bool look, s
   if (!is_here(device)) {
     return only_shown_and_lost() ? ReserveOutcome::granted : ReserveOutcome::over_group_limit;
   }
-  const bool limits = kind_ != GroupKind::kNone;  // whatever the file says for processes without a group
+  const bool limits = kind_ != GroupKind::kNone;  // processes without a group share no limit, whatever the file says
   const Change asked{bytes, 0, limits, tree_held};
   if (change(static_cast<std::uint32_t>(device), asked, before)) {
     return ReserveOutcome::granted;

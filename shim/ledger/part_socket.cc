@@ -212,7 +212,7 @@ PartSocket::Received PartSocket::receive(PartRequest &request) {
   refill_spare();
   pollfd waited{listening.number(), POLLIN, 0};
   const int ready = poll(&waited, 1, kLookMs);
-  if (!listening.is_there() || (waited.revents & POLLHUP) != 0) {  // by the program, or by shut()
+  if (!listening.is_there() || (waited.revents & POLLHUP) != 0) {  // closed by the program, or shut
     return Received::closed;
   }
   if (ready <= 0) {

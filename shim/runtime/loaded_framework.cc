@@ -13,7 +13,7 @@ namespace {
 // the library that uses CUDA is another one.
 constexpr std::string_view kFrameworks[] = {
     "xla_cuda_plugin.so",             // jax-cuda12-pjrt, jax-cuda13-pjrt
-    "pjrt_c_api_gpu_plugin.so",       // the same, built from XLA
+    "pjrt_c_api_gpu_plugin.so",       // the same plug-in, built from XLA
     "libtensorflow_framework.so",     // TensorFlow's wheel
     "libtensorflow_cc.so",            // its other libraries, if linked without that one
     "libtensorflow.so",               //

@@ -172,7 +172,7 @@ ContextRef Contexts::note_locked(CUcontext handle, int device, Seen seen) {
     slot->device = device;
     slot->number = ++last_number_;
     if (seen == Seen::later) {
-      slot->reach.add_for_ever(Reach::kAllDevices);  // what it did before is not known
+      slot->reach.add_for_ever(Reach::kAllDevices);  // what it did before, and by which functions, is unknown
     }
     if (first_device_ >= 0 && first_device_ != device) {
       several_devices_.store(true, std::memory_order_relaxed);

@@ -139,7 +139,7 @@ class FenceTracker {
 
   Contexts &contexts_;
   Captures &captures_;
-  std::atomic<bool> events_refused_{false};  // for good
+  std::atomic<bool> events_refused_{false};  // permanently
   std::atomic<unsigned> failed_records_{0};
   std::atomic<unsigned> failed_queries_{0};
   std::atomic<bool> unsealed_{false};
