@@ -1,5 +1,5 @@
-// What a hook of work does before the driver's call, and after it. Nothing is admitted or changed, so there is no
-// boundary.
+// What a hook does before and after a driver call that submits work. It neither admits nor changes anything, so it does
+// not cross the boundary (boundary.h).
 // Layer: hooks. Threads: any; a cancellation inside the driver's call unwinds through here.
 // Design: design/quarantine.md#fences-before-work
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace ration::hooks {
 
-// Of work that uses no memory of another device's, as far as is known.
+// Describes work that, as far as is known, uses no memory of another device.
 inline constexpr auto kNoMemory = [] { return policy::DeviceReach::Work{}; };
 
 [[gnu::noinline]] inline void seal_frees(policy::DeviceReach &reach) noexcept {
@@ -20,7 +20,7 @@ inline constexpr auto kNoMemory = [] { return policy::DeviceReach::Work{}; };
   }
 }
 
-// Work that may reach memory of another device's.
+// Makes the driver call for work that may reach another device's memory.
 template <class Slot, class... Arguments>
 [[gnu::noinline]] CUresult noted(policy::DeviceReach &reach, const policy::DeviceReach::Work &work,
                                  const policy::DeviceReach::Used &used, const Slot &slot, Arguments... arguments) {
@@ -35,7 +35,7 @@ template <class Slot, class... Arguments>
   return result;
 }
 
-// Apart, so that what most calls run through needs no room on the stack.
+// Not inlined, so that the path that most calls take needs no room on the stack.
 template <class Slot, class... Arguments>
 [[gnu::noinline]] CUresult carefully(policy::DeviceReach &reach, const policy::DeviceReach::Work &work,
                                      const Slot &slot, Arguments... arguments) {
@@ -49,13 +49,14 @@ template <class Slot, class... Arguments>
   return noted(reach, work, used, slot, arguments...);
 }
 
-// Whether what a call uses is marked. A nested call is the driver's own, and waits for nothing here.
+// True if memory that the call uses has SYNC_MEMOPS that only Ration knows of. A nested call is the driver's own, and
+// must not wait here.
 [[gnu::noinline]] inline bool is_marked(policy::DeviceReach &reach, const policy::DeviceReach::Work &work) noexcept {
   const Inside inside;
   return !inside.nested() && reach.is_marked(work);
 }
 
-// Of a synchronous call.
+// As carefully(), for a synchronous call: waits for the work to end if its memory is marked.
 template <class Slot, class... Arguments>
 [[gnu::noinline]] CUresult carefully_to_its_end(policy::DeviceReach &reach, const policy::DeviceReach::Work &work,
                                                 const Slot &slot, Arguments... arguments) {
@@ -64,13 +65,14 @@ template <class Slot, class... Arguments>
   return waits && result == CUDA_SUCCESS ? policy::DeviceReach::wait(work) : result;
 }
 
-// `describe` answers what the work is; most calls need not know.
+// Makes the driver call `slot(arguments...)` of a hook that submits work. `describe` returns what the work uses; it is
+// called only if that matters, which is rare.
 template <class Describe, class Slot, class... Arguments>
 [[gnu::always_inline]] inline CUresult before(const Describe &describe, const Slot &slot, Arguments... arguments) {
   if (!slot.present()) {
     return kAbsent;
   }
-  if (runtime::Runtime::existing() != nullptr) {  // else there is no block that could be reused
+  if (runtime::Runtime::existing() != nullptr) {  // without a runtime there is no block that could be reused
     policy::DeviceReach &reach = *runtime::family<policy::DeviceReach>;
     if (reach.is_needed() || reach.may_have_unsealed_frees()) {
       return carefully(reach, describe(), slot, arguments...);
@@ -79,7 +81,7 @@ template <class Describe, class Slot, class... Arguments>
   return slot(arguments...);
 }
 
-// The same for a synchronous call. The work's stream is the default one that it runs in.
+// As before(), for a synchronous call. `describe` names the default stream that the call runs in as the work's stream.
 template <class Describe, class Slot, class... Arguments>
 [[gnu::always_inline]] inline CUresult synchronous(const Describe &describe, const Slot &slot, Arguments... arguments) {
   if (!slot.present()) {

@@ -1,4 +1,5 @@
-// Every hook crosses here: into the runtime, noexcept, once per thread, to the one class that serves its family.
+// The boundary that every hook crosses. It enters the runtime, lets no exception out, handles nested calls of a thread,
+// and calls the one class that serves the hook's family.
 // Layer: hooks (may include runtime, driver). Threads: any.
 #pragma once
 
@@ -17,21 +18,22 @@ class DeviceMemory;
 
 namespace ration::hooks {
 
-// What the preload gave the core; set by the core's start before any hook can run. Racing first callers set the same
-// pointer, and a hook is reached only after a start of its own process: relaxed.
+// What the preload library gave the core. The core's start sets it before any hook can run. Threads that race to make
+// the first call store the same pointer, and a hook is reached only after a start in its own process: relaxed.
 extern std::atomic<const RationPreloadAbi *> given_preload;
 inline const RationPreloadAbi *preload_abi() {
   return given_preload.load(std::memory_order_relaxed);
 }
 
-// Whether a function begins here that serves one row of the hook table.
+// True if `function` is the entry of a function that serves one row of the hook table.
 bool is_body(const void *function);
 
-// Whether a signal's handler runs here that interrupted a call of a hook by this thread.
+// True if the caller runs in a signal handler that interrupted this thread inside a hook's call.
 bool in_interrupted_call() noexcept;
 
-// A call of a hook while it lasts. The program may leave a call without returning from it: by longjmp, from a signal
-// handler or a callback, or for another stack. What such a call marked stays, so a mark alone proves nothing.
+// Marks a call of a hook for as long as it lasts. The program may leave a call without returning from it: by longjmp,
+// from a signal handler or a callback, or by a switch to another stack. The mark of such a call stays, so a mark does
+// not prove that its call is still running.
 // Design: design/interception.md#nested-calls
 class Inside {
  public:
@@ -45,7 +47,8 @@ class Inside {
   ~Inside() { thread_->call = before_; }
   Inside(const Inside &) = delete;
   Inside &operator=(const Inside &) = delete;
-  // The call came from inside a call of ours: the driver through its own exports, or a callback of it.
+  // True if this call came from inside another call of a hook: from the driver, through its own exports, or from a
+  // callback.
   bool nested() const { return nested_; }
   RationThread *thread() const { return thread_; }
 
@@ -53,24 +56,24 @@ class Inside {
   void enter_beside() noexcept;
 
   RationThread *const thread_;
-  const void *before_;  // what the mark says once this call is over; of a nested call, what it says meanwhile, too
+  const void *before_;  // what `thread_->call` is after this call; for a nested call, also what it stays meanwhile
   bool nested_ = false;
 };
 
 enum class Crossing {
-  allocating,  // takes device memory: fails closed. Nested calls are the driver's, their bytes the outer call's
-  counting,    // takes what is recorded and not limited: without a runtime, and nested, it is the driver's
-  forwarding,  // returns or reports memory: fails open, and nested calls too consult the books
+  allocating,  // takes device memory: fails closed. A nested call is the driver's: the outer call counts its bytes
+  counting,    // takes memory that is recorded but not limited. Nested, or without a runtime, the driver answers alone
+  forwarding,  // returns or reports memory: fails open; nested calls consult our records too
 };
 
-// The family whose hits are too short for two more calls: it switches cancellation off where it is slow.
+// DeviceMemory's hits are too short to afford two more calls: it switches cancellation off itself, on its slow paths.
 struct NotSwitched {
   explicit NotSwitched(RationThread * /*thread*/) {}
 };
 template <class Family>
 using Uncancelled = std::conditional_t<std::is_same_v<Family, policy::DeviceMemory>, NotSwitched, CancellationOff>;
 
-// The stack of a call that takes memory, for the log, while the call lasts.
+// Records the stack of a call that takes memory, for the log. The thread keeps it until the call ends.
 class StackOfCall {
  public:
   StackOfCall(runtime::Runtime &runtime, RationThread *thread) : thread_(runtime.has_stacks() ? thread : nullptr) {
@@ -95,7 +98,7 @@ struct NoStack {
 template <Crossing kCrossing>
 using Stack = std::conditional_t<kCrossing == Crossing::forwarding, NoStack, StackOfCall>;
 
-// `body` gets the family's object; `real_call` is the driver's own answer to the program's call.
+// `body` is called with the family's object; `real_call` passes the program's call to the driver unchanged.
 template <Crossing kCrossing, class Family, class Real, class Body>
 CUresult cross(const Real &real_call, const Body &body) noexcept {
   const Inside inside;
@@ -114,15 +117,16 @@ CUresult cross(const Real &real_call, const Body &body) noexcept {
   try {
     return body(*runtime::family<Family>);
   } catch (...) {
-    return CUDA_ERROR_OUT_OF_MEMORY;  // the host's memory ran out: documented for every one of these calls
+    return CUDA_ERROR_OUT_OF_MEMORY;  // host memory ran out; every one of these calls documents this code
   }
 }
 
-// A hook whose function the driver lacks is reached by direct links only; it answers as the loader would have.
+// The answer of a hook whose function the driver lacks. Only direct links reach such a hook; it fails as the loader's
+// look-up would.
 inline constexpr CUresult kAbsent = CUDA_ERROR_NOT_FOUND;
 
-// The hook of one driver function, called with the program's own `arguments`. `body` gets the family's object and a
-// callable that makes this call.
+// Runs the hook of one driver function that the program called with `arguments`. `body` is called with the family's
+// object and a callable that makes the driver's call with them.
 template <class Family, class Slot, class Body, class... Arguments>
 CUresult forwarding(const Slot &slot, const Body &body, Arguments... arguments) noexcept {
   if (!slot.present()) {
@@ -132,7 +136,7 @@ CUresult forwarding(const Slot &slot, const Body &body, Arguments... arguments) 
   return cross<Crossing::forwarding, Family>(call, [&](Family &family) { return body(family, call); });
 }
 
-// Addresses and handles are pointers or numbers, as their type has it.
+// The numeric value of an address or handle, which is a pointer or a number depending on its type.
 template <class Value>
 CUdeviceptr number_of(Value value) {
   if constexpr (std::is_pointer_v<Value>) {
@@ -142,17 +146,19 @@ CUdeviceptr number_of(Value value) {
   }
 }
 
-// What the driver leaves in the program's place when it refuses for want of memory, and so do we. H100, H200, driver
-// 580.159: a refused cuMemAlloc sets the address to 0, for zero bytes and without a context, too; cuMemCreate leaves
-// the handle as it was.
+// What a refusal for lack of memory does to the program's output variable, in the driver and in Ration alike. H100,
+// H200, driver 580.159: a refused cuMemAlloc sets the address to 0, also for zero bytes and without a context; a
+// refused cuMemCreate leaves the handle as it was.
 enum class Refused { zeroes, leaves };
 
-// For a driver call that writes one address or handle: `call` makes it for a given place, the program's or one of ours.
-// A refusal of the driver leaves in the program's place what the driver wrote; one of ours leaves what `kRefused` says.
-// `body` gets the family's object and the call as an Act that obtains `bytes`.
+// Runs a hook whose driver function writes one address or handle. `place` points to the program's variable; `call`
+// makes the driver's call and has it write to the pointer that it is given. If the driver refuses, `*place` gets what
+// the driver wrote; if Ration refuses, `kRefused` decides. `body` is called with the family's object and an Act that
+// makes the call and reports `bytes` bytes obtained.
 template <Crossing kCrossing, class Family, Refused kRefused, class Place, class Call, class Body>
 CUresult obtaining(Place *place, std::uint64_t bytes, const Call &call, const Body &body) noexcept {
-  bool writes = kRefused == Refused::zeroes;  // a refusal, `left`; else the place may be read-only, or another thread's
+  // Whether a failed call stores `left`. If not, *place stays untouched: it may be read-only, or another thread's.
+  bool writes = kRefused == Refused::zeroes;
   Place left{};
   const auto act = [&](policy::Obtained &got) {
     const Place before = *place;
@@ -176,8 +182,8 @@ CUresult obtaining(Place *place, std::uint64_t bytes, const Call &call, const Bo
   return result;
 }
 
-// The hook of one driver function that takes memory: `slot` with `place` and `rest`. A null place is the driver's to
-// refuse.
+// Runs the hook of one driver function that takes memory and is called with `place` and `rest`. A null `place` is left
+// for the driver to refuse.
 template <class Family, Refused kRefused = Refused::zeroes, class Slot, class Place, class Body, class... Rest>
 CUresult allocating(const Slot &slot, std::uint64_t bytes, const Body &body, Place *place, Rest... rest) noexcept {
   if (!slot.present()) {

@@ -1,4 +1,4 @@
-// Who called: a CUDA runtime or the program itself. Best effort, for the log's `via`.
+// Tells whether a CUDA runtime or the program itself called. Best effort, for the `via` field of the log.
 // Layer: hooks. Threads: any; lock-free caches of pure functions of the loaded objects.
 // Design: design/interception.md#origin-of-a-call
 #pragma once
@@ -7,7 +7,8 @@
 
 namespace ration::hooks {
 
-// `caller` lies in an object that asked for the driver as a runtime does: what it calls is a runtime's.
+// Notes that the object that contains `caller` asked for the driver's functions as a CUDA runtime does: its calls count
+// as a runtime's from now on.
 void note_runtime(const void *caller);
 events::Via via_of(const void *caller);
 

@@ -1,4 +1,4 @@
-// The driver's call of a launch or an upload, in whose place the memory of graphs that allocate is reserved first.
+// Launches or uploads a graph through the driver, once the memory that the graph allocates has been reserved.
 // Layer: hooks. Threads: any.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace ration::hooks {
 
-// Whether any executable graph may allocate: else its calls are the driver's alone.
+// True if any executable graph may allocate memory. If not, launches and uploads go straight to the driver.
 inline bool graphs_hold_memory() {
   return runtime::Runtime::existing() != nullptr && runtime::family<policy::GraphMemory>->holds_any();
 }
@@ -15,7 +15,7 @@ inline bool graphs_hold_memory() {
 template <class Slot>
 class GraphRun {
  public:
-  // `meant`: the stream that the flavour of the slot means.
+  // `meant`: the stream that a null stream means in this variant of the call.
   GraphRun(policy::GraphMemory::Run kind, const Slot &slot, const char *api, CUstream meant)
       : kind_(kind), slot_(slot), api_(api), meant_(meant) {}
   bool present() const { return slot_.present(); }

@@ -1,5 +1,5 @@
-// The bodies, under the exact names of the driver's exports; hidden in the core, reached through the preload library's
-// slots. Layer: hooks.
+// Declares the functions that serve the hooks, under the exact names of the driver's exports. They are hidden in the
+// core and reached through the preload library's slots. Layer: hooks.
 #pragma once
 
 #include "driver/abi.h"
@@ -20,7 +20,8 @@ extern "C" {
 
 namespace ration::hooks {
 
-// The handle that means the same stream whichever flavour of a call it is given to.
+// The explicit handle of the stream that a null `stream` means: in calls with legacy default-stream semantics, and in
+// those with per-thread semantics. Every variant of a call takes it for the same stream.
 inline CUstream legacy(CUstream stream) {
   return stream != nullptr ? stream : CU_STREAM_LEGACY;
 }

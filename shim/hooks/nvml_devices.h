@@ -1,4 +1,4 @@
-// The devices of the machine as NVML lists them, for its hooks. Layer: hooks. Threads: any.
+// The machine's devices as NVML lists them, for the NVML hooks. Layer: hooks. Threads: any.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 
 namespace ration::hooks {
 
-// Empty: NVML does not say.
+// Empty if NVML does not answer.
 std::string uuid_of(nvmlDevice_t device);
 
-// In the order of their bus ids.
+// Sorted by bus ID.
 std::vector<runtime::ListedGpu> gpus_by_bus();
 
 }  // namespace ration::hooks

@@ -1,4 +1,4 @@
-// Pitched allocations, in the 64-bit and the 32-bit flavour.
+// Pitched allocations, for the 64-bit and the 32-bit functions.
 // Layer: hooks. Threads: any.
 #pragma once
 
@@ -7,8 +7,9 @@
 
 namespace ration::hooks {
 
-// Pitch alignment of every device so far (CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT is 32, cuMemAllocPitch answers
-// multiples of 512 since Kepler); a driver that rounds further is held to the limit after the call.
+// The pitch alignment of every device so far (CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT is 32, but cuMemAllocPitch
+// has returned multiples of 512 since Kepler). If a driver rounds up further, the limit is checked again after the
+// call.
 inline constexpr std::uint64_t kPitchAlignment = 512;
 
 // `width` rounded up to `alignment`, times `height`; saturates at UINT64_MAX, more than any device has.
@@ -22,7 +23,7 @@ inline std::uint64_t pitched_bytes(std::uint64_t width, std::uint64_t height, st
   return bytes;
 }
 
-// cuda.h: 4, 8 or 16. The driver refuses every other element size, and empty rows.
+// cuda.h allows 4, 8 or 16. The driver refuses any other element size, and empty rows.
 inline bool is_element(unsigned bytes) {
   return bytes == 4 || bytes == 8 || bytes == 16;
 }
@@ -32,17 +33,19 @@ struct Pitched {
   const void *caller;
   std::uint64_t width;
   std::uint64_t height;
-  bool pooled;        // a pool's block will do
-  bool valid = true;  // the element size is one that the driver takes
+  bool pooled;        // a block of a pool may serve it
+  bool valid = true;  // the driver accepts the element size
 };
 
-// Whether no pitch can hold such rows. H100, H200, driver 580.159: INVALID_VALUE, whatever memory there is.
+// True if the pitch of rows this wide would overflow. H100, H200, driver 580.159: INVALID_VALUE, however much memory is
+// free.
 inline bool is_pitch_impossible(std::uint64_t width) {
   return width > UINT64_MAX - (kPitchAlignment - 1);
 }
 
-// `slot` with two places and `rest`. Refused for want of memory, the address becomes 0 and the pitch what it would be,
-// as a driver leaves them (H100, H200, driver 580.159). What the driver itself refuses is left as it left it.
+// Calls `slot` with both output pointers and `rest`. If memory runs out, the address becomes 0 and the pitch what it
+// would have been, as drivers do (H100, H200, driver 580.159). If the driver itself refuses, the outputs are left as it
+// left them.
 template <class Slot, class Address, class Size, class... Rest>
 CUresult allocate_pitched(const Slot &slot, const Pitched &asked, Address *dptr, Size *pitch_bytes,
                           Rest... rest) noexcept {
@@ -53,7 +56,7 @@ CUresult allocate_pitched(const Slot &slot, const Pitched &asked, Address *dptr,
     return slot(dptr, pitch_bytes, rest...);
   }
   auto pitch = static_cast<Size>(pitched_bytes(asked.width, 1, kPitchAlignment));
-  bool answered = false;  // by the driver; else only a block, or want of memory, has a pitch
+  bool answered = false;  // the driver did; if not, only a block of a pool or a lack of memory sets the pitch
   bool writes = true;
   const auto call = [&](Address *address) {
     answered = true;

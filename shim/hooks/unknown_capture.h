@@ -1,18 +1,19 @@
-// Functions of newer drivers that begin captures, by their name, and that no hook knows.
+// Functions of newer drivers that no hook knows, but whose names suggest that they begin captures.
 // Layer: hooks. Threads: any; touches no lock.
 // Design: design/quarantine.md#unknown-captures
 #pragma once
 
 namespace ration::hooks {
 
-// Whether cuGetProcAddress was asked for one.
+// True if `name`, which cuGetProcAddress was asked for, may be such a function.
 bool may_begin_capture(const char *name);
 
-// What the program gets in place of `function`: it tells policy, which then makes no call that could invalidate a
-// capture, and calls the function. Names beyond the first few are told at once.
+// Returns what the program gets in place of `function`: a function that first notes the capture, so that Ration makes
+// no call that could invalidate it, and then calls `function`. Only the first few names get one; for any other the
+// capture is noted at once, and `function` is returned.
 void *announcing(const char *name, void *function);
 
-// Before such a function is called. In capture.cc.
+// Called before such a function is called. Defined in capture.cc.
 void note_unknown_capture(const char *name) noexcept;
 
 }  // namespace ration::hooks

@@ -1,4 +1,4 @@
-// What memory the work of copies, fills and graphs uses, as far as the arguments of their calls say.
+// Describes the memory that copies, fills and graphs use, as far as the arguments of their calls tell.
 // Layer: hooks. Threads: any.
 #pragma once
 
@@ -8,7 +8,7 @@ namespace ration::hooks {
 
 using Work = policy::DeviceReach::Work;
 
-// The stream of a call without one is the current context's.
+// Without a stream, the work runs on the current context's.
 template <class... Address>
 inline Work touching(CUstream stream, Address... addresses) {
   return {.stream = stream, .addresses = {addresses...}};
@@ -20,7 +20,7 @@ inline Work anywhere(CUstream stream) {
   return {.stream = stream, .anywhere = true};
 }
 
-// Where a copy begins on one of its sides, 0 if that is an array or known to be the host's.
+// The address at which a copy begins on one of its sides; 0 if that is an array or known to be host memory.
 inline CUdeviceptr beginning(CUmemorytype type, CUdeviceptr device, std::size_t offset) {
   return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_UNIFIED ? device + offset : 0;
 }

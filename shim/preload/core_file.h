@@ -8,12 +8,12 @@ namespace ration::preload {
 
 inline constexpr size_t kPathMax = 4096;
 
-// The core is in the folder of libration.so, whatever the current folder is. False: the file of libration.so cannot be
-// determined. `path` holds kPathMax bytes.
+// Writes the path of the core, which is in the folder of libration.so, whatever the current folder is. False if the
+// file of libration.so cannot be determined. `path` has room for kPathMax bytes.
 bool core_path(char *path);
 
-// A file that ends before its last section header is incomplete: the loader would map it nevertheless and the process
-// would die of SIGBUS. False also where it cannot be read.
+// False if the file ends before its last section header, or cannot be read. The loader would map such an incomplete
+// file all the same, and the process would die of SIGBUS.
 bool is_whole_file(const char *path);
 
 }  // namespace ration::preload

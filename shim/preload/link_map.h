@@ -8,33 +8,33 @@
 
 namespace ration::preload {
 
-// Equality of C strings, freestanding.
+// Compares two C strings without any library call.
 bool same(const char *a, const char *b);
 bool starts_with(const char *text, const char *prefix);
 const char *base_name(const char *path);
 
-// This library's entry in the list; nullptr before the list exists.
+// The entry of this library in the list; nullptr before the list exists.
 const link_map *own_map();
 
-// The entry of the object that was loaded at this address; nullptr: none.
+// The entry of the object that was loaded at this address; nullptr if there is none.
 const link_map *map_at(const void *base);
 
-// The address of `name` in the first object after this library that defines it, as dlsym(RTLD_NEXT) from here. The
-// default version is preferred to hidden ones (DT_VERSYM). nullptr: no object defines it.
+// The address of `name` in the first object after this library that defines it, as dlsym(RTLD_NEXT) called from here
+// would return it. The default version is preferred to hidden ones (DT_VERSYM). nullptr if no object defines it.
 void *next_definition(const char *name);
 
-// Whether this one object defines `name`.
+// True if this one object defines `name`.
 bool defines(const link_map &map, const char *name);
 
-// Whether the file of an object, or the name that it gives itself, begins so.
+// True if the object's file name, or its own name (DT_SONAME), begins with `prefix`.
 bool is_called(const link_map &map, const char *prefix);
 
-// Whether a copy of this library is before it in search order: LD_PRELOAD in a container whose /etc/ld.so.preload names
-// another. Two would limit a process twice.
+// True if another copy of this library precedes it in search order, as when LD_PRELOAD names one copy in a container
+// whose /etc/ld.so.preload names another. Two copies would limit a process twice.
 // Design: design/interception.md#two-copies-of-ration
 bool follows_another();
 
-// What one object defines.
+// The tables of the symbols that one object defines.
 struct SymbolTable {
   const ElfW(Sym) *symbols = nullptr;
   const char *strings = nullptr;
@@ -43,7 +43,8 @@ struct SymbolTable {
 };
 SymbolTable symbol_table(const link_map &map);
 
-// An address in a dynamic section. glibc relocates these in place except in the vDSO, whose section is read-only.
+// Converts an address found in a dynamic section. glibc relocates these in place, except in the vDSO, whose section is
+// read-only.
 template <class T>
 const T *pointer_of(const link_map &map, ElfW(Addr) value) {
   return reinterpret_cast<const T *>(value < map.l_addr ? value + map.l_addr : value);
@@ -57,7 +58,7 @@ constexpr uint32_t gnu_hash_of(const char *name) {
   return hash;
 }
 
-// `hash`: gnu_hash_of(name). nullptr: it does not define it.
+// `hash`: gnu_hash_of(name). nullptr if the table does not define the name.
 const ElfW(Sym) * definition_in(const SymbolTable &table, const char *name, uint32_t hash);
 
 }  // namespace ration::preload

@@ -1,4 +1,4 @@
-// Asks the loader which objects are loaded, under its own lock: another thread may unload one at any time.
+// Asks the loader which objects are loaded, under the loader's own lock: another thread may unload one at any time.
 // Layer: preload. Threads: any; racing threads store equal values.
 #pragma once
 
@@ -8,28 +8,29 @@
 
 namespace ration::preload {
 
-// As dl_iterate_phdr, whose lock is held meanwhile and may be taken again.
+// Works as dl_iterate_phdr does. `visit` runs with the loader's lock held, and may take that lock again.
 using Visit = int (*)(dl_phdr_info *, size_t, void *);
 int for_each_object(Visit visit, void *argument);
 
 // A library that the process may load at any time.
 struct Library {
   const char *name;
-  // A library that was loaded by path and has no SONAME is not found under a fixed name, but by its file's.
+  // If a library was loaded by path and has no SONAME, its fixed name does not find it, but the name of its file does.
   const char *file_prefix;
-  void *handle;        // once it was found; it then stays loaded
-  uint64_t absent_at;  // 1 + how many objects had ever been loaded when it was last missed; 0: never missed
+  void *handle;        // set once the library was found, which then stays loaded
+  uint64_t absent_at;  // 1 + the number of objects ever loaded when the library was last searched for in vain; 0: never
 };
 
-// What loaded_library() found before, if anything.
+// The handle that an earlier loaded_library() found, or nullptr.
 inline void *found_library(const Library &library) {
   return __atomic_load_n(&library.handle, __ATOMIC_ACQUIRE);
 }
 
-// Its handle; nullptr: not loaded. Never loads it. While no object is added, a library that was missed costs no search.
+// The library's handle; nullptr if it is not loaded. Never loads it. A repeated search costs nothing until an object is
+// added.
 void *loaded_library(Library &library);
 
-// Whether look-ups through all objects reach this library before `map`. REQUIRES: `map` stays loaded.
+// True if look-ups through all objects reach this library before `map`. REQUIRES: `map` stays loaded.
 bool precedes(const link_map &map);
 
 }  // namespace ration::preload

@@ -3,8 +3,8 @@
 
 namespace ration::preload {
 
-// Calls it on a stack of its own, with room for all that Ration does at first use. Where no stack can be had: on this
-// one.
+// Calls `function(argument)` on a separate stack with room for all that Ration does at first use, or on the current
+// stack if none can be had.
 void on_own_stack(void (*function)(void *), void *argument);
 
 }  // namespace ration::preload

@@ -1,4 +1,5 @@
-// Declarations shared in libration.so: real loader functions, the driver found, and the entries that programs call.
+// Declarations shared within libration.so: the loader's real functions, the driver that was found, and the entries that
+// programs call.
 // Layer: preload (libc only, no C++ runtime, no constructor, no destructor).
 // Threads: everything is constant-initialised; racing threads store equal values.
 #pragma once
@@ -10,7 +11,7 @@
 #include "../core_abi.h"
 
 extern "C" {
-// Passed by the four loader trampolines to their resolvers; offsets are fixed in trampolines_*.S.
+// What the four loader trampolines pass to their resolvers. The offsets are fixed in trampolines_*.S.
 struct RationCall {
   uintptr_t first;
   uintptr_t second;
@@ -52,66 +53,67 @@ struct Loader {
   int (*dladdr1)(const void *, Dl_info *, void **, int);  // nullptr under musl
 };
 
-// The next definitions after this library in search order, so that other preloads stay in the chain. None of them is
-// linked: before glibc 2.34 they were in libdl, and a library of glibc's that we need would come from the system where
-// a program brings its own glibc, and end that program.
+// The next definitions after this library in search order, so that other preloaded libraries stay in the chain. They
+// are looked up, not linked. Before glibc 2.34 they were in libdl; if we were linked against a library of glibc, a
+// program that brings its own glibc would get the system's copy of that library, and end.
 // Design: design/interception.md#only-libc
 const Loader &real();
 
-// RATION_DISABLE=1, as it was at the first question, or another copy of this library is at work. It must be readable
-// without the core.
+// True if RATION_DISABLE was 1 at the first call of this function, or another copy of this library is at work. This
+// must work without the core.
 bool disabled();
 
-// Call after look-ups of ours that may have failed: the program's dlerror() must not report them.
+// Call this after look-ups of ours that may have failed: the program's dlerror() must not report them.
 void leave_no_error();
 
-// The process's libcuda, without loading it; nullptr while there is none.
+// The process's libcuda, which is not loaded for it; nullptr if none is loaded yet.
 void *loaded_driver();
-// What loaded_driver() found before, if anything.
+// The handle that an earlier loaded_driver() found, or nullptr.
 void *found_driver();
-// The same, but loads it if necessary: a program can call a hook before a driver is loaded (weak references).
+// As loaded_driver(), but loads the driver if necessary: weak references let a program call a hook before a driver is
+// loaded.
 void *any_driver();
 
-// Our export of a hook, in table order.
+// Our export for each hook, in table order.
 extern void *const entries[kHookCount];
 extern const char *const symbols[kHookCount];
 
-// The driver's own function of a hook; a function that returns NOT_FOUND where the driver has none.
+// The driver's own function for a hook, or a function that returns NOT_FOUND if the driver has none.
 void *real_function(unsigned hook);
-// The target of a hook without a core: the `closed` column of the table.
+// What a hook jumps to when there is no core, as the `closed` column of the table says.
 void *closed_target(unsigned hook);
-// Whether `address` is one of our exports, for the driver or for NVML.
+// True if `address` is one of our exports, for the driver or for NVML.
 bool is_entry(const void *address);
 
-// The hook of the driver's function at `address` under `symbol` (nullptr: under any), or kHookCount.
+// The hook for the driver's function at `address` that has the name `symbol` (nullptr: any name), or kHookCount.
 Hook hook_at(void *driver, const void *address, const char *symbol);
 
-// Whether `address` is in the driver's own object. REQUIRES a hook_at before, which finds the bounds.
+// True if `address` is in the driver's own object. REQUIRES an earlier hook_at, which finds the bounds.
 bool in_driver(uintptr_t address);
 
-// The libnvidia-ml that the program loaded, which then stays loaded; nullptr while there is none.
+// The libnvidia-ml that the program loaded, which from then on stays loaded; nullptr if there is none yet.
 // Design: design/nvml.md#the-library-of-the-program
 void *loaded_nvml();
-// What loaded_nvml() found before, if anything.
+// The handle that an earlier loaded_nvml() found, or nullptr.
 void *found_nvml();
-// NVML's own function of a hook; a function that returns FUNCTION_NOT_FOUND where there is none (yet: `found` is
-// false).
+// NVML's own function for a hook. If there is none yet, `found` is false and the result is a function that returns
+// FUNCTION_NOT_FOUND.
 void *real_nvml_function(unsigned hook, bool &found);
-// Our export for the answer of `nvml` under `symbol`; nullptr: not a hooked function.
+// Our export that replaces the `address` under which `nvml` has `symbol`; nullptr if no hook exists for that function.
 void *nvml_entry_for(void *nvml, const void *address, const char *symbol);
 bool is_nvml_entry(const void *address);
 
 extern RationCoverage coverage;
 extern uint32_t limit_changes;  // size_limits.cc
-// For display: two racing threads may count as one, which is cheaper than a locked instruction at each look-up.
+// For display only: two racing threads may count as one, which is cheaper than a locked instruction at each look-up.
 inline void count(uint64_t &counter) {
   __atomic_store_n(&counter, __atomic_load_n(&counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 }
 
-// nullptr: no core has been loaded.
+// nullptr if no core has been loaded.
 const RationCoreAbi *started_core();
 
-// Writes one line to stderr, with one write(2): why there is no core, and `how_long` allocations are refused.
+// Writes one line to stderr, in one write(2): why there is no core, and (`how_long`) how long allocations are refused.
 void say(const char *text, const char *detail, const char *how_long);
 
 }  // namespace ration::preload

@@ -1,18 +1,20 @@
-// Variables that are named like hooked functions. Libraries that load the driver by themselves often keep its functions
-// in exported variables of the same names (cuew does). This library's functions come first in the search order, so the
-// loader binds those libraries' own references to the functions, which they would then write to.
+// Variables that are named like hooked functions. Libraries that load the driver themselves (such as cuew) often keep
+// its functions in exported variables with the functions' names. The exports of libration.so come first in search
+// order, so the loader binds such a library's references to its own variables to our functions, and the library would
+// write to their code.
 // Layer: preload. Threads: any.
 // Design: design/interception.md#variables-named-like-hooks
 #pragma once
 
 namespace ration::preload {
 
-// Binds each such reference to the library's variable, in all objects that are loaded.
+// Binds each such reference, in all loaded objects, to the library's own variable.
 void return_variables();
 
-// Before an object is loaded. `file` may be nullptr. Where it is the driver or NVML, the variables are about to be set.
+// Call this before an object is loaded. `file` may be nullptr. If it names the driver or NVML, the variables are about
+// to be set.
 void variables_may_come(const char *file);
-// Whether objects may have been loaded since the last return_variables().
+// True if objects may have been loaded since the last return_variables().
 bool may_have_new_variables();
 
 }  // namespace ration::preload
