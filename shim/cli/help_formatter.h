@@ -1,4 +1,4 @@
-// The help of the command and of its verbs. Layer: cli. Threads: pure functions.
+// The help texts of `ration` and of its verbs. Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,8 +10,8 @@ namespace ration::cli {
 
 class HelpFormatter : public CLI::FormatterBase {
  public:
-  // `arguments`: what follows the options on the usage line; empty: the positional arguments. `first`: the options that
-  // --help shows, where --help-all has others; none: all.
+  // `arguments`: the text after the options on the usage line; empty: the positional arguments. `first`: the options
+  // that --help shows if --help-all shows more; empty: --help shows all.
   explicit HelpFormatter(std::string arguments = {}, std::vector<std::string> first = {})
       : arguments_(std::move(arguments)), first_(std::move(first)) {}
   std::string make_help(const CLI::App *app, std::string name, CLI::AppFormatMode mode) const override;
@@ -23,8 +23,8 @@ class HelpFormatter : public CLI::FormatterBase {
   std::vector<std::string> first_;
 };
 
-// The end of a help text: paragraphs are filled, and lists (lines that begin with two blanks) set in two columns, which
-// two blanks or more divide. In a paragraph a line break counts as a blank.
+// Formats the end of a help text. Paragraphs are filled; a line break in one counts as a blank. Lists, which are lines
+// that begin with two blanks, get two columns; two or more blanks separate them.
 std::string filled_footer(const std::string &footer);
 
 }  // namespace ration::cli

@@ -6,9 +6,10 @@
 
 namespace ration::cli {
 
-// Prints a line for each settings file, the highest precedence first. False: one is refused, or stdout is full.
+// Prints a line for each settings file, the highest precedence first. False if a file is refused or stdout cannot be
+// written.
 bool list_settings_files();
-// Logs a line for each mistake in these files. True where there is none.
+// Logs a line for each mistake in these files. True if there is none.
 bool check_settings_files(const std::vector<std::string> &paths);
 
 }  // namespace ration::cli

@@ -1,4 +1,4 @@
-// What `ration --version` prints. Layer: cli. In the command alone, so that a commit links nothing else again.
+// The text of `ration --version`. Layer: cli. Only the command includes it, so a new commit relinks nothing else.
 #pragma once
 
 namespace ration::cli {

@@ -1,4 +1,4 @@
-// One sentence about a command line that cannot be parsed. Layer: cli. Threads: pure functions.
+// One sentence about a command line that could not be parsed. Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,10 +7,11 @@
 
 namespace ration::cli {
 
-// `words`: as given, the verb first. Names what is wrong, and what was likely meant where something is near.
+// `words`: the words as given, the verb first. Names what is wrong, and what was probably meant if something is
+// similar.
 std::string wrong_words(const CLI::App &app, const std::vector<std::string> &words, const CLI::ParseError &error);
 
-// What is said of a verb that does not exist.
+// The sentence for a verb that does not exist.
 std::string unknown_verb(const CLI::App &app, const std::string &word);
 
 }  // namespace ration::cli

@@ -1,4 +1,4 @@
-// A whole file. Layer: cli. Threads: any.
+// Reads a whole file. Layer: cli. Threads: any.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace ration::cli {
 
-// Nothing: it may not be read.
+// nullopt if the file cannot be read.
 std::optional<std::string> file_text(const std::string &path);
 
 }  // namespace ration::cli

@@ -1,4 +1,4 @@
-// How a group of processes is named to people and in JSON. Layer: cli. Threads: pure functions.
+// The names of groups of processes in text for people and in JSON. Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -8,14 +8,14 @@
 
 namespace ration::cli {
 
-// The ledger's kind of a group that the settings name.
+// The ledger's kind for a group from the settings.
 ledger::GroupKind kind_of(config::Settings::Group::Kind kind);
 
-// A group's displayed name: for a tree "tree:" and the first eight digits of its number, for a container "container:"
-// and its name, "-" for no group.
+// A group's displayed name: "tree:" and the first eight digits of a tree's number, "container:" and a container's name,
+// "-" for no group.
 std::string label_of(ledger::GroupKind kind, const std::string &name);
 
-// As JSON has it: "named", "tree", "container", "queue" or "none".
+// The kind's name in JSON: "named", "tree", "container", "queue" or "none".
 const char *kind_name(ledger::GroupKind kind);
 
 }  // namespace ration::cli

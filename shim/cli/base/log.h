@@ -6,15 +6,15 @@
 namespace ration::cli {
 
 void log_line(std::string_view line);
-// For a line that refuses what was written: with the likely cause, where characters in it show one.
+// Logs a line that refuses something the user wrote, and adds the likely cause if its characters show one.
 void log_error(std::string_view line);
-// The same; returns the exit status for it.
+// Logs the line as log_error() does, and returns `status`.
 int usage_error(std::string_view line, int status);
 
-// Whether a terminal shall show colours: by NO_COLOR (no-color.org) and TERM.
+// True if a terminal should show colours, as NO_COLOR (no-color.org) and TERM say.
 bool wants_colour();
 
-// False: what was printed to stdout could not be written, which is logged.
+// False if what was printed to stdout could not be written; that is logged.
 bool flush_stdout();
 
 }  // namespace ration::cli

@@ -1,5 +1,5 @@
-// How many columns of a terminal text takes, and text that fits so many. Layer: cli. Threads: pure functions, but for
-// use_locale.
+// How many terminal columns a text takes, and text cut to a number of columns. Layer: cli. Threads: pure functions,
+// except use_locale.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,14 @@
 
 namespace ration::cli {
 
-// Measures and shows characters as LC_ALL, LC_CTYPE and LANG say. False: that is not UTF-8.
+// Makes this file measure and show characters as LC_ALL, LC_CTYPE and LANG say. False if they do not say UTF-8.
 bool use_locale();
 
-// Columns of UTF-8: two for wide characters, none for those that combine with the one before. One for each character
-// in a locale that is not of UTF-8, or before use_locale().
+// The terminal columns that UTF-8 text takes: two for a wide character, none for one that combines with the character
+// before it. Without a UTF-8 locale, and before use_locale(), each character takes one.
 std::size_t width_of(std::string_view text);
 
-// What of it fits into `width` columns; a '+' replaces the end where something is missing.
+// The part of `text` that fits into `width` columns. If something is cut off, the part ends with '+'.
 std::string truncate(std::string text, std::size_t width);
 
 }  // namespace ration::cli

@@ -1,4 +1,4 @@
-// The verbs of `ration`, one file each, and their parsed arguments. Layer: cli.
+// The functions that serve the verbs of `ration` (one file each), and their parsed arguments. Layer: cli.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,27 @@ namespace ration::cli {
 using Flags = std::vector<std::pair<const config::Option *, std::string>>;  // as given
 
 struct RunRequest {
-  std::string verb = "run";  // whose line it is, and who says what is wrong with it
+  std::string verb = "run";  // the verb on whose line these options are, named in messages about them
   Flags flags;
   bool force = false;        // --log may overwrite a log
-  bool embed_names = false;  // of functions, into the log
+  bool embed_names = false;  // write the names of functions into the log
   std::optional<std::string> simulate;
-  std::optional<std::string> wait;  // for room, at most so long; empty: as long as it takes
+  std::optional<std::string> wait;  // the longest wait for room; empty: as long as it takes
   bool quiet = false;
   bool verbose = false;                // RATION_DIAGNOSTICS=debug for the command, unless it is set
-  std::optional<std::string> summary;  // a file, or "json"
+  std::optional<std::string> summary;  // where it goes: a file, or "json"
   std::vector<std::string> command;
 };
 
 struct EnvRequest {
-  RunRequest run;  // shows the settings of this
+  RunRequest run;  // the run whose settings are shown
   bool json = false;
-  bool files = false;                // list them instead
-  std::optional<std::string> check;  // a file instead, and those in the place of the command
+  bool files = false;                // list the settings files instead
+  std::optional<std::string> check;  // check this file and those in `run.command` instead
 };
 
-// What `ration` asks of a process that it starts for it: one of the questions in verb_probe.cc, and its arguments.
+// A question that `ration` asks of a process that it starts for this purpose. verb_probe.cc lists the questions and
+// their arguments.
 struct ProbeRequest {
   std::vector<std::string> words;
 };
@@ -57,19 +58,19 @@ struct PsRequest {
   bool prometheus = false;
   std::optional<std::string> textfile;
   std::optional<double> watch_seconds;  // none: print once
-  bool all = false;                     // users
-  bool targets = false;                 // for completions of shells
+  bool all = false;                     // show the processes of all users
+  bool targets = false;                 // for the completions of shells
 };
 
 struct TopRequest {
-  bool all = false;  // users
+  bool all = false;  // show the processes of all users
   double interval_seconds = 1;
 };
 
 struct DoctorRequest {
   bool coverage = false;
   std::optional<int> pid;
-  std::vector<std::string> command;  // is looked at, never started
+  std::vector<std::string> command;  // it is examined, never started
   bool json = false;
 };
 
@@ -105,11 +106,11 @@ struct ConvertRequest {
   std::string log;
   std::string to;
   std::optional<std::string> output;  // file
-  std::optional<std::string> at, of;  // what pprof and collapsed count
+  std::optional<std::string> at, of;  // what to count in the formats pprof and collapsed
 };
 
 struct DiffRequest {
-  std::vector<std::string> before, after;  // logs; both in `before` where there are two
+  std::vector<std::string> before, after;  // logs; if there are only two, `before` holds both
   std::string by = "caller";
   std::optional<std::string> fail_above;
   bool json = false;

@@ -1,5 +1,5 @@
-// What the checks of `ration doctor` look at, and the checks, one file for each subject. A check changes nothing on the
-// machine; one that cannot be made says so (Check::unchecked). Layer: cli. Threads: one.
+// The facts that the checks of `ration doctor` examine, and the checks, one file for each subject. A check changes
+// nothing on the machine; one that cannot be made says so (Check::unchecked). Layer: cli. Threads: one.
 #pragma once
 
 #include <optional>
@@ -21,24 +21,26 @@ namespace ration::cli::doctor {
 
 // Design: design/settings.md#doctor
 struct Checkup {
-  RunRequest run;                       // of the command, if there is one
+  RunRequest run;                       // the options and the command, if one was given
   std::optional<CommandWalk> walk;      // of that command
-  std::optional<ProcessFacts> process;  // that is asked about
-  EnvironmentBlock environment;         // of that process where it may be read, of that command, else our own
-  // In which programs are started. The process's only where it is ours: its variables name libraries to load.
+  std::optional<ProcessFacts> process;  // the process that was asked about, if any
+  EnvironmentBlock environment;         // of that process if it can be read, else of that command, else our own
+  // The environment in which probe programs are started. It is the process's only if the process is our own: its
+  // variables name libraries to load.
   EnvironmentBlock probed;
-  Library library;  // where it must be
-  std::vector<Preload>
-      preloads;  // of the command's program, else as this program's loader finds them; not of a process
+  Library library;  // where it is expected to be
+  // What the loader of the command's program finds; without a command, what this program's loader finds. Not of a
+  // process.
+  std::vector<Preload> preloads;
   config::Settings settings;
   std::vector<config::Problem> problems;         // of `settings`
   std::vector<config::Problem> device_problems;  // of limits for devices that are not there
   MachineFacts machine;
 };
 
-// Throws Refusal where /proc is not mounted. `pid`: of the process.
+// Throws Refusal if /proc is not mounted. `pid`: the process to examine.
 Checkup begin_checkup(RunRequest run, std::optional<int> pid);
-// Whether the process has our user, and sees our files.
+// True if the process belongs to our user and sees the same files as we do.
 bool is_our_own(const ProcessFacts &process);
 
 Findings check_installation(const Checkup &checkup);
@@ -49,16 +51,16 @@ Findings check_preloads(const Checkup &checkup);
 Findings check_state_folder(const Checkup &checkup);
 Findings check_container(const Checkup &checkup);
 Findings check_settings(const Checkup &checkup);
-// `earlier`: what else was found; where that says why no program can be limited, nothing is started.
+// `earlier`: the other findings; if they explain why no program can be limited, nothing is started.
 Findings check_hooks(const Checkup &checkup, const Findings &earlier);
-// REQUIRES: the checkup has a command. It is not started.
+// REQUIRES: the checkup has a command. The command is not started.
 Findings check_command(const Checkup &checkup);
 // REQUIRES: the checkup has a process.
 Findings check_process(const Checkup &checkup);
 
-// Whether the file has the driver's allocation functions among its strings, as a library that interposes them has.
+// True if the file's strings include the driver's allocation functions, as those of a library that interposes them do.
 bool names_driver_functions(const std::string &path);
-// That a program loads here where that is not the installed one; nothing: none but that.
+// The library that a program would load here, if it is not the installed one; nullopt if it loads that one or none.
 std::optional<Library> other_library(const Checkup &checkup);
 
 }  // namespace ration::cli::doctor

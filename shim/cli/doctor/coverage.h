@@ -18,26 +18,26 @@ enum class Standing : std::uint8_t {
 struct CoverageRow {
   const char *symbol;
   int since;           // CUDA version of this ABI, major * 1000 + minor * 10; 0: unknown
-  const char *action;  // of the catalogue
+  const char *action;  // what the catalogue says the function does
   bool required;       // the catalogue requires an action; otherwise it is a row only because it is hooked
   Standing standing;
-  const char *family;  // of the hook
+  const char *family;  // the hook's family
   const char *sentence;
-  const char *tests;  // that prove it, separated by blanks
+  const char *tests;  // the names of tests that prove it, separated by blanks
 };
 
 std::span<const CoverageRow> coverage_rows();
 
-// Of the rows that the catalogue requires.
+// Counts the rows that the catalogue requires.
 struct CoverageCounts {
   std::size_t covered = 0, of = 0, gaps = 0;
 };
 CoverageCounts coverage_counts(std::span<const CoverageRow> rows);
 
-// `covered: N of M`, `gaps: K`, what the words mean and an empty line; then the titles and a line for each row, gaps
-// first. For a terminal, a paragraph for each row instead, wrapped to `width`.
+// `covered: N of M`, `gaps: K`, an explanation of the words and an empty line; then titles and one line for each row,
+// gaps first. On a terminal each row is instead a paragraph, wrapped to `width`.
 std::vector<std::string> coverage_text(std::span<const CoverageRow> rows, std::size_t width);
-// One object, schema ration.coverage/1. The rows that the catalogue does not require are a list of their own.
+// One object, schema ration.coverage/1. It lists the rows that the catalogue does not require separately.
 std::string coverage_json(std::span<const CoverageRow> rows);
 
 }  // namespace ration::cli

@@ -1,5 +1,5 @@
-// What the dynamic loader makes of the library, and of the entries of LD_PRELOAD, tried by processes that are started
-// for it: a damaged file ends such a process alone. Layer: cli.
+// Finds out whether the dynamic loader can load the library and the entries of LD_PRELOAD. Processes that are started
+// for this purpose try it, so a damaged file ends only such a process. Layer: cli.
 #pragma once
 
 #include <string>
@@ -11,22 +11,22 @@
 
 namespace ration::cli::doctor {
 
-// One for each file that cannot be loaded; empty: none.
+// One error for each file that cannot be loaded; empty if there is none.
 std::vector<std::string> errors_of_loading(const Library &library, const EnvironmentBlock &environment);
 
-// The started process. `files`: to load, in this order. Returns the exit status.
+// Runs in the started process: loads `files` in this order, and returns the exit status.
 int answer_loading(const std::vector<std::string> &files);
 
 // An entry of LD_PRELOAD or /etc/ld.so.preload.
 struct Preload {
   std::string entry;  // as written
-  std::string where;  // the variable, or the file
-  std::string file;   // that the loader chose for it; empty: none
-  std::string error;  // why none
+  std::string where;  // the variable or the file that holds the entry
+  std::string file;   // the file that the loader chose for it; empty: none
+  std::string error;  // why it chose none
 };
 
-// In the order of loading. The loader of `program` looks for them in `environment`, as at the program's start; it does
-// not start it, and executes nothing of theirs.
+// The entries in the order in which they are loaded. The loader of `program` searches for them in `environment` as it
+// would at the program's start; neither the program nor any code of the entries is executed.
 std::vector<Preload> preloads_of(const Program &program, const EnvironmentBlock &environment);
 
 }  // namespace ration::cli::doctor

@@ -1,5 +1,5 @@
-// What this machine's driver and NVML say, asked by a process that is started for it, without the library: a driver
-// that crashes or hangs ends that process alone. Layer: cli. Threads: values.
+// What this machine's driver and NVML report. A process that is started for this purpose, without the library, asks
+// them: a driver that crashes or hangs ends only that process. Layer: cli. Threads: values.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,21 @@
 namespace ration::cli::doctor {
 
 struct DriverFacts {
-  std::string path;                  // that the dynamic linker chose, with links resolved; empty: none could be loaded
-  std::string error;                 // why not
-  std::vector<std::string> missing;  // functions without which nothing can be limited
+  // The library that the dynamic linker chose, links resolved; empty: none could be loaded.
+  std::string path;
+  std::string error;                 // why none could be loaded
+  std::vector<std::string> missing;  // functions without which no limit can be enforced
   std::optional<int> started;        // what cuInit returned; none: it is missing, hung or crashed
-  int version = 0;                   // of CUDA, as 13000; 0: unknown
+  int version = 0;                   // the CUDA version, such as 13000; 0: unknown
   std::vector<config::DeviceIdentity> devices;
-  std::vector<std::string> names;  // of `devices`
+  std::vector<std::string> names;  // the devices' names, in the same order
 };
 
 struct NvmlFacts {
   std::string path, error;
-  std::string driver_version;          // of the kernel's driver: "580.65.06"
-  std::vector<std::string> mig_uuids;  // of GPUs that are split
-  std::vector<NvmlHolder> holders;     // of device memory
+  std::string driver_version;          // the kernel driver's version: "580.65.06"
+  std::vector<std::string> mig_uuids;  // the UUIDs of MIG devices, on GPUs that are divided
+  std::vector<NvmlHolder> holders;     // the processes that hold device memory
 };
 
 struct MachineFacts {
@@ -37,8 +38,8 @@ struct MachineFacts {
 
 MachineFacts ask_machine(const EnvironmentBlock &environment);
 
-// The started processes, for the driver and for NVML: print a line for each step, so that one that never ends is known.
-// Return the exit status.
+// Run in the started processes, which ask the driver and NVML. Each prints a line for every step, so that a step that
+// never ends is known. Return the exit status.
 int answer_machine();
 int answer_monitor();
 

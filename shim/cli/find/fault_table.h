@@ -1,4 +1,5 @@
-// What became of a program whose allocations were refused in turn, as a table and as JSON. Layer: cli. Values.
+// How a program coped when its allocations were refused one after the other, as a table and as JSON. Layer: cli.
+// Values.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ enum class Survival {
 };
 
 struct RefusedCall {
-  std::string api;  // of the first process that made so many
+  std::string api;  // the API of the first process that made so many calls
   std::uint64_t bytes = 0;
   std::uint64_t device = 0;
 };
@@ -31,16 +32,16 @@ struct FaultRun {
 };
 
 struct FaultSearch {
-  std::vector<FaultRun> runs;  // each with a call that was refused
-  bool is_cut = false;         // by --first: there may be more
-  bool compares = false;       // what the program prints, which is always the same
+  std::vector<FaultRun> runs;  // those in which a call was refused
+  bool is_cut = false;         // --first ended the search: there may be more calls to refuse
+  bool compares = false;       // the output is compared too, as it was the same in each run without refusals
 
   bool is_survived() const;  // no crash, no hang
 };
 
 Survival survival_of(const RunEnd &end, bool prints_the_same);
 
-// A line for each, then one that counts.
+// A line for each run, then one line with the counts.
 std::vector<std::string> fault_lines(const FaultSearch &search, std::size_t width);
 // One object, schema ration.find_faults/1 (README.md).
 std::string fault_json(const FaultSearch &search, const std::vector<std::string> &command);

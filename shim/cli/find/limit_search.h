@@ -1,9 +1,10 @@
-// Which limits to try, to find the smallest one that suffices. Layer: cli. Threads: a value.
+// Chooses which limits to try in order to find the smallest one that suffices. Layer: cli. Threads: a value.
 //
-// Around the peak of the run without a limit first: most programs need it and a little more. Where less than that
-// suffices, the least limit that there is, then by halves. A program whose needs do not rise with the limit alone has
-// several edges; this finds one of them, and `sufficient()` was tried. Where the tolerance allows it, limits are in
-// whole pages: with others a pool may not be made of granules.
+// The search first tries limits around the peak of a run without a limit, because most programs need that and a little
+// more. If less than the peak suffices, it tries the smallest limit that can be set, and then bisects. A program that
+// can need more under a larger limit has several smallest limits; the search finds one of them, and always returns a
+// limit that was tried. If the tolerance allows it, limits are whole pages: under any other limit a pool may not be
+// able to use granules.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace ration::cli {
 
-// The larger of both: a page of a pool, and what no one would set a limit by.
+// How exact the result must be: the larger of a pool's page and a share too small to matter to a user.
 struct Tolerance {
   std::uint64_t bytes = 2 * config::kMiB;
   double share = 0.005;  // of the limit that suffices
@@ -24,14 +25,14 @@ struct Tolerance {
 // Design: design/log.md#limit-search
 class LimitSearch {
  public:
-  static constexpr std::uint64_t kLeast = config::kMiB;  // that can be set
+  static constexpr std::uint64_t kLeast = config::kMiB;  // the smallest limit that can be set
 
-  // `ceiling`: suffices, as a run without a limit has shown.
+  // `ceiling`: a limit that suffices, as a run without a limit has shown.
   LimitSearch(std::uint64_t peak, std::uint64_t ceiling, Tolerance tolerance);
 
-  // The limit to try next; nothing: the search has ended.
+  // The limit to try next; nullopt if the search has ended.
   std::optional<std::uint64_t> next() const;
-  // Of that one.
+  // Records whether the limit that next() returned suffices.
   void record(bool suffices);
   std::uint64_t sufficient() const { return sufficient_; }
 
@@ -42,10 +43,10 @@ class LimitSearch {
 
   const std::uint64_t peak_;
   const Tolerance tolerance_;
-  const std::uint64_t step_;  // limits are multiples of it
+  const std::uint64_t step_;  // limits are multiples of this
   std::uint64_t failing_ = kLeast - 1;
   std::uint64_t sufficient_;
-  std::uint64_t slack_;  // above the peak
+  std::uint64_t slack_;  // how far above the peak the next limit is
   Stage stage_;
 };
 

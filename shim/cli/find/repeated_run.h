@@ -1,5 +1,5 @@
-// Runs one command again and again, each time under `ration run`, and tells how each run ended. Layer: cli.
-// Threads: the only one of the process, whose signals it blocks while it lives.
+// Runs one command again and again, each time under `ration run`, and reports how each run ended. Layer: cli.
+// Threads: the only thread of the process, whose signals are blocked while the object lives.
 #pragma once
 
 #include <chrono>
@@ -15,13 +15,14 @@
 namespace ration::cli {
 
 struct RunEnd {
-  int status = 0;          // of the command, as `ration run` has it: 128 + N where signal N ended it
-  bool timed_out = false;  // it was ended
-  int interrupted_by = 0;  // a signal that we got, and passed on
-  int our_error = 0;       // errno: nothing ran
+  int status = 0;          // the exit status that `ration run` reports: 128 + N if signal N ended the command
+  bool timed_out = false;  // it was ended because it took too long
+  int interrupted_by = 0;  // a signal that we received and passed on
+  int our_error = 0;       // errno of our failed call: nothing ran
   std::chrono::milliseconds took{0};
 
-  // The signal that ended the command, or a command of its own that it waited for (a shell reports it so); 0: none.
+  // The signal that ended the command, or a child that it waited for (shells report that in the same way); 0 if there
+  // is none.
   int signal() const;
   bool succeeded() const { return status == 0 && !timed_out && interrupted_by == 0 && our_error == 0; }
 };
@@ -36,10 +37,10 @@ class RepeatedRun {
   RepeatedRun(const RepeatedRun &) = delete;
   RepeatedRun &operator=(const RepeatedRun &) = delete;
 
-  // Of the command, in every run.
+  // The environment of the command in every run.
   EnvironmentBlock &environment() { return environment_; }
-  // `options`: of `ration run`, before those of the request. A file on our stdin is read by each run from its start;
-  // otherwise stdin is empty. `out`, `err`: descriptors. 0 as `timeout`: none.
+  // `options`: options of `ration run` that precede those of the request. If stdin is a file, each run reads it from
+  // its start; otherwise stdin is empty. `out`, `err`: descriptors. `timeout` 0: none.
   RunEnd run(const std::vector<std::string> &options, int out, int err, std::chrono::milliseconds timeout);
 
  private:
@@ -50,11 +51,11 @@ class RepeatedRun {
   const std::unique_ptr<Signals> signals_;
 };
 
-// Of the option --timeout, or, where there is none, ten times what the first run took, and at least ten seconds.
+// The value of --timeout. Without that option, ten times the duration of the first run, but at least ten seconds.
 std::chrono::milliseconds timeout_after(std::optional<std::chrono::milliseconds> asked,
                                         std::chrono::milliseconds first_took);
 
-// One sentence where a flag of `ration run` is among the request's that the verb sets itself; empty otherwise.
+// One sentence if the request has a flag of `ration run` that the verb itself sets; empty otherwise.
 std::string taken_flag(const RunRequest &request, const std::vector<std::string_view> &keys);
 
 }  // namespace ration::cli

@@ -1,4 +1,4 @@
-// What the options of `ration find-min` and `ration find-faults` mean. Layer: cli. Threads: pure functions.
+// Reads the options of `ration find-min` and `ration find-faults`. Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <chrono>
@@ -12,11 +12,11 @@
 namespace ration::cli {
 
 struct FindOptions {
-  std::optional<std::chrono::milliseconds> timeout;  // of a run; nothing: timeout_after()
+  std::optional<std::chrono::milliseconds> timeout;  // for one run; nullopt: timeout_after() chooses it
   Tolerance tolerance;
 };
 
-// Otherwise one sentence with what is wrong.
+// The options, or one sentence that says what is wrong.
 std::variant<FindOptions, std::string> read_find_options(const FindMinRequest &request);
 std::variant<FindOptions, std::string> read_find_options(const FindFaultsRequest &request);
 

@@ -9,13 +9,14 @@
 
 namespace ration::cli {
 
-// What one of `libraries` (paths) needs of the C library beside the program's dynamic linker, and that does not have: a
-// sentence without a subject. The dynamic linker ends a program that preloads such a library. Empty where nothing is
-// missing, or where the C library is not beside it.
+// Says which symbol version one of `libraries` (paths) needs that the C library next to the program's dynamic linker
+// lacks, as a sentence without its subject. The dynamic linker ends a program that preloads such a library. Empty if
+// nothing is missing, or if the C library is not in the linker's folder.
 // Design: design/settings.md#packages
 std::string lacking_version(const ElfFile &program, const std::vector<std::string> &libraries);
 
-// Where the program has no other obstacle: that its C library cannot load our library.
+// If the program has no other obstacle, checks that its C library can load our library, and records the obstacle if
+// not.
 void find_old_library(const Library &library, Program &program);
 
 }  // namespace ration::cli

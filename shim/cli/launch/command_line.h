@@ -1,5 +1,5 @@
-// Splits the line of `ration run`, or of a verb that runs commands as it does, into its own options and the command;
-// options after the command are the command's.
+// Splits the arguments of `ration run`, or of a verb that runs commands in the same way, into our own options and the
+// command. Options after the command's name belong to the command.
 // Layer: cli.
 #pragma once
 
@@ -15,17 +15,18 @@ struct SplitLine {
   std::vector<std::string> command;
 };
 
-// Options that a verb which runs commands has beside those of `ration run`.
+// The options that a verb that runs commands has in addition to those of `ration run`.
 struct VerbFlags {
   std::vector<std::string_view> with_value;
   std::vector<std::string_view> alone;
   std::string_view verb = "run";
 };
 
-// Those of `ration run` itself.
+// The options of `ration run` itself.
 VerbFlags flags_of_run();
 
-// `arguments`: those after the verb. Otherwise one sentence that names the wrong option and what was likely meant.
+// `arguments`: the words after the verb. On error, one sentence that names the wrong option and what was probably
+// meant.
 std::variant<SplitLine, std::string> split_line(const std::vector<std::string> &arguments, const VerbFlags &more = {});
 
 }  // namespace ration::cli

@@ -1,5 +1,5 @@
-// What the dynamic linker would read in a file's ELF headers. Layer: cli.
-// The file may hold any bytes: every read is bounded, and nothing in it is executed.
+// The parts of a file's ELF headers that the dynamic linker would read. Layer: cli. The file may hold any bytes: every
+// read is bounded, and nothing in it is executed.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace ration::cli {
 
-// A version of another library's names, without which the dynamic linker refuses to load the file.
+// A symbol version that the file needs from another library. Without it the dynamic linker refuses to load the file.
 struct NeededVersion {
   std::string library;  // DT_SONAME
   std::string name;     // such as GLIBC_2.28
@@ -15,13 +15,14 @@ struct NeededVersion {
 
 struct ElfFile {
   bool is_elf = false;
-  bool is_native = false;                      // this program's machine and word size; otherwise nothing below is read
+  // For this program's machine and word size; otherwise nothing below is read.
+  bool is_native = false;
   std::string interpreter;                     // PT_INTERP; empty: no dynamic linker runs
   std::string soname;                          // DT_SONAME
   std::vector<std::string> needed;             // DT_NEEDED
   std::vector<std::string> search_paths;       // DT_RPATH, DT_RUNPATH: folders joined by colons
   std::vector<NeededVersion> needed_versions;  // DT_VERNEED
-  std::vector<std::string> versions;           // DT_VERDEF: those that it has itself
+  std::vector<std::string> versions;           // DT_VERDEF: the versions that the file itself defines
 };
 
 // A file that cannot be read counts as not ELF.

@@ -1,4 +1,4 @@
-// The library that programs are started under: where it is installed. Layer: cli. Threads: one.
+// The library that programs are started under, and where it is installed. Layer: cli. Threads: one.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@ namespace ration::cli {
 
 struct Library {
   std::string preload;    // libration.so
-  std::string core;       // libration-core.so, which that loads
+  std::string core;       // libration-core.so, which libration.so loads
   std::string simulator;  // the folder of the simulated driver
 };
 
-// Where the library that is installed with this program must be; no part of it is looked at. Throws Refusal where /proc
-// is not mounted.
+// Where the library that is installed with this program must be; whether its files exist is not checked. Throws Refusal
+// if /proc is not mounted.
 Library expected_library();
-// Whether LD_PRELOAD can name it.
+// True if LD_PRELOAD can express the path.
 bool can_be_preloaded(const std::string &path);
 
-// Throws Refusal.
+// Throws Refusal if the file cannot be read.
 void require_readable(const std::string &path);
-// The library that is installed with this program. Throws Refusal where a part of it is missing.
+// The library that is installed with this program. Throws Refusal if a part of it is missing.
 Library find_library();
 
 }  // namespace ration::cli

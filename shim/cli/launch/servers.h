@@ -1,5 +1,5 @@
-// Servers that start what a command hands to them, and run already. Layer: cli. A connection to a server's socket is
-// made and ended; nothing is sent.
+// Servers that are already running and start what a command hands to them. Layer: cli. A server is tested by connecting
+// to its socket; nothing is sent.
 #pragma once
 
 #include <optional>
@@ -11,21 +11,21 @@
 
 namespace ration::cli {
 
-// A command line of tmux(1), read as far as it matters here.
+// A command line of tmux(1), as far as it was parsed for our purpose.
 struct TmuxCall {
-  std::string socket;                    // of its server
-  bool starts = true;                    // a command, in the server; `tmux ls` does not
-  bool types = false;                    // what it starts is among `command`, in a form of its own (send-keys)
-  std::vector<std::string> command;      // one word is a shell's line; empty: the user's shell
-  std::vector<std::string> environment;  // NAME=VALUE of -e
+  std::string socket;                    // its server's socket
+  bool starts = true;                    // the server starts a command for it; not so for `tmux ls`
+  bool types = false;                    // `command` has what to start in another form (keys for send-keys)
+  std::vector<std::string> command;      // a single word is a shell's line; empty: the user's shell
+  std::vector<std::string> environment;  // NAME=VALUE, from -e
 };
 TmuxCall read_tmux(const std::vector<std::string> &words, const EnvironmentBlock &environment);
 
-// The server that runs at `socket`.
+// The server that listens at `socket`.
 std::optional<ProcessFacts> server_at(const std::string &socket);
-// That of the session of screen(1) in which screen is called ($STY).
+// The server of the session of screen(1) in which `environment` is ($STY).
 std::optional<ProcessFacts> server_of_screen(const EnvironmentBlock &environment);
-// Whether it neither has the library nor was told to load it.
+// True if the server has not loaded the library, and was not told to.
 bool is_without_library(const ProcessFacts &server);
 
 }  // namespace ration::cli

@@ -1,5 +1,5 @@
-// What other tools of this kind call their verbs and options, and what they are here. Layer: cli. Threads: pure
-// functions.
+// What other tools of this kind call their verbs and options, and what to write for `ration` instead. Layer: cli.
+// Threads: pure functions.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace ration::cli {
 
-// What to write instead; empty: it is nobody's word. `word`: a verb, an option, or both with a blank between them.
+// What to write instead; empty if no such tool has the word. `word`: a verb, an option, or both separated by a blank.
 inline std::string_view ours_for(std::string_view word) {
   struct Taught {
     std::string_view theirs, ours;

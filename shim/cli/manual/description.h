@@ -13,14 +13,14 @@ class Option;
 
 namespace ration::cli {
 
-// Where the command of a verb begins, if it takes one.
+// Where a verb's command begins on its line, if it takes one.
 enum class CommandBegins { kNowhere, kAtFirstWord, kBehindDashes };
 
 std::string description_of(const CLI::App &app, const std::function<CommandBegins(const std::string &verb)> &begins);
 
 // "-o", "--output".
 std::vector<std::string> dashed_names(const CLI::Option &option);
-// Whether it takes any number of values.
+// True if the option takes any number of values.
 bool repeats(const CLI::Option &option);
 
 }  // namespace ration::cli

@@ -1,5 +1,5 @@
-// Figures of devices as NVML reports them, from a process that is started for it: the driver's libraries stay out of
-// this one, and a simulated driver is found where the command would find it.
+// Devices' figures as NVML reports them. A process that is started for this purpose asks NVML, so that the driver's
+// libraries stay out of this one, and a simulated driver is found where the command would find it.
 // Layer: cli. Threads: one. Owns: the process, which ends with it.
 #pragma once
 
@@ -15,21 +15,21 @@
 
 namespace ration::cli {
 
-// A process on a device. `pid` is that of NVML's namespace, the host's.
+// A process on a device. `pid` is its ID in NVML's PID namespace, which is the host's.
 struct NvmlHolder {
   int pid = 0;
-  std::uint64_t bytes = 0;  // 0: not known
+  std::uint64_t bytes = 0;  // 0: unknown
 };
 
 struct DeviceFigures {
   std::string uuid, name;
-  std::optional<int> index;  // as nvidia-smi has it; none for a part of a device (MIG)
+  std::optional<int> index;  // the number that nvidia-smi shows; none for a part of a divided device (MIG)
   struct Memory {
-    std::uint64_t total = 0, free = 0, used = 0;  // bytes, without what the driver reserves
+    std::uint64_t total = 0, free = 0, used = 0;  // bytes, not counting what the driver reserves
   };
   std::optional<Memory> memory;
   std::vector<NvmlHolder> holders;
-  std::optional<unsigned> utilisation;  // percent of the last sample in which a kernel ran
+  std::optional<unsigned> utilisation;  // percentage of the last sample period in which a kernel ran
   std::optional<unsigned> temperature;  // degrees Celsius
 };
 
@@ -41,9 +41,9 @@ class NvmlProcess {
   NvmlProcess(const NvmlProcess &) = delete;
   NvmlProcess &operator=(const NvmlProcess &) = delete;
 
-  // Nothing: NVML is not installed, or does not know the device.
+  // nullopt if NVML is not installed or does not know the device.
   std::optional<DeviceFigures> of(const std::string &uuid);
-  // All of the machine, and those with these UUIDs. A divided device (MIG) is left out for its parts.
+  // All devices of the machine, and those with these UUIDs. A divided device (MIG) is replaced by its parts.
   std::vector<DeviceFigures> all_and(const std::vector<std::string> &uuids);
 
  private:
@@ -57,11 +57,11 @@ class NvmlProcess {
   int questions_ = -1, answers_ = -1;
 };
 
-// The started process: answers each line of its stdin, blanks between UUIDs or "*", with one line of JSON. Returns the
-// exit status.
+// Runs in the started process: answers each line of its stdin, which holds "*" or UUIDs separated by blanks, with one
+// line of JSON. Returns the exit status.
 int answer_figures();
 
-// Of a handle of NVML in this process.
+// `device`: a handle of the NVML that this process has loaded.
 std::vector<NvmlHolder> holders_on(void *nvml, void *device);
 bool is_divided(void *nvml, void *device);  // MIG
 

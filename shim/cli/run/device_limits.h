@@ -1,4 +1,4 @@
-// Limits among the options of `ration run` that are for devices which the command will not have. Layer: cli.
+// Checks the limits among the options of `ration run` for devices that the command will not have. Layer: cli.
 #pragma once
 
 #include <string>
@@ -11,19 +11,19 @@
 
 namespace ration::cli {
 
-// Whether an option limits a device by its name, so that it matters which there are.
+// True if an option limits a device by name, so that it matters which devices there are.
 bool names_devices(const RunRequest &request);
 
-// Limits that are for no device, or for which of several is not clear. `written` is the option.
+// The limits that match no device, or that match one of several ambiguously. `written` is the option.
 std::vector<config::Problem> errors_in_device_limits(const RunRequest &request,
                                                      const std::vector<config::DeviceIdentity> &devices,
                                                      const EnvironmentBlock &environment);
 
-// Sentences about limits of the process and of its groups that are larger than the device, which then is the limit.
+// Sentences about limits of the process and its groups that exceed the device's size, which is then the limit.
 std::vector<std::string> limits_beyond(const config::Settings &settings, const config::DeviceIdentity &device);
 
-// Logs them; throws Refusal where there is one. Asks the driver only where an option names a device. Where none
-// answers, the library says it in each process.
+// Logs those errors, and throws Refusal if there is one. Asks the driver only if an option names a device. If no driver
+// answers, the library reports them in each process.
 void refuse_absent_devices(const RunRequest &request, const EnvironmentBlock &environment);
 
 }  // namespace ration::cli

@@ -1,5 +1,6 @@
-// Who holds a device's memory besides a run that waits for it, and wishes for what they hold and do not use.
-// Layer: cli. Threads: one. Owns: a place in each group in which something was wished for, so that the wish is heard.
+// Who else holds memory of a device for which a run waits, and requests for the memory that they hold but do not use.
+// Layer: cli. Threads: one. Owns: a membership in each group in which it made such a request, without which nobody
+// hears it.
 #pragma once
 
 #include <cstdint>
@@ -15,40 +16,43 @@
 
 namespace ration::cli {
 
-// A process, or a run to which memory is promised: what that one's processes hold is part of the promise.
+// A process, or a run that was promised memory; what the run's processes hold counts as part of the promise.
 struct DeviceHolder {
   int pid = 0;
   std::string program;
   std::uint64_t reserved = 0;
-  std::uint64_t idle = 0;                                              // of that: not used, and not guaranteed to it
-  std::uint64_t guarantee = 0;                                         // whatever it holds of it
-  bool is_of_tree = false;                                             // the guarantee: it holds it for what it started
-  std::vector<std::pair<ledger::GroupKind, std::string>> groups = {};  // that a process is in
-  bool is_outside = false;                                             // Ration
+  // The part of `reserved` that is neither used nor guaranteed to it.
+  std::uint64_t idle = 0;
+  std::uint64_t guarantee = 0;  // however much of it is taken
+  // It holds the guarantee for the processes that it started.
+  bool is_of_tree = false;
+  std::vector<std::pair<ledger::GroupKind, std::string>> groups = {};  // those that it is in, if it is a process
+  bool is_outside = false;                                             // it runs outside Ration
 
   [[nodiscard]] std::uint64_t bytes() const { return reserved > guarantee ? reserved : guarantee; }
 };
 
-// Those of one device, each once, the largest first.
+// The holders on one device, each once, the largest first.
 std::vector<DeviceHolder> holders_of(const std::vector<ledger::Group> &groups, const std::string &uuid);
 
-// The processes of this PID namespace that are in none of the groups.
+// The listed processes of this PID namespace that are in none of the groups.
 std::vector<DeviceHolder> outsiders_among(const std::vector<NvmlHolder> &listed,
                                           const std::vector<ledger::Group> &groups);
 
-// What the device holds beyond these processes: for others, and for none that NVML lists. By their IDs there, with what
-// the books say, which counts where NVML does not list them, as in a container. REQUIRES: figures.memory.
+// The bytes of the device that none of these processes holds, including those that NVML lists for no process. Each
+// process is given by its ID in NVML's namespace and the bytes in our records, which count if NVML does not list the
+// process, as in a container. REQUIRES: figures.memory.
 std::uint64_t held_outside(const DeviceFigures &figures, const std::vector<std::pair<int, std::uint64_t>> &processes);
-// The same of all members, each once.
+// The same, with all members of the groups as the processes, each once.
 std::uint64_t held_outside(const DeviceFigures &figures, const std::vector<ledger::Group> &groups);
 
-// What is promised to others on a device and not taken yet; `overhead` for each run that has not begun to take any.
+// What is promised to others on a device but not taken yet, plus `overhead` for each run that has taken nothing yet.
 std::uint64_t promised_to_others(const std::vector<ledger::Group> &groups, const std::string &uuid,
                                  std::uint64_t overhead);
 bool is_taken(const std::vector<ledger::Group> &groups, const std::string &uuid);
 
 std::string named(const DeviceHolder &holder);  // "train (pid 12)"
-// For a message: the largest of them, and what of the bytes that are used on the device none of them holds.
+// For a message: the largest holders, and how much of the `used` bytes of the device none of them holds.
 std::string shown_holders(const std::vector<DeviceHolder> &holders, std::uint64_t used);
 
 class IdleMemory {
@@ -56,7 +60,7 @@ class IdleMemory {
   IdleMemory(std::string state_folder, ledger::ProcessIdentity self)
       : folder_(std::move(state_folder)), self_(std::move(self)) {}
 
-  // Tells those that hold idle memory there that so much is lacking. False: they hold less, and nobody was told.
+  // Tells the processes that hold idle memory there how much is lacking. False if they hold less; then nobody is told.
   bool wish(const std::vector<DeviceHolder> &holders, const std::string &uuid, int ordinal, std::uint64_t bytes);
 
  private:

@@ -1,4 +1,4 @@
-// Writes the functions' names into the logs of a run that has ended (--embed-names). Layer: cli.
+// Writes the names of functions into the logs of a run that has ended (--embed-names). Layer: cli.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace ration::cli {
 
-// Of the processes that left `summaries` in `folder` (RATION_SUMMARY): each log with stacks gets a `names` record for
-// each place in native code, before its `end`; of a log in parts the last one has them all. A log is replaced whole, or
-// stays as it is: a line says why. A signal that would end us leaves the rest without names.
+// Serves the processes that left `summaries` in `folder` (RATION_SUMMARY). In each of their logs that has stacks, every
+// native code address gets a `names` record, before the log's `end`; if a log has several parts, the last part gets all
+// of them. A log is either replaced as a whole or left as it is; then one of the returned lines says why. If a signal
+// that would end us arrives, the remaining logs get no names.
 std::vector<std::string> embed_names(const std::vector<events::Summary> &summaries, const std::string &folder);
 
 }  // namespace ration::cli

@@ -1,4 +1,5 @@
-// A log of a run that has ended, and the file that takes its place, whole or not at all. Layer: cli. Owns: open files.
+// The log of a run that has ended, and the file that replaces it, either completely or not at all. Layer: cli. Owns:
+// open files.
 #pragma once
 
 #include <sys/stat.h>
@@ -14,16 +15,17 @@
 
 namespace ration::cli {
 
-// Holds back the signals that would end us, and that of a file at its limit of size.
+// Blocks the signals that would end us, and SIGXFSZ, while it lives.
 class HeldSignals {
  public:
   HeldSignals();
-  // Whoever sent one wanted the command to end, which it has: its exit status counts.
+  // Discards such signals that have come: their sender wanted the command to end, and it has, so its exit status
+  // counts.
   ~HeldSignals();
   HeldSignals(const HeldSignals &) = delete;
   HeldSignals &operator=(const HeldSignals &) = delete;
 
-  // Whether one has come by now.
+  // True if such a signal has come by now.
   bool have_come() { return have_come_ = have_come_ || is_taken(); }
 
  private:
@@ -48,18 +50,19 @@ struct OpenFile {
   int number;
 };
 
-// For reading, and for lock_log(); negative: errno says why.
+// Opens a log for reading and for lock_log(). Negative if that fails; errno says why.
 int open_ended(const std::string &path);
 
-// The first line, if it names this process and the folder of a run (RATION_SUMMARY). Another run may have the name by
-// now.
+// The log's first line, if it names this process and the folder of this run (RATION_SUMMARY). By now another run may
+// have taken over the file name.
 std::optional<logs::Record> meta_of_run(const std::string &path, std::int64_t pid, const std::string &folder);
 
-// Why a process may still write the file; empty: none does, nor will one as long as it is open here (LogFile::claim).
+// Why a process may still write the file. Empty if none does, and none can begin to while it is open here
+// (LogFile::claim).
 std::string lock_log(int file, std::int64_t writer);
 
-// The new file until it is whole: without a name, so that nothing is left where we are killed; on a file system that
-// has no such files under a temporary name.
+// The new file until it is complete. It has no name, so that nothing is left behind if we are killed; on a file system
+// without nameless files it has a temporary name.
 class UnfinishedLog {
  public:
   explicit UnfinishedLog(std::string target);
@@ -68,8 +71,8 @@ class UnfinishedLog {
   UnfinishedLog &operator=(const UnfinishedLog &) = delete;
 
   const OpenFile &file() const { return file_; }
-  // Gives it its name and the mode of the log, once that is on the disk, unless `path` leads to another file than `log`
-  // by now. Why not; empty: it has them.
+  // Once its content is on the disk, gives the file its final name and the log's mode, unless `path` by now leads to a
+  // file other than `log`. Returns why that failed; empty if it succeeded.
   std::string replace(const std::string &path, const struct stat &log);
 
  private:

@@ -8,17 +8,18 @@
 
 namespace ration::cli {
 
-// A tree's number: 16 random hexadecimal digits, unique across hosts. Empty: the kernel returned no random bytes.
+// A new tree's number: 16 random hexadecimal digits, unique across hosts. Empty if the kernel returned no random bytes.
 std::string new_tree_number();
 
 struct TreeRequest {
-  std::string limit;             // after the "="; empty: none
+  std::string limit;             // the text after the "="; empty: no limit
   bool group_limit_too = false;  // --group-limit is on the same line
 };
 
-// Appends the tree to RATION_GROUP_TREE, so that enclosing trees keep their limits. A tree without a limit of its own
-// takes RATION_GROUP_LIMIT where no group name uses it, and unsets the variable: nested trees would read it too.
-// REQUIRES: `environment` was read without a mistake. Returns what is wrong with the request, empty when it is valid.
+// Appends the tree to RATION_GROUP_TREE, so that enclosing trees keep their limits. If the tree has no limit of its own
+// and no named group uses RATION_GROUP_LIMIT, the tree takes that limit and unsets the variable, which nested trees
+// would read as well. REQUIRES: `environment` was read without a mistake. Returns what is wrong with the request; empty
+// if it is valid.
 // Design: design/groups.md#trees
 std::string add_group_tree(const TreeRequest &request, std::string_view number, EnvironmentBlock &environment);
 

@@ -1,4 +1,4 @@
-// What to type after a run whose requests were refused. Layer: cli. Threads: pure functions.
+// Suggests what to type after a run in which requests were refused. Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace ration::cli {
 
-// Empty: nothing was refused, but on purpose. `logs`: files of the run, as they are named from here.
+// Empty if nothing was refused, or only on purpose. `logs`: the run's files, named relative to the current folder.
 std::string next_step(const RunRequest &request, const std::vector<events::Summary> &summaries,
                       const std::vector<std::string> &logs);
 

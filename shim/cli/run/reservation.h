@@ -1,6 +1,7 @@
-// What a command was promised before it starts: its guarantee in its group, or, with `--wait`, its guarantee or limit
-// where and when there is room. Held for the whole run, by this process and by those that it starts.
-// Layer: cli. Threads: one. Owns: a place in a group, or in the queue of runs without a group, as long as it lives.
+// The memory that a command is promised before it starts: its guarantee in its group, or with `--wait` its guarantee or
+// limit, as soon as there is room. This process and those that it starts hold the promise during the whole run.
+// Layer: cli. Threads: one. Owns: a membership in a group, or in the queue of runs without a group, as long as it
+// lives.
 #pragma once
 
 #include <memory>
@@ -20,17 +21,18 @@ namespace ration::cli {
 class Reservation {
  public:
   Reservation() = default;
-  // Waits where that was asked for. Makes everything that the run starts one tree, by `environment`. Throws Refusal
-  // where the promise cannot be given. REQUIRES: `environment` is that of the command, but for its LD_PRELOAD.
+  // Waits for room if the request asks for that, and changes `environment` so that everything the run starts is one
+  // tree. Throws Refusal if the promise cannot be given. REQUIRES: `environment` is the command's, except for its
+  // LD_PRELOAD.
   Reservation(const RunRequest &request, const config::Settings &settings, EnvironmentBlock &environment);
   ~Reservation();
   Reservation(Reservation &&) noexcept;
   Reservation &operator=(Reservation &&) noexcept;
 
   [[nodiscard]] bool is_held() const { return place_ != nullptr; }
-  // Sets another guarantee, where one was ordered meanwhile (`ration set`).
+  // Carries out a new guarantee that `ration set` has ordered meanwhile, if any.
   void heed();
-  // What the driver took on its own account, which later runs leave room for.
+  // Records how much memory the driver took for itself, for which later runs leave room.
   void learn(const std::vector<events::Summary> &summaries);
 
  private:
@@ -39,22 +41,23 @@ class Reservation {
     std::string uuid;
     std::uint64_t total = 0, bytes = 0;
     std::uint64_t limit = 0;             // of the group; UINT64_MAX: none
-    int place = -1;                      // of the device, in the group
-    std::uint64_t ordered = UINT64_MAX;  // less than it has, once what the tree holds allows it
+    int place = -1;                      // the number of the device in the group
+    std::uint64_t ordered = UINT64_MAX;  // a smaller guarantee, due once the tree's holdings allow it
   };
   void obey(std::uint64_t orders);
   std::uint64_t held_by_command(const Need &need) const;
   bool claim();
-  void claim_now();  // as soon as others have given what they do not use
+  void claim_now();  // waits until others have returned what they do not use
   enum class Room { enough, was_asked_for, none };
-  // `idle`: of which what is lacking is wished; nullptr: others wait ahead, and nobody is asked.
+  // `idle` asks others for memory that they hold but do not use; nullptr if other runs wait ahead, so that nobody is
+  // asked.
   Room room(class NvmlProcess &devices, IdleMemory *idle);
   static std::string amount_of(const Need &need);
   std::uint64_t overhead_of(const Need &need, const std::vector<ledger::Group> &groups, std::uint64_t not_ours) const;
   void wait(const std::string &longest, const EnvironmentBlock &environment);
   struct Shortage {
     std::string amount, why;
-    std::vector<std::int64_t> by;  // who and what hold it up: with another one there is something new to say
+    std::vector<std::int64_t> by;  // the holders, and who is ahead: a change means there is something new to report
     void take(const std::vector<DeviceHolder> &holders, std::uint64_t used);
   };
   [[nodiscard]] Shortage shortage() const;
@@ -62,13 +65,13 @@ class Reservation {
   void share_with_command();
 
   std::string folder_;
-  std::string tree_;  // everything that the run starts
+  std::string tree_;  // the tree of everything that the run starts
   std::unique_ptr<ledger::Membership> place_;
-  std::uint64_t identity_ = 0;  // there
+  std::uint64_t identity_ = 0;  // this process's, in that group
   std::vector<Need> needs_;
-  Shortage scarce_;                  // at the last look at the devices; without an amount: none
-  std::vector<DeviceHolder> ahead_;  // then; `reserved` is what they wait for
-  int inherited_ = -1;               // keeps the place of the queue while the command lives
+  Shortage scarce_;                  // as of the last look at the devices; an empty amount: nothing is scarce
+  std::vector<DeviceHolder> ahead_;  // as of then; `reserved` is how much each waits for
+  int inherited_ = -1;               // a descriptor that keeps the place in the queue while the command lives
 };
 
 }  // namespace ration::cli

@@ -1,4 +1,4 @@
-// The summary of `ration run`, from the figures that each process of the command left. Layer: cli.
+// The summary that `ration run` prints, made from the figures that each process of the command left. Layer: cli.
 #pragma once
 
 #include <string>
@@ -8,17 +8,18 @@
 
 namespace ration::cli {
 
-// Every page in `folder` and in the folders of nested runs below it.
+// Reads all summaries in `folder`, and in the folders of nested runs below it.
 std::vector<events::Summary> read_summaries(const std::string &folder);
 
-// At most nine lines, the largest peaks first; none without a process. `is_logged`: a log was asked for, which can be
-// named for more.
+// At most nine lines, the largest peaks first; none if there was no process. `is_logged`: the run has a log, which the
+// summary can name for details.
 std::vector<std::string> summary_lines(const std::vector<events::Summary> &summaries, bool is_logged = false);
 
-// The same for programs: one JSON document, with every process and each device that it used. Sizes in bytes.
+// One JSON document for programs, with every process and each device that it used. Sizes in bytes.
 std::string summary_json(const std::vector<events::Summary> &summaries);
 
-// The files in which the logs are by now, from the current folder; and a line that names them, empty without any.
+// The names that the logs have by now, relative to the current folder; and a line that shows them, empty if there are
+// none.
 std::vector<std::string> log_files(const std::vector<events::Summary> &summaries);
 std::string log_names(const std::vector<std::string> &files);
 

@@ -1,5 +1,5 @@
-// Tells a signal that was sent to the whole process group, which the command got too, from one that was sent to
-// `ration` alone. The kernel does not say it: a second process of the group looks whether it gets the same.
+// Tells whether a signal was sent to the whole process group, so that the command got it too, or only to `ration`. The
+// kernel does not say, so a second process of the group watches whether it gets the same signal.
 // Layer: cli. Threads: the only one of the process.
 #pragma once
 
@@ -15,17 +15,17 @@ namespace ration::cli {
 // Design: design/settings.md#forwarded-signals
 class SignalWitness {
  public:
-  // REQUIRES: what shall be witnessed is blocked. Without a process or memory to be had it witnesses nothing.
+  // REQUIRES: the signals to be witnessed are blocked. If no process or memory can be had, no signal is witnessed.
   SignalWitness();
   ~SignalWitness();
   SignalWitness(const SignalWitness &) = delete;
   SignalWitness &operator=(const SignalWitness &) = delete;
 
-  // Whether the group got the signal that we have just taken. Where it did not, waits for 20 ms: who sends to each
-  // process of a control group does so one after the other.
+  // True if the group got the signal that we have just taken. Otherwise waits for 20 ms, because whoever signals all
+  // processes of a control group does so one by one.
   bool saw(int signal);
 
-  struct Seen {  // what the witness writes
+  struct Seen {  // written by the witness
     std::array<std::atomic<std::uint64_t>, NSIG> last_ns{};
     std::atomic<int> answered{0};
   };

@@ -1,4 +1,4 @@
-// `ration run --sim N×SIZE`: the simulated devices. Layer: cli.
+// Reads the option `ration run --sim N×SIZE`, which describes simulated devices. Layer: cli.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@ struct SimulatedDevices {
   std::string text;  // the value of SIMCUDA_DEVICES
 };
 
-// Reads "8GiB", "2x8GiB" or "2×8GiB", and lists of these. Otherwise one sentence that says what is wrong.
+// Reads "8GiB", "2x8GiB" or "2×8GiB", and lists of these. On error, one sentence that says what is wrong.
 std::variant<SimulatedDevices, std::string> parse_simulated_devices(std::string_view text);
 
-// What is wrong with the option's value, with the option before it; empty: nothing, or it was not given.
+// What is wrong with the option's value, preceded by the option; empty if nothing is, or the option was not given.
 std::string error_in_simulation(const std::optional<std::string> &text);
 
 }  // namespace ration::cli

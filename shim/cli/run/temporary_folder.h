@@ -1,5 +1,5 @@
-// A private folder that its destructor removes, or the next process that makes one there if this one is killed.
-// Layer: cli. Owns: the folder and everything in it.
+// A private folder that its destructor removes. If this process is killed, the next process that makes such a folder in
+// the same place removes it. Layer: cli. Owns: the folder and everything in it.
 #pragma once
 
 #include <string>
@@ -8,15 +8,16 @@ namespace ration::cli {
 
 class TemporaryFolder {
  public:
-  // Below `parent`; where that is empty or not writable, below the first of $TMPDIR, /tmp and /dev/shm that is.
+  // Creates it in `parent`. If that is empty or not writable, in the first of $TMPDIR, /tmp and /dev/shm that is
+  // writable.
   explicit TemporaryFolder(const std::string &parent = {});
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder &) = delete;
   TemporaryFolder &operator=(const TemporaryFolder &) = delete;
 
-  // Empty where none could be created.
+  // Empty if no folder could be created.
   [[nodiscard]] const std::string &path() const { return path_; }
-  // The owner of `parent` removes the folder instead.
+  // Leaves it to the owner of `parent` to remove the folder.
   void keep() { kept_ = true; }
 
  private:

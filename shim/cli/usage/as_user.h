@@ -1,4 +1,4 @@
-// The rights of another user, for what that user could have prepared. Layer: cli. Threads: one.
+// Takes on the rights of another user, to read what that user could have prepared. Layer: cli. Threads: one.
 #pragma once
 
 #include <sys/types.h>
@@ -8,14 +8,14 @@
 
 namespace ration::cli {
 
-// Has the rights of another user while it lives, where this process may take them: root. The ledger trusts only what
-// its own user owns, and a folder's owner must not make root read other files.
+// Has the rights of another user while it lives, if this process may take them, that is, if it is root. The ledger
+// trusts only files that its own user owns, and the owner of a folder must not be able to make root read other files.
 class AsUser {
  public:
   explicit AsUser(uid_t user) : before_(geteuid()), changed_(user != before_ && before_ == 0 && seteuid(user) == 0) {}
   ~AsUser() {
     if (changed_ && seteuid(before_) != 0) {
-      std::abort();  // cannot be: the saved user is root
+      std::abort();  // cannot happen: the saved user is root
     }
   }
   AsUser(const AsUser &) = delete;

@@ -1,4 +1,4 @@
-// The line of each device in `ration top`: name, bar, figures, history. Layer: cli. Threads: values, pure functions.
+// The line for each device in `ration top`: name, bar, figures, history. Layer: cli. Threads: values, pure functions.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ class DeviceLines {
   // REQUIRES: the usage and the state outlive this object.
   DeviceLines(const Usage &usage, const TopState &state, std::size_t width);
 
-  void add(FrameDraft &draft, std::size_t number) const;  // of the device
+  void add(FrameDraft &draft, std::size_t number) const;  // `number`: the device's index in the usage
 
  private:
-  void write_figures(int brevity);                             // 0: in full
-  [[nodiscard]] std::size_t room_in(std::size_t width) const;  // beside name and figures
+  void write_figures(int brevity);                             // 0: all figures in full
+  [[nodiscard]] std::size_t room_in(std::size_t width) const;  // what is left after name and figures
 
   const Usage &usage_;
   const TopState &state_;

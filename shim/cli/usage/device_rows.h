@@ -1,4 +1,4 @@
-// The devices of a snapshot: what its rows say of them, and what NVML says. Layer: cli. Threads: values, pure
+// The device rows of a snapshot, from the rows of processes and groups and from NVML. Layer: cli. Threads: values, pure
 // functions.
 #pragma once
 
@@ -11,17 +11,17 @@
 
 namespace ration::cli {
 
-// Those that have a row of a process or of a group, and nothing else.
+// Makes a row for each device that has a row of a process or a group, without NVML's figures.
 void make_device_rows(Usage &usage);
 
-// `indexes`: those of the machine's devices, by UUID.
+// `indexes`: the indexes of the machine's devices, by UUID.
 void number_devices(Usage &usage, const std::map<std::string, int> &indexes);
 
-// Also adds devices of the machine that no process uses.
+// Adds NVML's figures, and rows for devices of the machine that no process uses.
 void add_figures(Usage &usage, const std::vector<DeviceFigures> &figures);
 
-// For a table: behind the processes a row for each device of which NVML says what is used, with what is held there
-// outside Ration.
+// For a table: appends to the processes one row for each device whose used memory NVML reports, which shows the memory
+// held there outside Ration.
 void add_rows_of_others(Usage &usage);
 
 }  // namespace ration::cli

@@ -1,4 +1,4 @@
-// Processes of containers as this PID namespace has them: their IDs here, and their containers' names.
+// How this PID namespace sees the processes of containers: their IDs here, and the names of their containers.
 // Layer: cli. Threads: values; one thread looks.
 #pragma once
 
@@ -13,15 +13,15 @@
 namespace ration::cli {
 
 struct HostProcess {
-  int pid = 0;            // here
-  std::string container;  // its host name, where that is not this machine's; else what its cgroup calls it; else empty
+  int pid = 0;            // its ID in this PID namespace
+  std::string container;  // its host name, if not this machine's; else the name in its cgroup; else empty
 };
 
-// A look at /proc at the first question about another PID namespace. Only processes whose namespace may be read are
-// found: root finds those of every container of the machine, others their own.
+// Reads /proc when first asked about another PID namespace. Finds only processes whose namespace may be read: root
+// finds those of all containers of the machine, other users only their own.
 class HostProcesses {
  public:
-  // None: it is of this namespace, or cannot be found here.
+  // `pid` 0 if the process is of this namespace or cannot be found here.
   HostProcess find(const ledger::ProcessIdentity &process);
 
  private:
@@ -29,11 +29,11 @@ class HostProcesses {
 
   bool looked_ = false;
   std::uint64_t own_namespace_ = 0;
-  std::map<std::pair<std::uint64_t, int>, int> found_;  // by namespace and ID in it
+  std::map<std::pair<std::uint64_t, int>, int> found_;  // by namespace, and the ID in that namespace
 };
 
-// The name in a line of cgroup(7), as Docker, Podman, containerd and CRI-O write it: the first twelve digits of the
-// container's ID. Empty: the line names none.
+// The container's name in a line of cgroup(7), as Docker, Podman, containerd and CRI-O write it: the first twelve
+// digits of its ID. Empty if the line names none.
 std::string container_in_cgroup(std::string_view line);
 
 }  // namespace ration::cli

@@ -1,5 +1,5 @@
-// What /proc and the user database say of processes. Layer: cli. Threads: one. Never fails: what cannot be read is
-// unknown.
+// What /proc and the user database say about processes. Layer: cli. Threads: one. Never fails: what cannot be read
+// counts as unknown.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace ration::cli {
 
-// The arguments of a process of this PID namespace, blanks between, cut after 4096 bytes. Empty: unknown.
+// The arguments of a process of this PID namespace, separated by blanks and cut after 4096 bytes. Empty if unknown.
 std::string command_line(int pid);
 
-// Who may signal it.
+// The user who may signal the process.
 std::optional<std::uint32_t> owner_of(int pid);
 
-// The user's name, or the number where there is none. Asks once for each.
+// The user's name, or the number if there is no name. Each user is looked up once.
 const std::string &user_name(std::uint32_t uid);
 
 }  // namespace ration::cli

@@ -10,8 +10,8 @@
 
 namespace ration::cli {
 
-// A pid is unique only inside its PID namespace: series of processes outside `own_pid_namespace` also have the label
-// `pid_namespace`. Every family has its HELP and TYPE lines, even without a series.
+// A process ID is unique only inside its PID namespace: the series of processes outside `own_pid_namespace` have the
+// additional label `pid_namespace`. Every family has its HELP and TYPE lines, even if it has no series.
 std::string prometheus_text(const Usage &usage, std::uint64_t own_pid_namespace);
 
 }  // namespace ration::cli

@@ -1,4 +1,5 @@
-// A full-screen terminal: the only user of ncurses, and of the signals that end `ration top`. Layer: cli. Threads: one.
+// A full-screen terminal. No other file uses ncurses, or handles the signals that end `ration top`. Layer: cli.
+// Threads: one.
 // Owns: the terminal's modes, the signal mask and a descriptor; the destructor restores them.
 #pragma once
 
@@ -13,16 +14,16 @@ namespace ration::cli {
 
 class Screen {
  public:
-  // Opens stdout's terminal. Keys are read from stdin or, where that is no terminal, from the controlling one. Colours
-  // only where the terminal has them.
+  // Opens stdout's terminal. Keys are read from stdin if that is a terminal, otherwise from the controlling terminal.
+  // `with_colours` has an effect only if the terminal has colours.
   explicit Screen(bool with_colours);
   ~Screen();
   Screen(const Screen &) = delete;
   Screen &operator=(const Screen &) = delete;
 
-  // False: the terminal's type is unknown, or it cannot be written to; nothing was changed.
+  // False if the terminal's type is unknown or the terminal cannot be written to; then nothing was changed.
   [[nodiscard]] bool is_open() const { return open_; }
-  // Whether the locale, which it sets for characters, is of UTF-8, and the library writes that.
+  // True if the locale, which the constructor sets for characters, uses UTF-8, and the library can write that.
   [[nodiscard]] bool is_unicode() const { return unicode_; }
   [[nodiscard]] std::size_t height() const;
   [[nodiscard]] std::size_t width() const;
@@ -31,9 +32,9 @@ class Screen {
   enum class Event { kTimeout, kKey, kResized, kSignal, kGone };
   struct Input {
     Event event = Event::kTimeout;
-    int value = 0;  // the key, as top_state.h names them, or the signal
+    int value = 0;  // the key (top_state.h names those that are no characters), or the signal
   };
-  // Waits for the first event; kTimeout after `milliseconds`. kGone: the terminal has been closed.
+  // Waits for the first event; kTimeout after `milliseconds`. kGone: the terminal was closed.
   Input wait(int milliseconds);
 
  private:

@@ -1,5 +1,5 @@
-// A snapshot of the groups on this machine, read from the state folder of the settings or from those of all users.
-// Layer: cli. Threads: one. Taking one also returns the memory of dead processes (ledger/group_view.h).
+// A snapshot of the groups on this machine, read from the state folder of the settings, or from those of all users.
+// Layer: cli. Threads: one. Taking a snapshot also returns the memory of dead processes (ledger/group_view.h).
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,30 @@
 
 namespace ration::cli {
 
-// The folder that the environment names; logs what is wrong with its value. Empty: the value cannot be used.
+// The folder that the environment names. Empty if the value cannot be used; the reason is logged.
 std::string state_folder();
 
 struct StateFolders {
   std::string own = {};
-  bool of_all_users = false;  // those in /dev/shm, too
-  bool is_named = false;      // the own one, by a setting
+  bool of_all_users = false;  // those in /dev/shm are read too
+  bool is_named = false;      // a setting names the own folder
 };
-StateFolders state_folders(bool of_all_users);  // the own one is that of state_folder()
+StateFolders state_folders(bool of_all_users);  // `own` is the result of state_folder()
 
-// "looked in FOLDER", or that a folder which a setting names is not there.
+// "looked in FOLDER", or a text which says that the folder that a setting names does not exist.
 std::string where_looked(const StateFolders &folders);
 
-// `nvml`: asked for what the devices hold.
+// `nvml` is asked how much memory the devices hold.
 Usage take_snapshot(const StateFolders &folders, NvmlProcess &nvml);
 
-// Of this process, as the ledger records it for its members. 0: unknown.
+// The ID of this process's PID namespace, as the ledger records it for its members. 0: unknown.
 std::uint64_t own_pid_namespace();
 
-// The tables on stdout, on a terminal without UTF-8 in printable ASCII; a line on stderr where no process and no group
-// is in them. False: stdout could not be written.
+// Prints the tables to stdout; in printable ASCII if that is a terminal without UTF-8. Prints a line to stderr if the
+// tables have no process and no group. False if stdout could not be written.
 bool print_tables(Usage usage, const StateFolders &folders);
 
-// Logs each problem that `logged` does not hold, and adds it there.
+// Logs each problem that is not yet in `logged`, and adds it there.
 void log_problems(const Usage &usage, std::vector<std::string> &logged);
 
 }  // namespace ration::cli

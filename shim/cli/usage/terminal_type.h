@@ -4,7 +4,7 @@
 
 namespace ration::cli {
 
-// False where the type is unknown or cannot move its cursor, as `dumb`. Changes nothing.
+// False if the type is unknown or, like `dumb`, cannot move its cursor. Changes nothing.
 bool terminal_has_cursor();
 
 }  // namespace ration::cli

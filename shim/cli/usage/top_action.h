@@ -1,4 +1,5 @@
-// What `ration top` does to a row: sets a limit, sends a signal. First it asks. Layer: cli. Threads: values; one acts.
+// The actions of `ration top` on a row: setting a limit, sending a signal. Each asks first. Layer: cli. Threads:
+// values; one acts.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +9,27 @@
 
 namespace ration::cli {
 
-// A process or a group, as the row was when it was chosen: rows move between two snapshots.
+// A process or a group as its row was when it was chosen: rows may move between two snapshots.
 struct TopTarget {
-  std::string name;            // for the question; empty: the row is none
-  std::string word;            // for `ration set`
-  std::uint64_t identity = 0;  // of a process; 0: a group
+  std::string name;            // shown in the question; empty: there is no row
+  std::string word;            // what `ration set` calls it
+  std::uint64_t identity = 0;  // the process's identity; 0: it is a group
 };
 TopTarget target_of(const ProcessRow &row);
 TopTarget target_of(const GroupRow &row);
 
 struct TopQuestion {
   TopTarget target;
-  bool is_signal = false;  // else a limit
-  std::string text = {};   // that is typed: the size, or the signal's name or number
-  bool is_sure = false;    // it only waits for y
+  bool is_signal = false;  // false: it sets a limit
+  std::string text = {};   // what the user types: the size, or the signal's name or number
+  bool is_sure = false;    // the text is complete; only y is awaited
 };
 std::string line_of(const TopQuestion &question);
 
-// 0: there is none.
+// The number of the signal; 0 if there is none.
 int signal_called(const std::string &text);
 
-// Returns what to say of it. `usage`: the latest, by which a process is found again.
+// Returns the line that reports the result. `usage`: the latest snapshot, in which the process is looked up again.
 std::string carry_out(const TopQuestion &question, const Usage &usage);
 
 }  // namespace ration::cli

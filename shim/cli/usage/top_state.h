@@ -1,4 +1,4 @@
-// What `ration top` shows: order, filter, help, and what it remembers; and the keys that change it.
+// The state of `ration top`: order, filter, help, and what it remembers; and the keys that change it.
 // Layer: cli. Threads: values, pure functions.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace ration::cli {
 
-// What each device held in the snapshots so far, the latest last.
+// How much each device held in the snapshots so far, the latest last.
 class UsageHistory {
  public:
   void add(const Usage &usage);
@@ -28,7 +28,7 @@ class UsageHistory {
 // The parts of a screen that scroll.
 enum class TopPart : std::size_t { kProcesses, kGroups, kDevices, kHelp };
 using RowOfPart = std::array<std::size_t, 4>;
-// In these a row is chosen, and the arrow keys move the choice; what is shown follows it.
+// In these parts a row is chosen. The arrow keys move the choice, and the part scrolls to keep it in view.
 constexpr bool has_cursor(TopPart part) {
   return part == TopPart::kProcesses || part == TopPart::kGroups;
 }
@@ -39,19 +39,20 @@ struct TopState {
   bool paused = false;
   bool ended = false;
   bool shows_help = false;
-  bool is_typing = false;  // the filter
+  bool is_typing = false;  // a filter
   std::string filter;
-  TopPart scrolled = TopPart::kProcesses;  // by the arrow keys; never kHelp, which scrolls while it is shown
-  RowOfPart first_rows{};                  // that are shown of each part
-  RowOfPart cursors{};                     // the chosen rows, of processes and of groups
-  RowOfPart page_rows{1, 1, 1, 1};         // by which Page Up and Page Down scroll it
-  bool is_unicode = false;                 // the terminal shows UTF-8; else frames are printable ASCII
-  std::string looked_in;                   // where processes were looked for; empty: not said
+  // The part that the arrow keys scroll; never kHelp, which scrolls while it is shown.
+  TopPart scrolled = TopPart::kProcesses;
+  RowOfPart first_rows{};           // the first row of each part that is shown
+  RowOfPart cursors{};              // the chosen rows, in processes and in groups
+  RowOfPart page_rows{1, 1, 1, 1};  // how many rows Page Up and Page Down scroll each part
+  bool is_unicode = false;          // the terminal shows UTF-8; otherwise frames are printable ASCII
+  std::string looked_in;            // where processes were looked for; empty: not shown
   UsageHistory history;
-  TopTarget chosen;                     // of the last frame, by its cursor
-  std::optional<TopQuestion> question;  // takes all keys
-  std::optional<TopQuestion> order;     // that was answered with y, to be carried out
-  std::string message;                  // until the next key
+  TopTarget chosen;                     // the row under the last frame's cursor
+  std::optional<TopQuestion> question;  // while there is one, it takes all keys
+  std::optional<TopQuestion> order;     // a question answered with y, to be carried out
+  std::string message;                  // shown until the next key
 
   [[nodiscard]] std::size_t first_of(TopPart part) const { return first_rows[static_cast<std::size_t>(part)]; }
   [[nodiscard]] bool is_chosen(TopPart part, std::size_t row) const {
@@ -59,7 +60,7 @@ struct TopState {
   }
 };
 
-// Keys that are no characters, and those that terminals send in several ways.
+// Keys that are not characters, and keys that terminals send in several ways.
 enum KeyCode : int {
   kEraseKey = 8,
   kNextKey = 9,  // Tab
@@ -75,7 +76,7 @@ enum KeyCode : int {
 struct SortChoice {
   char key;
   SortKey sorts_by;
-  const char *title;  // of the column
+  const char *title;  // the title of the column
 };
 inline constexpr SortChoice kSortChoices[] = {{'r', SortKey::kReserved, "RESERVED"},
                                               {'u', SortKey::kUsed, "USED"},
@@ -90,7 +91,7 @@ inline constexpr SortChoice kSortChoices[] = {{'r', SortKey::kReserved, "RESERVE
                                               {'g', SortKey::kGroup, "GROUP"},
                                               {'c', SortKey::kCommand, "COMMAND"}};
 
-// Bytes of UTF-8 come one by one. Other keys are ignored.
+// `key` is a KeyCode or one byte of UTF-8. Other keys are ignored.
 void handle_key(int key, TopState &state);
 
 }  // namespace ration::cli

@@ -1,4 +1,4 @@
-// The first and the last line of `ration top`: totals, and keys. Layer: cli. Threads: values, pure functions.
+// The first line of `ration top`, with totals, and the last, with keys. Layer: cli. Threads: values, pure functions.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ struct TopTotals {
 };
 TopTotals totals_of_rows(const Usage &usage);  // of its processes
 
-// The longest that fits. `shown`: of what the filter leaves; `usage`: all.
+// The longest title that fits. `shown`: totals of the rows that the filter leaves; `usage`: all rows.
 std::string title_of(const TopTotals &shown, const Usage &usage, const TopState &state, std::size_t width);
 
-// As many keys of orders as fit. `shown_help`: which lines of the help, empty: all, or none.
+// As many of the keys as fit. `shown_help`: which lines of the help are shown; empty if all are, or none.
 std::string key_line(const TopState &state, const std::string &shown_help, std::size_t width);
 
 }  // namespace ration::cli

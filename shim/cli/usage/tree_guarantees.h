@@ -1,4 +1,4 @@
-// Which members of a group are covered by the guarantee that another one, `ration run`, holds for their tree.
+// Which members of a group are covered by a guarantee that another member, `ration run`, holds for their tree.
 // Layer: cli. Threads: values, pure functions.
 #pragma once
 
@@ -22,16 +22,16 @@ class TreeGuarantees {
   // REQUIRES: the group outlives this object.
   TreeGuarantees(const ledger::Group &group, const TreeProcesses &processes);
 
-  // What is guaranteed to the member where `use` is: its own, or that of its tree.
+  // What is guaranteed to the member on the device of `use`, by its own guarantee or by that of its tree.
   [[nodiscard]] std::uint64_t guarantee_of(const ledger::Member &member, const ledger::DeviceUse &use) const;
-  // Whether the member holds a guarantee there for a process that uses the device, too.
+  // True if the member holds a guarantee on this device for a process that also uses it.
   [[nodiscard]] bool is_represented(const ledger::Member &holder, const std::string &uuid) const;
-  // The same on any device.
+  // True if is_represented() holds on any device.
   [[nodiscard]] bool is_stand_in(const ledger::Member &holder) const;
 
  private:
-  using Place = std::pair<std::uint64_t, std::string>;  // identity and device
-  std::map<Place, std::uint64_t> guarantees_;           // of the covered
+  using Place = std::pair<std::uint64_t, std::string>;  // a process's identity, and a device
+  std::map<Place, std::uint64_t> guarantees_;           // of the processes that a tree's guarantee covers
   std::set<Place> represented_;
 };
 

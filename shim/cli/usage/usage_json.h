@@ -8,10 +8,10 @@
 
 namespace ration::cli {
 
-// ASCII without a final newline; bytes that are not UTF-8 are replaced. `indent` -1: on one line.
+// ASCII without a final newline; bytes that are not UTF-8 are replaced. `indent` -1: all on one line.
 std::string usage_json(const Usage &usage, int indent);
 
-// Replaces what is not UTF-8 by U+FFFD. In this file because nlohmann_json does it.
+// Replaces bytes that are not UTF-8 by U+FFFD. It is in this file because nlohmann_json does it.
 std::string as_utf8(const std::string &text);
 
 }  // namespace ration::cli

@@ -12,14 +12,14 @@
 
 namespace ration::cli {
 
-// As config::show_bytes; "-": no limit.
+// Formats as config::show_bytes; "-" if there is no limit.
 std::string short_bytes(std::uint64_t bytes);
 
 // "59s", "59m", "23h", "99d".
 std::string short_age(std::uint64_t start_unix_ns, std::uint64_t now_unix_ns);
 
-// Names devices: by their index on this machine, else by the first digits of the UUID, as many as make it unique among
-// the devices of a snapshot.
+// Names devices: by index on this machine, or else by the first digits of the UUID, as many as make it unique among the
+// devices of a snapshot.
 class GpuNames {
  public:
   explicit GpuNames(const Usage &usage);
@@ -34,23 +34,23 @@ class GpuNames {
 struct TableLook {
   std::size_t width = 0;
   bool has_bars = false;
-  bool is_unicode = false;             // bars and marks
-  std::optional<SortKey> sorted = {};  // its column is marked, and never omitted
+  bool is_unicode = false;             // bars and marks may use UTF-8
+  std::optional<SortKey> sorted = {};  // the column by which rows are sorted: it is marked, and never omitted
   bool is_reversed = false;
-  std::size_t end = 0;  // columns that stay free behind the last title, of processes
+  std::size_t end = 0;  // columns to leave free after the last title of the process table
 };
 
 inline constexpr const char *kBarTitle = "MEMORY";
 
-// Groups, containers, guarantees, what is waited for and granules have columns only where there are some. Titles first,
-// no line longer than the width.
+// The columns for groups, containers, guarantees, waiting and granules appear only if there are some. Titles come
+// first, and no line is longer than the width.
 Table process_table(const Usage &usage, const TableLook &look);
 Table group_table(const Usage &usage, const TableLook &look);
 
 Table device_table(const Usage &usage, const TableLook &look);
 
-// Processes and what others hold; groups; devices where NVML knows them; who waits, and for what. Empty lines between;
-// a table without rows is omitted. Processes without a group are no group.
+// All tables, separated by empty lines: processes and what others hold; groups; devices, if NVML knows them; and who
+// waits for what. A table without rows is omitted. Processes without a group are not shown as a group.
 std::vector<std::string> all_tables(Usage usage, std::size_t width);
 
 }  // namespace ration::cli

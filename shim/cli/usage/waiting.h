@@ -1,4 +1,4 @@
-// What a process or a run waits for, and who holds it. Layer: cli. Threads: pure functions.
+// What a process or run waits for, and who holds that. Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -9,12 +9,13 @@
 namespace ration::cli {
 
 struct Scarcity {
-  std::string group;                        // its label, where its limit leaves too little; empty: the device does
-  bool is_queue = false;                    // runs that came before wait there: they are the holders
+  // The label of the group whose limit leaves too little; empty: the device does.
+  std::string group;
+  bool is_queue = false;                    // it waits behind earlier runs, which are the holders
   std::vector<const ProcessRow *> holders;  // the largest first
-  std::uint64_t others = 0;                 // held on the device outside Ration
+  std::uint64_t others = 0;                 // the memory held on the device outside Ration
 };
-// REQUIRES: the row is one of the snapshot's, and waits.
+// REQUIRES: the row belongs to the snapshot, and waits.
 Scarcity scarcity_for(const Usage &usage, const ProcessRow &waiting);
 
 // A sentence for each row that waits.
