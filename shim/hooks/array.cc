@@ -1,4 +1,4 @@
-// CUDA arrays: memory with a handle and no address.
+// CUDA arrays: memory that has a handle but no address.
 // Layer: hooks. Threads: any.
 #include <algorithm>
 #include <cstdint>
@@ -29,12 +29,13 @@ CUresult undo_mipmapped(CUdeviceptr handle) {
              : CUDA_ERROR_NOT_FOUND;
 }
 
-// Every bound that a device can state is an int (CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE…), and no width is 0.
+// False if no device can have an array of this size: every bound that a device states is an int
+// (CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE…), and the width is never 0.
 bool can_be(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
   return shape.Width != 0 && shape.Width <= INT32_MAX && shape.Height <= INT32_MAX && shape.Depth <= INT32_MAX;
 }
 
-// Formats of planes have three channels; there are none between these and the basic ones.
+// Formats with planes have three channels; there are no formats between these and the basic ones.
 bool is_element(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
   const bool basic = shape.Format < CU_AD_FORMAT_NV12;
   constexpr CUarray_format kBasic[] = {
@@ -62,7 +63,7 @@ ArrayShape shape_of(const CUDA_ARRAY3D_DESCRIPTOR &deep, unsigned levels) {
   return {deep, levels, true};
 }
 
-// Works on a copy of the descriptor: what is charged is what the driver is asked for.
+// Works on a copy of the descriptor, so that what is charged is what the driver is asked for.
 template <class Slot, class Handle, class Descriptor, class... Levels>
 CUresult create(const Slot &slot, const char *api, const void *caller, CUresult (*undo)(CUdeviceptr), Handle *handle,
                 const Descriptor *given, Levels... levels) {
@@ -91,7 +92,8 @@ CUresult create(const Slot &slot, const char *api, const void *caller, CUresult 
       });
 }
 
-// Levels, planes, and arrays from graphics or another process are in no book: the driver answers for them.
+// The ledger has no record of levels, planes, and arrays from graphics or other processes: the driver alone answers for
+// them.
 template <class Slot, class Handle>
 CUresult destroy(const Slot &slot, const char *api, Handle handle) {
   return ration::hooks::forwarding<ArrayMemory>(

@@ -1,5 +1,5 @@
-// Stream-ordered memory in both default-stream flavours, and the driver's pools that it comes from. cuMemFreeAsync also
-// frees what cuMemAlloc gave.
+// Stream-ordered memory, in both variants of the default stream, and the driver's pools that it comes from.
+// cuMemFreeAsync also frees memory from cuMemAlloc.
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
@@ -14,8 +14,9 @@ using ration::policy::StreamMemory;
 
 namespace {
 
-// `stream` is the stream that the flavour of `slot` means. `rest` are the pool, where the call names one, and the
-// stream. No bytes, and a null pool, are the driver's to answer, whatever is left of the limit.
+// `stream` is the stream that the call means, with the default stream of its variant. `rest` is the pool, if the call
+// has one, and the stream. A request for zero bytes or with a null pool goes to the driver, whatever is left of the
+// limit.
 template <class Slot, class... Rest>
 CUresult allocate(const Slot &slot, const char *api, const void *caller, CUdeviceptr *address, std::size_t bytes,
                   CUmemoryPool pool, CUstream stream, Rest... rest) {
@@ -37,7 +38,7 @@ CUresult free(const Slot &slot, const char *api, CUdeviceptr address, CUstream s
       stream);
 }
 
-// A question or a setting of a pool.
+// Calls a driver function that reads or sets something of a pool.
 template <class Slot, class... Rest>
 CUresult of_pool(const Slot &slot, CUmemoryPool pool, Rest... rest) {
   return forwarding<StreamMemory>(

@@ -1,12 +1,12 @@
-// Whether a call that an earlier one marked as being inside really is.
-// Layer: hooks. Threads: concerns the calling thread only. Called from: hook, only where a mark stands.
+// Finds out whether an earlier call, which left its mark on the thread, is still running.
+// Layer: hooks. Threads: concerns the calling thread only. Called from: hook, only if there is a mark.
 #include "hooks/boundary.h"
 
 #include <unwind.h>
 
 #include "base/held.h"
 
-// This library's extent, by its linker-made names.
+// The first address of this library and the end of its code, as symbols that the linker defines.
 extern "C" {
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
@@ -16,8 +16,8 @@ namespace ration::hooks {
 namespace {
 
 enum class Earlier {
-  lives,  // it is on the stack of this call
-  gone,   // another function has its place on the stack
+  lives,  // it is on the stack below this call
+  gone,   // its place on the stack belongs to another function by now
   unseen
 };
 
@@ -25,16 +25,16 @@ bool is_ours(std::uintptr_t code) {
   return reinterpret_cast<std::uintptr_t>(__ehdr_start) <= code && code < reinterpret_cast<std::uintptr_t>(etext);
 }
 
-// Goes up the callers. libgcc gives for each the code and the stack pointer: its frame reaches to its caller's. Where
-// a signal interrupted a function, that one may have been on another stack.
+// Walks up the callers. For each, libgcc gives the code address and the stack pointer; a function's frame reaches to
+// that of its caller. If a signal interrupted a function, the handler may have run on another stack.
 struct Search {
   std::uintptr_t wanted;
   Earlier found = Earlier::unseen;
-  std::uintptr_t caller = 0;  // the nearest that is not ours
+  std::uintptr_t caller = 0;  // code of the nearest caller outside this library
   std::uintptr_t code = 0;
   std::uintptr_t frame = 0;
-  bool by_signal = false;    // a function between was interrupted
-  bool in_this_call = true;  // not beyond the body of the call that asks: the driver may have jumped to it
+  bool by_signal = false;    // a function on the way was interrupted
+  bool in_this_call = true;  // still within the hook that asks, up to its body: the driver may have jumped there
   bool was_body = false;
 
   _Unwind_Reason_Code look(std::uintptr_t next_code, std::uintptr_t next_frame, bool interrupted, bool is_body) {
@@ -63,9 +63,9 @@ _Unwind_Reason_Code look(_Unwind_Context *context, void *search) {
 
 }  // namespace
 
-// Not seen are calls on another stack, and calls whose place no function has taken yet: what they left may still mean
-// something, or may not. The driver's own calls then count as inside, because the outer call has their bytes; the
-// program's are limited.
+// The walk does not see a call on another stack, nor a call whose place no function has overwritten yet: such a mark
+// may or may not be valid. A call by the driver then counts as nested, because the outer call accounts for its bytes; a
+// call by the program is limited.
 void Inside::enter_beside() noexcept {
   Search search{reinterpret_cast<std::uintptr_t>(before_)};
   _Unwind_Backtrace(&look, &search);

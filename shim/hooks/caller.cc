@@ -13,7 +13,8 @@ constexpr int kMostRuntimes = 16;
 constexpr std::size_t kCacheSlots = 256;
 
 std::atomic<const void *> runtimes[kMostRuntimes];
-// Return address, shifted left by one, and whether it is a runtime's; addresses use 57 bits at most.
+// A return address, shifted left by one, and in the lowest bit whether it is a runtime's; addresses use at most 57
+// bits.
 std::atomic<std::uint64_t> cache[kCacheSlots];
 
 bool is_noted(const void *base) {

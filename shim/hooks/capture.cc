@@ -1,4 +1,5 @@
-// Captures that begin and end, destroyed streams, synchronised contexts: what decides when a freed block is clean.
+// Begin and end of captures, destruction of streams, synchronisation of contexts: the events that decide when a freed
+// block is clean.
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
@@ -13,7 +14,7 @@ using ration::policy::SyncAndCapture;
 
 namespace {
 
-// `method` for the stream that the flavour of `slot` means, around the driver's call.
+// Calls `method` with the stream that the call means, and has it make the driver's call.
 template <class Method, class Slot, class... Arguments>
 CUresult around(Method method, CUstream meant, const Slot &slot, Arguments... arguments) {
   return forwarding<SyncAndCapture>(

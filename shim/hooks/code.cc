@@ -1,4 +1,4 @@
-// Code, and limits of kernels: memory that the driver takes on its own account.
+// Loading of code, and limits of kernels: calls that make the driver take memory for itself.
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"

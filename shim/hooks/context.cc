@@ -1,4 +1,4 @@
-// Contexts that come and go, which take their memory along: every version that the driver exports.
+// Creation and destruction of contexts, whose memory goes with them: every version that the driver exports.
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
@@ -10,7 +10,7 @@ using ration::policy::ContextLife;
 
 namespace {
 
-// A call that obtains a context: its handle goes to `note` on success.
+// Makes a call that obtains a context; on success, `note` gets the handle.
 template <class Slot, class Note, class... Rest>
 CUresult gain(const Slot &slot, const Note &note, CUcontext *context, Rest... rest) {
   return forwarding<ContextLife>(

@@ -1,5 +1,5 @@
-// cuMemAlloc_v2, cuMemAllocPitch_v2, cuMemAllocManaged, cuMemFree_v2: memory of one device, synchronously. The calls of
-// CUDA 2.0 are in legacy32.cc.
+// cuMemAlloc_v2, cuMemAllocPitch_v2, cuMemAllocManaged, cuMemFree_v2: memory of one device, allocated synchronously.
+// The versions of CUDA 2.0 are in legacy32.cc.
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
@@ -33,7 +33,7 @@ extern "C" CUresult cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t
                                          ElementSizeBytes);
 }
 
-// Managed pages migrate with use; the size is the most that can come to lie on the device.
+// Managed pages migrate as they are used; at most their full size can be on the device.
 extern "C" CUresult cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
   const void *caller = __builtin_return_address(0);
   const bool valid = flags == 1 || flags == 2;  // cuda.h: CU_MEM_ATTACH_GLOBAL, CU_MEM_ATTACH_HOST

@@ -1,4 +1,5 @@
-// Graphs that allocate: built, instantiated, updated, uploaded, destroyed, trimmed. Their launches are in reach.cc.
+// Graphs that allocate memory: building, instantiating, updating, uploading, destroying and trimming. Launches are in
+// reach.cc.
 // Layer: hooks. Threads: any.
 #include "hooks/graph_run.h"
 #include "hooks/hooks.h"
@@ -12,7 +13,7 @@ using ration::policy::GraphMemory;
 
 namespace {
 
-// A node is added to a graph.
+// Makes a call that adds a node to a graph.
 template <class Slot, class... Arguments>
 CUresult adding(bool allocates, const Slot &slot, Arguments... arguments) {
   if (!slot.present()) {

@@ -1,4 +1,4 @@
-// Pinned memory of the host, allocated by the driver or the program's own and registered: recorded, never limited.
+// Pinned host memory, allocated by the driver or allocated by the program and registered: recorded, never limited.
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
@@ -69,7 +69,7 @@ CUresult end(const Slot &slot, const char *api, void *p) {
 
 extern "C" {
 
-// Of CUDA 2.0: a 32-bit size.
+// The version of CUDA 2.0, with a 32-bit size.
 CUresult cuMemAllocHost(void **pp, unsigned int bytesize) {
   return allocate(real.cuMemAllocHost, "cuMemAllocHost", __builtin_return_address(0), pp, bytesize);
 }

@@ -1,4 +1,5 @@
-// Memory shared with other processes: a pool's block has a handle of ours, and opening one leads to that block alone.
+// Memory shared with other processes. A pool's block gets a handle of our own, and whoever opens that gets only this
+// block.
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
@@ -10,7 +11,7 @@ using ration::policy::SharedBlocks;
 
 namespace {
 
-// cuda.h: the only flag that there is. The driver refuses others, and a null place.
+// The only flag in cuda.h. The driver refuses any other, and a null `pdptr`.
 constexpr unsigned kLazyEnablePeerAccess = 1;
 
 template <class Slot>

@@ -1,5 +1,6 @@
-// Work that other hooks do not meet: what was freed before it gets its fence now, so that the fence does not cover it.
-// A launch for which the device has no memory is made again with what is free elsewhere.
+// Work for which there is no other hook. Memory freed before it gets its fence now, so that the fence does not cover
+// the work. A launch that fails because the device has too little memory is repeated once memory that is free elsewhere
+// was made available.
 // Layer: hooks. Threads: any.
 #include "hooks/before_work.h"
 #include "policy/calls/overhead.h"
@@ -18,7 +19,7 @@ template <class Slot, class... Arguments>
       slot, [](Overhead &overhead, const auto &call) { return overhead.launch("cuLaunchKernel", call); }, arguments...);
 }
 
-// The first launch of a kernel in a context may take memory: variables, stacks, the kernel's local memory.
+// The first launch of a kernel in a context may take memory, for variables, stacks and the kernel's local memory.
 template <class Slot, class... Arguments>
 [[gnu::always_inline]] inline CUresult launch(const Slot &slot, Arguments... arguments) {
   const CUresult result = before(kNoMemory, slot, arguments...);

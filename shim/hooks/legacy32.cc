@@ -1,5 +1,5 @@
-// The exports of CUDA 2.0 that take device memory or report it: 32-bit addresses and sizes. Charged like any other
-// memory and never served from a pool, whose addresses do not fit.
+// The exports of CUDA 2.0 that take or report device memory, with 32-bit addresses and sizes. Their memory is charged
+// like any other, and never comes from a pool, whose addresses do not fit.
 // Layer: hooks. Threads: any.
 // Design: design/interception.md#calls-of-cuda-20
 #include <algorithm>

@@ -1,5 +1,5 @@
-// NVML's two answers about a device's memory, as this process can really have it. Of the rest of NVML only what says
-// who holds how much of it is hooked (nvml_processes.cc). Layer: hooks. Threads: any.
+// NVML's two answers about a device's memory, corrected to what this process can really have. The only other NVML
+// functions that are hooked are those that report who holds how much (nvml_processes.cc). Layer: hooks. Threads: any.
 #include "driver/nvml.h"
 
 #include "hooks/boundary.h"
@@ -15,7 +15,7 @@ using ration::hooks::gpus_by_bus;
 using ration::hooks::uuid_of;
 using ration::policy::MemoryFigures;
 
-// Asks NVML, then corrects its answer. Where the host's memory runs out NVML's own answer stands.
+// Asks NVML, then corrects its answer. If host memory runs out, NVML's own answer stands.
 template <class Slot, class Memory, class Correct>
 nvmlReturn_t ask(const Slot &slot, nvmlDevice_t device, Memory *memory, const Correct &correct) noexcept {
   const ration::hooks::Inside inside;

@@ -50,7 +50,7 @@ std::string uuid_of(nvmlDevice_t device) {
   return text_of(real_nvml.nvmlDeviceGetUUID, device);
 }
 
-// NVML's indices are in no promised order: the bus ids are, where they can be asked for.
+// NVML promises no order of its indices, but bus IDs have one, if the library can report them.
 std::vector<ListedGpu> gpus_by_bus() {
   unsigned count = 0;
   if (!real_nvml.nvmlDeviceGetCount_v2.present() || !real_nvml.nvmlDeviceGetHandleByIndex_v2.present() ||

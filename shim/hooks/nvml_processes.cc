@@ -1,6 +1,6 @@
-// What NVML says that processes hold of a device, in every list and version: as much of it as the device's memory,
-// which nvml.cc corrects, has as used. Their sum is never more than that, and nothing is more than the total. Where
-// NVML does not say how much memory the device has (it is the host's), its lists stand. Layer: hooks. Threads: any.
+// What NVML reports about the memory that processes hold, in every list and version. The rows are scaled to the used
+// memory that nvml.cc reports for the device: their sum never exceeds it, and no row exceeds the total. If NVML cannot
+// say how much memory the device has (because it is the host's), its lists stand. Layer: hooks. Threads: any.
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,10 +19,10 @@ using ration::policy::ProcessShares;
 namespace {
 
 constexpr unsigned kMemoryVersion2 = sizeof(nvmlMemory_v2_t) | 2U << 24U;
-constexpr unsigned kRows = 64;  // at first
-constexpr int kTries = 4;       // while processes come
+constexpr unsigned kRows = 64;  // room in the first try
+constexpr int kTries = 4;       // as long as new processes appear
 
-// As this process sees the device; nullopt: NVML's own answers stand.
+// The device's memory as this process sees it; nullopt if NVML's own answers stand.
 std::optional<MemoryFigures> figures_of(nvmlDevice_t device) {
   MemoryFigures seen;
   nvmlMemory_v2_t two{};
@@ -63,7 +63,7 @@ bool add_list(const Slot &slot, nvmlDevice_t device, ProcessShares &shares) {
   return false;
 }
 
-// The newest version that the library has.
+// Uses the newest version that the NVML library has.
 template <class Third, class Second, class First>
 void add_lists(const Third &third, const Second &second, const First &first, nvmlDevice_t device,
                ProcessShares &shares) {
@@ -71,7 +71,7 @@ void add_lists(const Third &third, const Second &second, const First &first, nvm
          add_list<nvmlProcessInfo_v1_t>(first, device, shares));
 }
 
-// Of the rows that NVML gave, too: a process may have come since.
+// Counts the rows that NVML returned as well, because a process may have started since.
 template <class Info>
 void correct(nvmlDevice_t device, Info *rows, unsigned count) {
   const std::optional<MemoryFigures> figures = figures_of(device);
@@ -95,7 +95,7 @@ void correct(nvmlDevice_t device, Info *rows, unsigned count) {
   }
 }
 
-// Asks NVML, then corrects its answer. Where the host's memory runs out NVML's own answer stands.
+// Asks NVML, then corrects its answer. If host memory runs out, NVML's own answer stands.
 template <class Slot, class Correct, class... Arguments>
 nvmlReturn_t ask(const Slot &slot, const Correct &correct, Arguments... arguments) noexcept {
   const ration::hooks::Inside inside;
@@ -187,7 +187,7 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProc
   return ask(real_nvml.nvmlDeviceGetRunningProcessDetailList, correct_rows, device, plist);
 }
 
-// The most that a process ever held, which may have ended: no sum is made of these.
+// The most that a process ever held. The process may have ended, so the sum of such values is not limited.
 nvmlReturn_t nvmlDeviceGetAccountingStats(nvmlDevice_t device, unsigned pid, nvmlAccountingStats_t *stats) {
   const auto correct_peak = [&] {
     const std::optional<MemoryFigures> figures = stats != nullptr ? figures_of(device) : std::nullopt;

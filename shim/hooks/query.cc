@@ -1,4 +1,4 @@
-// What the driver reports about memory, as this process can really have it.
+// The driver's reports about memory, corrected to what this process can really have.
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"
@@ -10,7 +10,7 @@ using ration::policy::Queries;
 
 extern "C" {
 
-// Either place may be null. A failed call leaves in both what the driver does.
+// Either pointer may be null. If the call fails, both variables keep what the driver left in them.
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total) {
   return forwarding<Queries>(
       real.cuMemGetInfo_v2,
@@ -71,7 +71,7 @@ CUresult cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute 
   return forwarding<Queries>(
       real.cuPointerGetAttributes,
       [=](Queries &queries, const auto &) {
-        // For an address that is no memory this call answers nulls and success (cuda.h), as it does for a null one.
+        // For an address outside any memory, as for a null one, this call returns nulls and success (cuda.h).
         const CUdeviceptr asked = queries.is_dead(ptr) ? 0 : ptr;
         const CUresult result = real.cuPointerGetAttributes(numAttributes, attributes, data, asked);
         for (unsigned i = 0; result == CUDA_SUCCESS && i < numAttributes; ++i) {

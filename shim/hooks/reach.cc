@@ -1,4 +1,5 @@
-// Copies and fills in a stream, and graphs: before the driver's call, whose memory their work may use is noted.
+// Copies and fills in a stream, and graphs. Before the driver's call, the devices whose memory the work may use are
+// noted.
 // Layer: hooks. Threads: any.
 #include "hooks/graph_run.h"
 #include "hooks/work_of.h"

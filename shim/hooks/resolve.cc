@@ -1,5 +1,5 @@
-// cuGetProcAddress in both versions: ask the real one first, then swap what is ours. A runtime asks for everything
-// through the pointer that this very function answers for its own name.
+// cuGetProcAddress in both versions: asks the driver's function first, then replaces functions that have a hook. A
+// runtime makes all its look-ups through the pointer that this function returned for its own name.
 // Layer: hooks. Threads: any; touches no lock.
 #include <cstdio>
 
@@ -26,7 +26,7 @@ void note(RationNames &names, const char *text) {
   }
 }
 
-// A hooked function in a version of which the table has no ABI, or under a flag that it does not know.
+// Notes a hooked function that was asked for in a version for which the table has no ABI, or with an unknown flag.
 void note_newer(RationCoverage &coverage, const char *name, int version, cuuint64_t flags) {
   count(coverage.unknown_versions);
   char text[sizeof(RationName::text)];
@@ -38,20 +38,20 @@ void note_newer(RationCoverage &coverage, const char *name, int version, cuuint6
   note(coverage.newer, text);
 }
 
-// The program gets a function of the driver by which its work may use another device's memory unseen.
+// Notes that the program gets a driver function whose work may use another device's memory without our seeing it.
 void note_unknown(const char *name, int version) {
   if (ration::policy::DeviceReach::is_of_family(name, version) && ration::runtime::Runtime::existing() != nullptr) {
     ration::runtime::family<ration::policy::DeviceReach>->note_unknown();
   }
 }
 
-// Our export in place of the driver's function. Return code and status stay the driver's; a name that the driver lacks
-// is not invented.
+// Replaces the driver's function by our export. Return code and status stay the driver's; a name that the driver lacks
+// is not answered.
 void swap(const char *name, void **function, int version, cuuint64_t flags) {
   NamedHook found = ration::driver::by_address(*function, name, version, flags);
   const auto explain = [&](const char *answer) { ration::runtime::explain_look_up(name, version, answer); };
   if (found.match == Match::none) {
-    // A name of ours under an address that is no export: by the table, as long as the ABI is one that we know.
+    // The name has a hook but the address is not a known export: decided by the table, if it knows the ABI.
     found = ration::driver::by_name(name, version, flags);
     if (found.match != Match::known) {
       RationCoverage &coverage = *ration::hooks::preload_abi()->coverage;
@@ -77,7 +77,7 @@ void swap(const char *name, void **function, int version, cuuint64_t flags) {
 template <class Act>
 CUresult resolve(const Act &act, const char *symbol, void **function, int version, cuuint64_t flags,
                  const void *caller) noexcept {
-  // The first CUDA call of many a process: the log begins here.
+  // In many processes this is the first CUDA call, so the log begins here.
   ration::runtime::Runtime::get();
   const CUresult result = act();
   if (result == CUDA_SUCCESS && symbol != nullptr && function != nullptr && *function != nullptr) {

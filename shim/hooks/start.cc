@@ -1,5 +1,6 @@
-// The core's only export: exchanges tables with the preload library.
-// Layer: hooks. Threads: racing first callers all come through here; everything is idempotent or serialised inside.
+// The core's only export: exchanges function tables with the preload library.
+// Layer: hooks. Threads: all threads that race to make the first call pass here; everything is idempotent or serialised
+// further in.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -28,7 +29,8 @@ void *const nvml_bodies[driver::kNvmlHookCount] = {
 #include "hook_table.inc"
 };
 
-// Looking the driver up takes the loader's lock, which the calling thread may hold or wait for: no lock of ours here.
+// Looking up the driver takes the loader's lock, which this thread may hold or wait for: do not hold a lock of ours
+// here.
 int begin() {
   if (void *handle = preload_abi()->driver()) {
     driver::real.resolve(handle, preload_abi()->real_dlsym);

@@ -1,5 +1,5 @@
-// Copies and fills without a stream: as reach.cc, and where SYNC_MEMOPS is set that the driver does not know of, they
-// wait for their work. It is in the default stream of their flavour.
+// Copies and fills without a stream. They are treated as in reach.cc; in addition, if their memory has SYNC_MEMOPS that
+// the driver does not know of, they wait for their work, which runs in the default stream of the call's variant.
 // Layer: hooks. Threads: any.
 #include "hooks/work_of.h"
 

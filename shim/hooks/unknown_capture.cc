@@ -15,12 +15,12 @@
 namespace ration::hooks {
 namespace {
 
-// No hook is needed for these: they begin nothing.
+// These functions begin no capture, so they need no hook.
 constexpr std::string_view kHarmless[] = {"cuStreamGetCaptureInfo", "cuStreamIsCapturing",
                                           "cuStreamUpdateCaptureDependencies", "cuThreadExchangeStreamCaptureMode"};
 
-// The driver's functions take handles, pointers and numbers: whatever a newer one takes, so many words hold it. Those
-// that were not given are read from the caller's frame and change nothing.
+// The driver's functions take handles, pointers and numbers; this number of words holds the arguments of any newer one.
+// Words that were not passed are read from the caller's frame, and are not used.
 using Word = std::uintptr_t;
 using Function = CUresult(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word);
 

@@ -1,4 +1,5 @@
-// Physical memory with handles, and the addresses that it is mapped at: cuMemCreate and what keeps its memory alive.
+// Physical memory with handles, and the addresses at which it is mapped: cuMemCreate and the calls that keep its memory
+// alive.
 // Layer: hooks. Threads: any.
 #include <vector>
 
@@ -13,7 +14,8 @@ using ration::policy::MappedMemory;
 
 namespace {
 
-// On a copy of the list: what is recorded is what the driver was asked for. The driver answers for an empty list.
+// Works on a copy of the list, so that what is recorded is what the driver was asked for. An empty list is left to the
+// driver.
 template <class Slot>
 CUresult map_arrays(const Slot &slot, CUarrayMapInfo *list, unsigned count, CUstream stream, CUstream meant) {
   return forwarding<MappedMemory>(
@@ -32,7 +34,7 @@ CUresult undo_create(CUdeviceptr made) {
   return real.cuMemRelease.present() ? real.cuMemRelease(made) : CUDA_ERROR_NOT_FOUND;
 }
 
-// Whether the driver would try to serve such a request.
+// True if the driver would try to serve such a request.
 bool is_valid(size_t size, const CUmemAllocationProp &prop, unsigned long long flags) {
   constexpr int kMinimum = 0;  // CU_MEM_ALLOC_GRANULARITY_MINIMUM
   size_t granularity = 1;

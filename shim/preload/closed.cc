@@ -1,5 +1,5 @@
-// What the entries do without a core: the `closed` column of hook_table.inc. The process runs, but gets no device
-// memory by any route: a limit that cannot be enforced is not ignored.
+// What the entries do without a core, according to the `closed` column of hook_table.inc. The process runs but gets no
+// device memory by any route: a limit that cannot be enforced must not be ignored.
 // Layer: preload. Threads: any; no state.
 // Design: design/interception.md#without-a-core
 #include "../driver/abi.h"
@@ -37,7 +37,8 @@ CUresult absent() {
   return CUDA_ERROR_NOT_FOUND;
 }
 
-// Replaces the driver's answer with our entry: by address, and by name for every function that is denied.
+// Replaces the driver's answer by our entry, identified by address; functions that are denied are also identified by
+// name.
 void swap(const char *name, void **function) {
   Hook hook = hook_at(any_driver(), *function, nullptr);
   for (unsigned row = 0; row < kHookCount && hook == kHookCount; ++row) {

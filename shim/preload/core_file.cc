@@ -20,8 +20,8 @@ size_t length(const char *text) {
   return n;
 }
 
-// The file that `address` is mapped from. The loader keeps a relative LD_PRELOAD path as it was written, and the
-// program may have changed its folder since; the kernel reports the file itself.
+// Finds the file that is mapped at `address`. The loader keeps a relative LD_PRELOAD path as it was written, and the
+// program may have changed its current folder since; the kernel reports the file's full path.
 bool mapped_file(uintptr_t address, char *path) {
   const int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (file < 0) {

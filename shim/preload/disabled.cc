@@ -1,4 +1,4 @@
-// RATION_DISABLE=1, read without the core; and whether another copy of this library is at work.
+// Reads RATION_DISABLE=1 without the core, and finds out whether another copy of this library is at work.
 // Layer: preload. Threads: any; racing threads store equal values.
 #include <fcntl.h>
 #include <sys/auxv.h>
@@ -14,19 +14,19 @@ namespace {
 
 constexpr char kDisable[] = "RATION_DISABLE=";
 
-// The kernel still has the environment that the process was started with (config/start_environment.h). The first entry
-// of the name counts, as with getenv.
+// The kernel keeps the environment with which the process was started (config/start_environment.h). The first entry
+// with the name counts, as for getenv.
 bool disabled_at_start() {
   const int file = getauxval(AT_SECURE) == 0 ? open("/proc/self/environ", O_RDONLY | O_CLOEXEC) : -1;
   if (file < 0) {
     return false;
   }
-  constexpr char kWanted[] = "RATION_DISABLE=1";  // with its terminating zero, which every entry has
+  constexpr char kWanted[] = "RATION_DISABLE=1";  // including the terminating zero that every entry has
   constexpr size_t kName = sizeof(kDisable) - 1;
   constexpr size_t kMostBytes = size_t{8} << 20;  // execve takes 6 MiB at most
   char chunk[1024];
   size_t total = 0;
-  size_t matched = 0;  // characters of this entry that are as wanted
+  size_t matched = 0;  // matching characters at the start of this entry
   bool differs = false;
   bool decided = false;
   bool disabled = false;
@@ -48,7 +48,8 @@ bool disabled_at_start() {
   return disabled;
 }
 
-// A variable that is merely absent counts as at the start: programs empty their environment before they use CUDA.
+// If the variable is merely absent now, its value at the start counts: some programs empty their environment before
+// they use CUDA.
 bool disabled_now() {
   for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     if (starts_with(*entry, kDisable)) {
@@ -58,18 +59,19 @@ bool disabled_now() {
   return disabled_at_start();
 }
 
-// The administrator's word against it, where every program preloads the library (/etc/ld.so.preload).
+// True if the administrator forbids disabling, on machines where every program preloads the library
+// (/etc/ld.so.preload).
 bool is_enforced() {
   return access(RATION_SYSTEM_FOLDER "/enforced", F_OK) == 0;
 }
 
 }  // namespace
 
-// Settings are read in the core; this one must work without it. Read once in a process: a value set later applies to
-// its children, and the first NVML call may come long after the first CUDA call.
+// The core reads all settings but this one, which must work without it. It is read once in each process: a value set
+// later applies to the process's children, and the first NVML call may come long after the first CUDA call.
 // Design: design/interception.md#ration_disable
 bool disabled() {
-  static int known;  // the process that read it, and the value; racing threads store the same
+  static int known;  // the process that read it, and the value; racing threads store equal values
   const int self = getpid() * 2;
   const int before = __atomic_load_n(&known, __ATOMIC_RELAXED);
   if ((before & ~1) == self) {

@@ -34,7 +34,7 @@ RationCoverage coverage;
 
 namespace {
 
-// Open addressing over the addresses of the driver's hooked functions; at most a quarter full.
+// Size of the open-addressing hash table of the addresses of the driver's hooked functions; at most a quarter is used.
 constexpr unsigned address_slots() {
   unsigned slots = 64;
   while (slots < 4 * kHookCount) {
@@ -49,10 +49,10 @@ struct AddressTable {
   uint16_t hooks[kAddressSlots];
 };
 
-// A symbol padded to whole words, so that it can be compared a word at a time.
+// A symbol padded to whole words, so that it can be compared word by word.
 struct Symbol {
   alignas(8) char text[56];
-  unsigned bytes;  // with its NUL
+  unsigned bytes;  // including its NUL
 };
 #define RATION_HOOK(symbol, parameters, name, since, stream, need, closed) {#symbol, sizeof(#symbol)},
 constexpr Symbol padded[kHookCount] = {
@@ -66,8 +66,8 @@ uint64_t word_at(const char *text) {
   return word;
 }
 
-// Compares with a program's string, eight bytes a step: this is most of the cost of a swapped look-up. Every word
-// begins inside the string, so reading to its end stays in the same page unless it crosses one. Little-endian.
+// Compares with a program's string, eight bytes at a time; this is most of the cost of a replaced look-up. Every word
+// begins inside the string, so it can be read whole unless it crosses into the next page. Little-endian.
 bool is_named(const Symbol &symbol, const char *name) {
   constexpr uintptr_t kPage = 4096;  // the smallest page of both architectures
   for (unsigned at = 0; at < symbol.bytes; at += 8) {
@@ -144,8 +144,8 @@ void fill_table(void *driver) {
   __atomic_store_n(&table_ready, 1, __ATOMIC_RELEASE);  // pairs with the acquire in hook_at
 }
 
-// Before glibc 2.34 these functions are libdl's, which a program with a driver that does not need it may lack.
-// Until 2.34 libc had a way to load it for its own use.
+// Before glibc 2.34 these functions are in libdl, which a program may not have loaded, if its driver does not need it.
+// Up to then, libc had a function that loads libdl for its own use.
 void load_libdl() {
   constexpr int kByLibc = INT_MIN;  // __RTLD_DLOPEN
   const auto open = reinterpret_cast<void *(*)(const char *, int)>(next_definition("__libc_dlopen_mode"));
@@ -154,7 +154,7 @@ void load_libdl() {
   }
 }
 
-// In place of what is nowhere: nothing is found, loaded or known.
+// Stand-ins for functions that no object defines: they find, load and know nothing.
 void *no_open(const char *, int) {
   return nullptr;
 }
@@ -199,7 +199,7 @@ const Loader &real() {
   return loader;
 }
 
-// The loader clears its last error when the next call of its kind begins (glibc's _dlerror_run).
+// The loader clears its last error when the next call of this kind begins (glibc's _dlerror_run).
 void leave_no_error() {
   real().dlsym(RTLD_DEFAULT, "dlsym");
 }
@@ -241,7 +241,7 @@ Hook hook_at(void *driver, const void *address, const char *symbol) {
     fill_table(driver);
   }
   for (unsigned slot = slot_of(address); table.addresses[slot] != nullptr; slot = (slot + 1) & (kAddressSlots - 1)) {
-    // Two exports may share one address (identical code folding): the name decides.
+    // Two exports may share one address (identical code folding); the name decides between them.
     if (table.addresses[slot] == address && (symbol == nullptr || is_named(padded[table.hooks[slot]], symbol))) {
       return static_cast<Hook>(table.hooks[slot]);
     }

@@ -1,7 +1,7 @@
-// Loads the core and binds the entries at the first call, or closes them when the core cannot be loaded.
+// At the first call, loads the core and binds the entries; closes the entries if the core cannot be loaded.
 // Layer: preload. Called from: ration_first_use in trampolines_*.S.
-// Threads: no lock is held across dlopen or dlsym: a thread inside a library's constructor holds the loader's lock and
-// may arrive here. Racing threads load the same core (the loader serialises them) and store equal slots.
+// Threads: no lock is held across dlopen or dlsym, because a thread in a library's constructor holds the loader's lock
+// and may get here. Racing threads load the same core (the loader serialises them) and store equal slots.
 // Design: design/first-use.md#no-lock-across-the-loader
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,12 +21,13 @@
 namespace ration::preload {
 namespace {
 
-// kClosedNow: the core could not be loaded, and may be later, when descriptors or memory are free again or the process
-// has its root folder back.
+// kClosedNow: the core could not be loaded, but may be later, when descriptors or memory are free again or the process
+// can see its root folder again.
 enum class State : int { kUnknown = 0, kBound, kInert, kClosed, kClosedNow };
 int state;  // a State, never kClosedNow
 
-// Each try reads the file system, so that after the first ones calls that come sooner do not try again.
+// Each attempt reads the file system. After the first kTriesAtOnce, a call that comes too soon after a failure makes no
+// attempt.
 // Design: design/first-use.md#shortages
 constexpr int kTriesAtOnce = 100;
 constexpr uint64_t kBetweenTriesNs = 10'000'000;
@@ -55,8 +56,8 @@ int is_in_driver(const void *code) {
 
 const RationCoreAbi *loaded_core;  // set once the core is loaded
 
-// Loads the core and starts it. nullptr: `why` and `path` describe the error, and whether it may `pass`. `path` holds
-// kPathMax bytes.
+// Loads the core and starts it. On failure returns nullptr: `why` and `path` describe the error, and `may_pass` says
+// whether it may go away. `path` has room for kPathMax bytes.
 const RationCoreAbi *load_core(char *path, const char *&why, bool &may_pass) {
   path[0] = '\0';
   if (const RationCoreAbi *core = started_core()) {
@@ -90,8 +91,9 @@ const RationCoreAbi *load_core(char *path, const char *&why, bool &may_pass) {
   return core;
 }
 
-// While a thread loads and starts the core. A signal handler could leave it half-way for good, by siglongjmp, or call
-// the driver through slots that lead nowhere yet. Signals that the thread causes itself are not put off.
+// Blocks signals while a thread loads and starts the core. A signal handler could abandon that halfway for good, by
+// siglongjmp, or call the driver through slots that lead nowhere yet. Signals that the thread itself causes are not
+// blocked.
 // Design: design/first-use.md#signals-during-first-use
 class Starting {
  public:
@@ -120,7 +122,7 @@ void *store_slot(unsigned hook, void *target) {
   return target;
 }
 
-// Resolves once for the process what the entries lead to. Only the thread that resolves it writes to stderr.
+// Decides, once for the process, where the entries lead. Only the thread that decides it writes to stderr.
 State resolve_state() {
   if (disabled()) {
     __atomic_store_n(&state, static_cast<int>(State::kInert), __ATOMIC_RELEASE);
@@ -158,7 +160,7 @@ State resolve_state() {
 }
 
 void *target_of(unsigned hook) {
-  // The driver, or the core's start, calls back on the thread that is loading the core.
+  // The driver or the core's start is calling back on the thread that is loading the core.
   if (thread_state.starting > 0) {
     return real_function(hook);
   }
@@ -168,7 +170,7 @@ void *target_of(unsigned hook) {
   }
   if (resolved == State::kUnknown) {
     const Starting starting;
-    const ForkExclusion no_forks;  // a child would inherit the loader half-way
+    const ForkExclusion no_forks;  // a child would inherit a half-changed loader
     on_own_stack([](void *answer) { *static_cast<State *>(answer) = resolve_state(); }, &resolved);
   }
   switch (resolved) {
@@ -194,8 +196,8 @@ const RationCoreAbi *core_for_nvml() {
   return core;
 }
 
-// A call to NVML needs the core but initialises nothing: no driver, no log. Without a core NVML's own function answers,
-// without a message: no memory is at stake.
+// An NVML call needs the core but initialises nothing: no driver, no log. If there is no core, NVML's own function is
+// used, without a message, because no memory is at stake.
 void *nvml_target_of(unsigned hook) {
   bool found = false;
   void *real_one = real_nvml_function(hook, found);

@@ -17,7 +17,8 @@ constexpr const char *names[] = {
 #undef RATION_NVML_HOOK
 constexpr unsigned kNames = sizeof(names) / sizeof(names[0]);
 
-// Open addressing, at most a quarter full. An entry: 1 + the place of the name; 0: free.
+// Size of an open-addressing hash table of which at most a quarter is used. An entry is 1 + the index of a name, or 0
+// if free.
 constexpr unsigned name_slots() {
   unsigned slots = 64;
   while (slots < 4 * kNames) {

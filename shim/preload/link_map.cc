@@ -5,16 +5,16 @@
 
 #include <initializer_list>
 
-// This library's dynamic section, by its linker-made name: link_map::l_ld of exactly this library.
+// This library's dynamic section, as the linker names it; only this library's link_map has it as l_ld.
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((visibility("hidden")));
 
-// glibc's alone: a reference that musl's loader cannot meet would end the program.
+// Only glibc has it: a strong reference, which musl's loader could not resolve, would end the program.
 extern r_debug _r_debug __attribute__((weak));
 
 namespace ration::preload {
 namespace {
 
-// musl's loader leaves its list where debuggers look for it: DT_DEBUG of the program.
+// musl's loader leaves its list where debuggers look for it: in the program's DT_DEBUG.
 const link_map *map_for_debuggers() {
   const auto *const headers = reinterpret_cast<const ElfW(Phdr) *>(getauxval(AT_PHDR));
   const unsigned long count = getauxval(AT_PHNUM);
@@ -184,7 +184,7 @@ bool defines(const link_map &map, const char *name) {
 
 void *next_definition(const char *name) {
   const link_map *own = own_map();
-  // If the library was loaded later (dlopen), libc precedes it: the second round searches the whole list.
+  // If this library was loaded later (by dlopen), libc precedes it, so the second round searches the whole list.
   for (const link_map *map : {own != nullptr ? static_cast<const link_map *>(own->l_next) : nullptr, first_map()}) {
     for (; map != nullptr; map = map->l_next) {
       if (map == own) {

@@ -8,7 +8,7 @@
 
 namespace ration::preload {
 
-// The next definition after this library: a sanitizer's own must not be called before it has started.
+// Calls the next definition after this library: a sanitizer's own must not be called before the sanitizer has started.
 int for_each_object(Visit visit, void *argument) {
   using Iterate = int (*)(Visit, void *);
   static Iterate iterate;  // racing threads store equal values
@@ -63,7 +63,7 @@ int match(dl_phdr_info *info, size_t, void *argument) {
   return copy(info->dlpi_name, search.path, sizeof(search.path)) ? 1 : 0;
 }
 
-// Its handle is taken after the loader's lock was left: by then the object may be gone, and the next one counts.
+// The handle is taken after the loader's lock was released. By then the object may be gone; then the next match counts.
 void *search_by_file(const char *prefix) {
   Search search;
   search.prefix = prefix;
@@ -85,7 +85,7 @@ void *loaded_library(Library &library) {
   if (handle != nullptr) {
     return handle;
   }
-  const uint64_t added = objects_ever_added();  // before the search
+  const uint64_t added = objects_ever_added();  // read before the search
   if (added != 0 && __atomic_load_n(&library.absent_at, __ATOMIC_RELAXED) == added + 1) {
     return nullptr;
   }

@@ -1,5 +1,5 @@
-// The hooked functions of NVML: found by name in the library that the program loaded, which is never loaded from here.
-// They are recognised by address, so a wrapper's function of the same name is not replaced.
+// The hooked functions of NVML. They are found by name in the library that the program loaded (it is never loaded from
+// here) and recognised by address, so that a wrapper's function of the same name is not replaced.
 // Layer: preload. Threads: no lock; racing threads store equal values.
 #include "../driver/nvml_abi.h"
 #include "link_map.h"

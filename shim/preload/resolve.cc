@@ -1,5 +1,5 @@
-// Answers dlsym, dlvsym and dlopen: calls the real function, then swaps the answer if it is a hooked function of the
-// driver or NVML. Never returns a function that they lack.
+// Answers dlsym, dlvsym and dlopen: calls the real function, then replaces a hooked function of the driver or NVML by
+// our export. Never returns a function that the driver or NVML lacks.
 // Layer: preload. Called from: trampolines_*.S, on any thread, possibly before every constructor of the process.
 #include <dlfcn.h>
 
@@ -17,8 +17,8 @@ constexpr bool is_capital(char letter) {
   return letter >= 'A' && letter <= 'Z';
 }
 
-// Prefixes of the names that may be swapped: what other names cost (curl_easy_init, cublasCreate). A name that begins
-// so and is not hooked costs one search of a table more.
+// Tests the prefix of names that may be replaced; this test is all that other names cost (curl_easy_init,
+// cublasCreate). A name that passes but has no hook costs one more table search.
 constexpr bool is_driver_name(const char *name) {
   return name[0] == 'c' && name[1] == 'u' && is_capital(name[2]);
 }
@@ -57,7 +57,7 @@ struct Lookup {
   }
 };
 
-// The object that contains a caller's address, or nullptr.
+// The object that contains a caller's address; nullptr if there is none.
 const link_map *object_of(uintptr_t caller) {
   Dl_info info;
   if (real().dladdr1 == nullptr) {
@@ -69,15 +69,15 @@ const link_map *object_of(uintptr_t caller) {
              : nullptr;
 }
 
-// An interposer after this library that looks up the real dlsym must not get ours: we call its dlsym, and the two would
-// call each other without end. An interposer before this library is not called from here.
+// True if the caller is an interposer after this library that looks up the real dlsym. It must not get ours: we call
+// its dlsym, so the two would call each other without end. We never call an interposer before this library.
 bool caller_interposes(uintptr_t caller) {
   const link_map *map = object_of(caller);
   return map != nullptr && defines(*map, "dlsym") && precedes(*map);
 }
 
-// Whether a look-up found a real loader function: the next one after this library, or libc's own, after other
-// interposers (libdl's before glibc 2.34).
+// True if a look-up found a real loader function: the next one after this library, or libc's own (libdl's before glibc
+// 2.34) after other interposers.
 template <class Function>
 bool is_real(const void *found, Function next) {
   Dl_info info;
@@ -91,9 +91,9 @@ bool is_real(const void *found, Function next) {
   return starts_with(file, "libc.so.") || starts_with(file, "libdl.so.");
 }
 
-// A library with hooked functions: its handle, and our export for its answer to `caller` (nullptr: none). A library's
-// look-ups of its own functions are not swapped: on WSL2 both libraries are loaders of the real ones. Of the driver,
-// what is not swapped and not in the catalogue is counted.
+// A library with hooked functions. entry_for() returns our export for what a look-up by `caller` found (nullptr: none).
+// A library's look-ups of its own functions are not replaced: on WSL2 both libraries only load the real ones. Driver
+// functions that are neither replaced nor in the catalogue are counted.
 struct Driver {
   static constexpr const char *kFile = "libcuda.so";
   static bool has(const void *, const void *found) { return in_driver(reinterpret_cast<uintptr_t>(found)); }
@@ -129,8 +129,8 @@ struct Management {
   static void passed_on(const char *, uintptr_t) {}
 };
 
-// Whether a function is of another file that is the same library: a program may open copies of it by their paths. The
-// library's own look-ups in another file are its own business (WSL2).
+// True if a function belongs to another file of the same library: a program may open copies by their paths. Functions
+// that the library itself looks up in another file are left alone (WSL2).
 // Design: design/interception.md#copies-of-the-driver
 template <class Library>
 bool is_of_a_copy(void *library, const void *found, uintptr_t caller) {
@@ -153,7 +153,8 @@ void *libc() {
   return found;
 }
 
-// Whether the program would get our export. With RTLD_NEXT that depends on its place, and nothing after us may have it.
+// True if the program would get our export. With RTLD_NEXT that depends on where the caller is in search order, and no
+// object after us may define the name.
 bool only_ours(const Lookup &lookup) {
   if (lookup.handle() != RTLD_NEXT) {
     return is_entry(lookup.ask_real(lookup.handle()));
@@ -163,8 +164,8 @@ bool only_ours(const Lookup &lookup) {
          lookup.ask_real(RTLD_NEXT) == nullptr;
 }
 
-// Our exports must not make a process without CUDA appear to have CUDA. While no such library is loaded, a name that
-// only this library defines is looked up in libc, which returns NULL and sets a normal dlerror.
+// Our exports must not make a process without CUDA appear to have it. While no such library is loaded, a name that only
+// this library defines is looked up in libc, which returns NULL and sets the usual dlerror.
 Answer without_library(const Lookup &lookup) {
   if (only_ours(lookup)) {
     lookup.call.first = reinterpret_cast<uintptr_t>(libc());
@@ -180,11 +181,11 @@ Answer name_in(const Lookup &lookup) {
   }
   if (lookup.handle() == RTLD_DEFAULT) {
     Library::passed_on(lookup.name(), lookup.call.caller);
-    return kGoOn;  // the program's own definition or ours comes first, as for a direct link
+    return kGoOn;  // as for a direct link, the program's own definition or ours comes first
   }
   void *found = lookup.ask_real(lookup.handle());
   void *entry = found != nullptr ? Library::entry_for(library, found, lookup.name(), lookup.call.caller) : nullptr;
-  // One copy serves the process: limits and devices are those of the driver that was found first.
+  // One copy serves the whole process: limits and devices belong to the driver that was found first.
   if (entry == nullptr && found != nullptr && is_of_a_copy<Library>(library, found, lookup.call.caller)) {
     found = lookup.ask_real(library);
     entry = found != nullptr ? Library::entry_for(library, found, lookup.name(), lookup.call.caller) : nullptr;
@@ -197,9 +198,10 @@ Answer name_in(const Lookup &lookup) {
   return {true, entry};
 }
 
-// RTLD_NEXT keeps its natural order, in which our exports precede the libraries that the program links with. The next
-// definition after a library that itself links with the driver is the driver's, past ours. That answer is swapped, as
-// for a handle. Exception: a library that defines the name or dlsym is an interposer and would be led back to itself.
+// RTLD_NEXT keeps its natural order, in which our exports precede the libraries that the program is linked with. But
+// for a caller that is itself linked with the driver, the next definition is the driver's, which comes after ours. That
+// answer is replaced, as for a look-up by handle. Exception: a library that defines the name or dlsym is an interposer,
+// which would be led back to itself.
 // Design: design/interception.md#rtld_next
 template <class Library>
 Answer next_name_in(const Lookup &lookup) {
@@ -212,7 +214,7 @@ Answer next_name_in(const Lookup &lookup) {
   if (!is_library || defines(*from, lookup.name()) || defines(*from, "dlsym")) {
     return kGoOn;
   }
-  // A look-up in its handle covers the library and the libraries that it links with.
+  // A look-up by its handle searches the library and those that it is linked with.
   void *handle = real().dlopen(from->l_name, RTLD_LAZY | RTLD_NOLOAD);
   const void *found = handle != nullptr ? lookup.ask_real(handle) : nullptr;
   if (handle != nullptr) {
@@ -227,8 +229,8 @@ Answer next_name_in(const Lookup &lookup) {
   return {true, entry};
 }
 
-// Names that only begin like hooked ones are passed on. In a handle, with the library at hand, the address that was
-// found tells sooner than the name.
+// Names that only begin like hooked ones are passed on. In a look-up by handle, once the library is known, the address
+// that was found decides faster than the name.
 template <class Library>
 Answer hooked_name(const Lookup &lookup) {
   if ((lookup.handle() == RTLD_NEXT || Library::found() == nullptr) && !is_hooked(lookup.name())) {
@@ -299,8 +301,8 @@ __attribute__((visibility("hidden"))) int ration_resolve_dlvsym(RationCall *call
   return ration::preload::resolve({*call, version}, real_function);
 }
 
-// RTLD_DEEPBIND would bind the library's own references past every preload. It is removed before the call, because
-// nothing runs after a tail jump.
+// RTLD_DEEPBIND would make the library's own references bypass every preloaded library. It is removed before the call,
+// because nothing runs after a tail jump.
 __attribute__((visibility("hidden"))) int ration_resolve_dlopen(RationCall *call) {
   ration::preload::variables_may_come(reinterpret_cast<const char *>(call->first));
   call->second &= ~static_cast<uintptr_t>(RTLD_DEEPBIND);

@@ -1,7 +1,7 @@
-// Counts what the program does to its resource limits. A log may not write beyond RLIMIT_FSIZE, where the kernel ends
-// the program (SIGXFSZ), and to ask for it costs half of what a record's write does.
-// Layer: preload. Threads: any. Called from: the program and its libraries, at any time: sanitizers do so before there
-// is memory for an instrumented function, so that no function is called that a program may have replaced.
+// Counts the program's changes to its resource limits. A log must not be written beyond RLIMIT_FSIZE, because the
+// kernel would end the program (SIGXFSZ), and asking for the limit costs half as much as writing a record.
+// Layer: preload. Threads: any. Called from: the program and its libraries, at any time. Sanitizers call it before
+// instrumented functions have memory, so it calls no function that a program may have replaced.
 // Design: design/fast-path.md#one-system-call-a-record
 #include <errno.h>
 #include <sys/syscall.h>
@@ -15,7 +15,7 @@ uint32_t limit_changes;
 
 namespace {
 
-// What glibc makes of all four. Returns 0, or the negative errno.
+// The system call that glibc makes for all four functions. Returns 0, or the negative errno.
 long prlimit64(long process, long resource, const void *limit, void *before) {
 #if defined(__x86_64__)
   long result = SYS_prlimit64;
@@ -36,7 +36,7 @@ long prlimit64(long process, long resource, const void *limit, void *before) {
 #endif
 }
 
-// Counted after the change: who sees the count sees the change.
+// Counts after the change, so whoever sees the new count sees the change.
 int set_limit(pid_t process, int resource, const void *limit, void *before) {
   const long result = prlimit64(process, resource, limit, before);
   __atomic_fetch_add(&limit_changes, 1, __ATOMIC_RELEASE);
@@ -50,7 +50,7 @@ int set_limit(pid_t process, int resource, const void *limit, void *before) {
 }  // namespace
 }  // namespace ration::preload
 
-// Not by the names of sys/resource.h, whose parameter is an enumeration of glibc's.
+// Not declared under the names of sys/resource.h, whose parameter has an enumeration type of glibc's.
 extern "C" {
 
 __attribute__((visibility("default"))) int ration_setrlimit(int resource, const void *limit) __asm__("setrlimit");

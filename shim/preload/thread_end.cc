@@ -1,5 +1,5 @@
-// Tells the core that the main thread ends: the process then ends with its last other thread, of which the core has
-// some that sleep. Layer: preload. Threads: any. Called from: the program and its libraries, at any time.
+// Tells the core that the main thread ends. After that the process ends with its last other thread, and the core has
+// threads that sleep. Layer: preload. Threads: any. Called from: the program and its libraries, at any time.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,7 +10,7 @@ namespace {
 
 using Exit = void (*)(void *);
 
-// A process whose core has not started has no thread of ours.
+// If the core has not started, no thread of ours exists.
 void before_end() {
   const RationCoreAbi *core = started_core();
   if (core != nullptr && syscall(SYS_gettid) == getpid()) {
@@ -21,8 +21,8 @@ void before_end() {
 }  // namespace
 }  // namespace ration::preload
 
-// Not by the name of pthread.h, whose attribute would forbid the jump: the frame of a caller that has no unwind
-// information is then the first that the end unwinds, as without this library.
+// Not declared under the name of pthread.h, whose noreturn attribute would rule out the tail jump. With the jump, a
+// caller without unwind information is still the first frame that gets unwound, as without this library.
 extern "C" __attribute__((visibility("default"))) void ration_pthread_exit(void *value) __asm__("pthread_exit");
 
 void ration_pthread_exit(void *value) {

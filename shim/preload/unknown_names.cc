@@ -6,7 +6,7 @@
 namespace ration::preload {
 namespace {
 
-RationNames early;  // passed on before a driver was found
+RationNames early;  // names passed on before a driver was found
 
 void note(const char *name) {
   if (note_name(coverage.unknown_names, name)) {
@@ -34,14 +34,14 @@ void note_passed_on(const char *name) {
   if (!is_unknown_driver_name(name)) {
     return;
   }
-  // Asking whether a driver is loaded costs a question to the loader, which names of other libraries are spared.
+  // Finding out whether a driver is loaded means asking the loader; look-ups of other libraries' names are spared that.
   const bool is_full = __atomic_load_n(&early.kept, __ATOMIC_RELAXED) >= RATION_NAMES_KEPT / 2;
   if (void *driver = is_full ? loaded_driver() : found_driver()) {
     note_if_in(driver, name);
     return;
   }
   note_name(early, name);
-  // One of two threads sees what the other has stored: this one the driver, or note_driver() the name.
+  // Of two racing threads at least one sees what the other stored: this one the driver, or note_driver() the name.
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
   if (void *driver = found_driver()) {
     note_if_in(driver, name);

@@ -33,7 +33,7 @@ constexpr uint64_t kInData = R_AARCH64_ABS64;
 
 int objects_may_be_new = 1;
 
-// An object as the loader's list has it, as far as link_map.h needs it.
+// The link_map of an object from its dl_phdr_info, as far as the functions of link_map.h need it.
 link_map map_of(const dl_phdr_info &info) {
   link_map map{};
   map.l_addr = info.dlpi_addr;
@@ -46,7 +46,7 @@ link_map map_of(const dl_phdr_info &info) {
   return map;
 }
 
-// The address of the variable that an object exports under a name; 0: none.
+// The address of the variable that an object exports under this name; 0 if there is none.
 ElfW(Addr) variable_in(const link_map &map, const SymbolTable &table, const char *name, uint32_t hash) {
   const ElfW(Sym) *symbol = definition_in(table, name, hash);
   return symbol != nullptr && ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT &&
@@ -65,7 +65,7 @@ bool has_variables(const link_map &map) {
   return false;
 }
 
-// Whether an object names another one as a library that it needs.
+// True if the object lists another one among the libraries that it needs.
 bool needs(const link_map &map, const SymbolTable &table, const char *prefix_or_path, bool is_prefix) {
   const char *file = base_name(prefix_or_path);
   for (const ElfW(Dyn) *entry = map.l_ld; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
@@ -86,7 +86,7 @@ struct Wanted {
   ElfW(Addr) variable;
 };
 
-// The variable of a library that `by` needs.
+// Finds the variable in a library that `by` needs.
 int find_needed(dl_phdr_info *info, size_t, void *argument) {
   auto &wanted = *static_cast<Wanted *>(argument);
   const link_map map = map_of(*info);
@@ -97,7 +97,7 @@ int find_needed(dl_phdr_info *info, size_t, void *argument) {
   return wanted.variable != 0 ? 1 : 0;
 }
 
-// The variable that a reference of this object would be bound to without us; 0: none, it means the function.
+// The variable to which a reference of this object would be bound without us; 0 if it means the function.
 ElfW(Addr) variable_for(const link_map &map, const SymbolTable &table, const char *name) {
   const ElfW(Addr) own = variable_in(map, table, name, gnu_hash_of(name));
   if (own != 0 || needs(map, table, "libcuda.so", true)) {
@@ -108,8 +108,8 @@ ElfW(Addr) variable_for(const link_map &map, const SymbolTable &table, const cha
   return wanted.variable;
 }
 
-// Tables of references are read-only once the loader is through with them. Whether it is cannot be known here, so what
-// becomes writable stays so.
+// The loader makes tables of references read-only once it has finished with them. Whether it has is not known here, so
+// a page that is made writable stays so.
 void store(ElfW(Addr) * slot, ElfW(Addr) value, bool is_protected) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const uintptr_t start = reinterpret_cast<uintptr_t>(slot) / page * page;
@@ -118,7 +118,7 @@ void store(ElfW(Addr) * slot, ElfW(Addr) value, bool is_protected) {
   }
 }
 
-// Whether the loader protects a place, and whether it may be written to at all.
+// False if the address may not be written to. `is_protected`: the loader makes it read-only.
 bool place_of(const dl_phdr_info &info, uintptr_t at, bool &is_protected) {
   bool writable = false;
   is_protected = false;
@@ -163,8 +163,8 @@ void rebind(const dl_phdr_info &info, const link_map &map) {
   }
 }
 
-// The files of the objects that have such variables. Any beyond these, and longer names, keep only their own
-// references.
+// The files of the objects that have such variables. For further objects, and for longer file names, only the object's
+// own references are bound.
 struct Owners {
   static constexpr unsigned kMost = 8;
   static constexpr unsigned kLongest = 128;
@@ -226,7 +226,7 @@ void variables_may_come(const char *file) {
   if (file != nullptr &&
       (starts_with(base_name(file), "libcuda.so") || starts_with(base_name(file), "libnvidia-ml.so"))) {
     return_variables();
-    __atomic_store_n(&objects_may_be_new, 1, __ATOMIC_RELAXED);  // what is loaded now
+    __atomic_store_n(&objects_may_be_new, 1, __ATOMIC_RELAXED);  // for the object that is loaded now
   }
 }
 

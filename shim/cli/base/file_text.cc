@@ -8,7 +8,7 @@ namespace ration::cli {
 
 std::optional<std::string> file_text(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
-  if (file.peek() == EOF) {  // where there is nothing to insert, operator<< fails
+  if (file.peek() == EOF) {  // operator<< fails if there is nothing to insert
     return file.is_open() && !file.bad() ? std::optional<std::string>("") : std::nullopt;
   }
   std::ostringstream text;

@@ -38,7 +38,7 @@ void log_line(std::string_view line) {
   events::say(line);
 }
 
-// On a terminal what helps is a line of its own, and the first word of each that says what it is has a colour.
+// On a terminal the remedy gets its own line, and the word that introduces each line is coloured.
 void log_error(std::string_view line) {
   const bool has_cause = line.find("; likely cause: ") != std::string_view::npos;
   const std::string text = std::string(line) + (has_cause ? "" : config::likely_cause(line));
@@ -54,7 +54,7 @@ void log_error(std::string_view line) {
 }
 
 int usage_error(std::string_view line, int status) {
-  log_error(line);  // one line, where CLI11 splits a message into several
+  log_error(line);  // as one line; CLI11 splits a message into several
   return status;
 }
 

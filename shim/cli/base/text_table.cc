@@ -35,7 +35,7 @@ bool shrinks(const Column &column) {
   return column.fit == Fit::kShrinks || column.fit == Fit::kShrinksThenYields;
 }
 
-// With every column that shrinks at its narrowest.
+// The width of a line in which every shrinking column is at its narrowest.
 std::size_t least_width(const std::vector<Column> &columns, const std::vector<std::size_t> &widths) {
   std::size_t total = kGap * (columns.size() - 1);
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -65,8 +65,8 @@ void omit(std::vector<std::size_t> &widths, std::vector<Column> &columns, std::v
   }
 }
 
-// Takes a character at a time from the widest column that shrinks, until the line fits or no column can shrink more.
-// Each down to its least; below that, to four characters, only where no column may yield.
+// Takes one character at a time from the widest column that shrinks, until the line fits or no column can shrink
+// further. No column gets narrower than its `least`, unless the line cannot fit otherwise: then four characters.
 void shrink(std::vector<std::size_t> &widths, const std::vector<Column> &columns, std::size_t width) {
   const bool is_tight = least_width(columns, widths) > width;
   const auto least = [&](std::size_t i) { return is_tight ? std::size_t{4} : columns[i].least; };

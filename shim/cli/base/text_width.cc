@@ -14,7 +14,7 @@ bool continues(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0U) == 0x80U;
 }
 
-// Up to the next byte that does not continue a character.
+// The number of bytes up to the next one that begins a character.
 std::size_t bytes_of_character(std::string_view text, std::size_t at) {
   std::size_t end = at + 1;
   while (end < text.size() && continues(text[end])) {
@@ -23,12 +23,12 @@ std::size_t bytes_of_character(std::string_view text, std::size_t at) {
   return end - at;
 }
 
-// wcwidth(3) knows the locale's characters alone; wchar_t is Unicode in glibc.
+// wcwidth(3) knows only characters of the locale; wchar_t is Unicode in glibc.
 std::size_t columns_of(std::string_view character) {
   if (character.size() == 1) {
     return continues(character.front()) ? 0 : 1;
   }
-  if (character.size() > 4) {  // no character
+  if (character.size() > 4) {  // not a character
     return 1;
   }
   const auto first = static_cast<unsigned char>(character.front());

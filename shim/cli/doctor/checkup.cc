@@ -8,7 +8,7 @@ namespace ration::cli::doctor {
 
 namespace {
 
-// As it read them at its first CUDA call, but for files that have changed since.
+// The settings as the process read them at its first CUDA call, except that files may have changed since.
 config::Settings settings_of_process(const ProcessFacts &process, std::vector<config::Problem> &problems) {
   config::SettingsContext from = config::own_context();
   const EnvironmentBlock environment(process.environment);
@@ -23,7 +23,8 @@ config::Settings settings_of_process(const ProcessFacts &process, std::vector<co
 
 namespace {
 
-// Whose loader is asked for preloads: the last of the line where that can be, else this program.
+// The program whose loader is asked about preloads: the last of the command line, if it can be examined, else this
+// program.
 Program preloading_program(const std::optional<CommandWalk> &walk) {
   if (walk && !walk->loss && !walk->is_elsewhere) {
     Program program = inspect_program(walk->stages.back().words.front(), walk->stages.back().search_path);
@@ -48,7 +49,7 @@ Checkup begin_checkup(RunRequest run, std::optional<int> pid) {
     checkup.walk = walk_command(checkup.run.command, own, checkup.library);
     checkup.environment = checkup.walk->environment;
     checkup.probed = checkup.walk->probed;
-    checkup.run.command = checkup.walk->stages.back().words;  // to whose rules in files the settings are
+    checkup.run.command = checkup.walk->stages.back().words;  // settings in files may have rules for this command
   }
   if (pid) {
     checkup.process = read_process(*pid);

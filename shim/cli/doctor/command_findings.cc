@@ -1,4 +1,4 @@
-// What would happen to a command under `ration run`; it is not started. Layer: cli.
+// Finds out what would happen to a command under `ration run`, without starting it. Layer: cli.
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ Check check_of(Obstacle obstacle) {
   return Check::command;
 }
 
-// With $ORIGIN replaced, as ld.so(8) does.
+// The folders that the program names, with $ORIGIN replaced as ld.so(8) does.
 std::vector<std::string> folders_of(const Program &program) {
   std::error_code ignored;
   const std::string origin = std::filesystem::canonical(program.runs, ignored).parent_path().string();
@@ -87,7 +87,7 @@ std::string described(const std::string &name, const Program &program) {
   return text;
 }
 
-// The folder above `path` that this user may not search; empty: none.
+// The folder above `path` that this user may not search; empty if there is none.
 std::string closed_folder(const std::string &path) {
   std::filesystem::path folder;
   for (const std::filesystem::path &part : std::filesystem::path(path).parent_path()) {
@@ -99,7 +99,7 @@ std::string closed_folder(const std::string &path) {
   return {};
 }
 
-// Why it cannot be started, and what helps.
+// Reports why the command cannot be started, and what helps.
 void check_refused(const std::string &name, const Program &program, Findings &found) {
   const Check check = program.exit_status == kNotFound ? Check::command_not_found : Check::command_not_executable;
   std::error_code error;
@@ -133,8 +133,8 @@ void check_script(const Program &program, const Checkup &checkup, Findings &foun
                    kAskTheProcess});
 }
 
-// A command that starts the next one. It must be there, and must not lose LD_PRELOAD itself.
-// `loses`: or it may, as something behind it makes that good, or something is said of it already.
+// Checks a command that starts the next one: it must exist, and must not itself lose LD_PRELOAD. `loses`: it may lose
+// it, because a later stage repairs that or it was already reported.
 void check_launcher(const CommandWalk::Stage &stage, bool loses, Findings &found) {
   const std::string &name = stage.words.front();
   const Program program = inspect_program(name, stage.search_path);

@@ -1,4 +1,4 @@
-// Whether this is a container, and what that means for the books. Layer: cli.
+// Finds out whether this is a container, and what that means for the state folder. Layer: cli.
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -21,7 +21,7 @@ struct Mount {
   std::string root, type, source;
 };
 
-// The last one there hides those before it.
+// The last mount at that point, which hides those before it.
 Mount mount_at(const std::string &point) {
   Mount found;
   std::ifstream lines("/proc/self/mountinfo");
@@ -47,19 +47,19 @@ dev_t device_of(const std::filesystem::path &path) {
   return stat(path.c_str(), &status) == 0 ? status.st_dev : 0;
 }
 
-// A root folder that is a container's: layers, or a folder of the host's file system.
+// True if the root folder is a container's own: made of layers, or a folder within the host's file system.
 bool is_root_own(const Mount &root) {
-  constexpr const char *kSubvolumes = "btrfs";  // a host's own root is a folder there
+  constexpr const char *kSubvolumes = "btrfs";  // even a host's own root may be a folder there
   return root.type == "overlay" || (root.root != "/" && root.type != kSubvolumes);
 }
 
-// Docker, Podman, containerd and Kubernetes name the /dev/shm that they make for a container "shm". One that is the
-// host's, or that `unshare` left as it was, has the host's name for it.
+// True if /dev/shm is the container's own. Docker, Podman, containerd and Kubernetes name a /dev/shm that they make for
+// a container "shm"; if it is the host's, or `unshare` left it in place, it has the host's name.
 bool is_shared_memory_own(const Mount &root, const Mount &shared_memory) {
   return shared_memory.source == "shm" || (is_root_own(root) && root.type != "overlay");
 }
 
-// The nearest folder above `path`, or itself, that exists.
+// `path` itself if it exists, otherwise the nearest folder above it that does.
 std::filesystem::path existing(std::filesystem::path path) {
   struct stat status {};
   while (path.has_relative_path() && stat(path.c_str(), &status) != 0) {
@@ -81,7 +81,7 @@ Findings check_container(const Checkup &checkup) {
   const Mount root = mount_at("/");
   const bool is_own = device == device_of("/")          ? is_root_own(root)
                       : device == device_of("/dev/shm") ? is_shared_memory_own(root, mount_at("/dev/shm"))
-                                                        : false;  // mounted for it
+                                                        : false;  // mounted on purpose
   if (is_own) {
     found.push_back({Check::container_books,
                      "the state folder " + config::printable(folder) +

@@ -1,4 +1,4 @@
-// The devices, MIG, MPS, the driver's own limits, and NVML. Layer: cli.
+// Checks the devices, MIG, MPS, the driver's own limits, and NVML. Layer: cli.
 #include <algorithm>
 
 #include "cli/base/text_table.h"
@@ -25,7 +25,7 @@ std::string limits_on(const config::Settings &settings, const config::DeviceIden
   return text.empty() ? ", no limit" : text;
 }
 
-// A limit that asks for more than there is holds nothing back.
+// Reports a limit that is larger than the device, which restricts nothing.
 void check_size(const config::LimitMap &limit, const config::DeviceIdentity &device, Findings &found) {
   for (const config::LimitItem &item : limit) {
     if (item.fits(device) && item.size.bytes_of(device.total_bytes) > device.total_bytes) {
@@ -55,7 +55,7 @@ void check_one(const Checkup &checkup, std::size_t index, Findings &found) {
   }
 }
 
-// Where the driver's own limit is smaller than what Ration was asked for.
+// Reports a limit of the driver's own that is smaller than the one that Ration was asked for.
 void check_driver_limit(const Checkup &checkup, Findings &found) {
   config::Settings asked = checkup.settings;
   std::erase_if(asked.limit, [](const config::LimitItem &each) { return each.stated.starts_with(kPinnedLimit); });
@@ -72,7 +72,7 @@ void check_driver_limit(const Checkup &checkup, Findings &found) {
   }
 }
 
-// CUDA_VISIBLE_DEVICES ends at the first entry that is no device.
+// Reports entries without a device: CUDA_VISIBLE_DEVICES ends at the first of them.
 void check_visible(const Checkup &checkup, Findings &found) {
   const std::string listed = checkup.probed.value("CUDA_VISIBLE_DEVICES");
   const std::size_t devices = checkup.machine.driver.devices.size();

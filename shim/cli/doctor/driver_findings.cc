@@ -1,4 +1,4 @@
-// The driver: which libcuda.so.1, of which version, and whether it starts. Layer: cli.
+// Checks the driver: which libcuda.so.1, which version, and whether it starts. Layer: cli.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -35,7 +35,7 @@ constexpr KnownError kErrors[] = {
      "load the kernel's module nvidia-uvm (nvidia-modprobe -u); in a container see that it has /dev/nvidia-uvm"},
 };
 
-// Where dynamic linkers, containers, WSL2 and NVIDIA's compatibility package keep it.
+// The folders where dynamic linkers, containers, WSL2 and NVIDIA's compatibility package keep the driver.
 constexpr const char *kUsualFolders[] = {
     "/lib64",
     "/usr/lib64",
@@ -65,7 +65,7 @@ std::vector<std::string> found_drivers(const Checkup &checkup) {
   return drivers;
 }
 
-// "580.65.06" of libcuda.so.580.65.06; empty where the name has no version.
+// "580.65.06" for libcuda.so.580.65.06; empty if the name has no version.
 std::string version_in_name(const std::string &path) {
   constexpr std::string_view kStem = "libcuda.so.";
   const std::string_view name = file_name(path);
@@ -73,7 +73,7 @@ std::string version_in_name(const std::string &path) {
   return version.find('.') == std::string_view::npos ? "" : std::string(version);
 }
 
-// Of the kernel's module, as NVML or the kernel says. Empty: neither does.
+// The version of the kernel module, according to NVML or the kernel; empty if neither reports it.
 std::string kernel_version(const MachineFacts &machine) {
   if (!machine.nvml.driver_version.empty()) {
     return machine.nvml.driver_version;
@@ -109,7 +109,7 @@ bool is_set_in(const EnvironmentBlock &environment, std::string_view name) {
   });
 }
 
-// A dynamic linker passes over a file for another machine.
+// True for a file for another machine, which a dynamic linker passes over.
 bool is_foreign(const std::string &path) {
   const ElfFile elf = read_elf(path);
   return elf.is_elf && !elf.is_native;
@@ -154,7 +154,7 @@ Findings check_driver(const Checkup &checkup) {
   const DriverFacts &driver = checkup.machine.driver;
   const std::vector<std::string> all = found_drivers(checkup);
   if (driver.path.empty()) {
-    constexpr std::string_view kItself = "libcuda.so.1: ";  // dlerror begins with the name
+    constexpr std::string_view kItself = "libcuda.so.1: ";  // dlerror's text begins with the name
     const std::string why = driver.error.substr(driver.error.starts_with(kItself) ? kItself.size() : 0);
     const bool has_foreign = std::any_of(all.begin(), all.end(), is_foreign);
     found.push_back({Check::driver_missing,

@@ -1,5 +1,5 @@
-// Whether the kernel's controller of device memory limits this process's cgroup, for a driver that knows it (r615, CUDA
-// 13.4), or Ration is the only one that does. Layer: cli.
+// Finds out whether the kernel's controller of device memory limits this process's cgroup, under a driver that supports
+// it (r615, CUDA 13.4), or whether only Ration limits it. Layer: cli.
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -17,7 +17,7 @@ constexpr std::string_view kRoot = "/sys/fs/cgroup";
 constexpr std::string_view kPinnedByDaemon = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT";
 constexpr std::string_view kContainerLimit = "NVIDIA_GPU_MEMORY_LIMIT";
 
-// Of cgroup v2 (cgroups(7)); empty: there is none.
+// The path of the process's cgroup v2 (cgroups(7)); empty if there is none.
 std::string cgroup_of(const std::string &process) {
   constexpr std::string_view kUnified = "0::";
   std::ifstream lines("/proc/" + process + "/cgroup");
@@ -29,7 +29,7 @@ std::string cgroup_of(const std::string &process) {
   return {};
 }
 
-// Lines of dmem.max: a region, and its bytes or "max". The limits of the folders above hold, too.
+// Reads the lines of dmem.max: a region, and its bytes or "max". The limits of parent folders apply too.
 Findings limits_of_kernel(std::string cgroup) {
   Findings found;
   for (; !cgroup.empty(); cgroup.resize(cgroup.rfind('/'))) {
@@ -53,14 +53,14 @@ Findings limits_of_kernel(std::string cgroup) {
   return found;
 }
 
-// What became of another program's variable.
+// What Ration did with another program's variable.
 config::Disposition standing_of(const Checkup &checkup, std::string_view variable) {
   const auto &all = checkup.settings.third_party;
   const auto found = std::find_if(all.begin(), all.end(), [&](const auto &each) { return each.variable == variable; });
   return found == all.end() ? config::Disposition::kIgnored : found->disposition;
 }
 
-// On any device that is there.
+// True if any existing device is limited.
 bool is_limited(const Checkup &checkup) {
   const config::Settings &settings = checkup.settings;
   return std::any_of(

@@ -1,4 +1,4 @@
-// Starts a program of our own under the library, and sees whether the library meets it. Layer: cli.
+// Starts a program of our own under the library, and checks whether the library intercepts its calls. Layer: cli.
 #include <nlohmann/json.hpp>
 
 #include "cli/doctor/checkup.h"

@@ -1,4 +1,4 @@
-// The files that belong to this command: present, readable, whole, of this machine. Layer: cli.
+// Checks that the files of this installation exist, are readable and complete, and are for this machine. Layer: cli.
 #include <elf.h>
 #include <link.h>
 #include <sys/stat.h>
@@ -19,7 +19,8 @@ namespace ration::cli::doctor {
 
 namespace {
 
-// A file that ends before its last section header is incomplete: the dynamic linker would map it nevertheless.
+// False if the file ends before its last section header. The dynamic linker would map such an incomplete file all the
+// same.
 bool ends_where_it_says(const std::string &path) {
   ElfW(Ehdr) header{};
   struct stat status {};
@@ -31,7 +32,7 @@ bool ends_where_it_says(const std::string &path) {
   return header.e_shoff + sections <= static_cast<std::uint64_t>(status.st_size);
 }
 
-// True where nothing is wrong with it.
+// True if nothing is wrong with the file.
 bool check_part(const std::string &path, std::string_view name, Findings &found) {
   if (access(path.c_str(), R_OK) != 0) {
     const int reason = errno;
@@ -57,10 +58,10 @@ bool check_part(const std::string &path, std::string_view name, Findings &found)
   return false;
 }
 
-// True where nothing is wrong with it.
+// True if nothing is wrong with the library.
 bool check_library(const Library &library, const EnvironmentBlock &environment, Findings &found) {
   bool is_whole = true;
-  // By whatever name a program loads it.
+  // check_part() compares the name in the file (DT_SONAME), so the path by which a program loads it may differ.
   is_whole = check_part(library.preload, "libration.so", found) && is_whole;
   is_whole = check_part(library.core, "libration-core.so", found) && is_whole;
   if (is_whole) {

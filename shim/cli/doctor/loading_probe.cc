@@ -21,7 +21,7 @@ namespace {
 constexpr const char *kLoaded = "loaded";
 constexpr const char *kSystemPreload = "/etc/ld.so.preload";
 
-// What `ld.so --list` prints: a line for each file, those of LD_PRELOAD first, and errors.
+// Parses the output of `ld.so --list`: a line for each file, those of LD_PRELOAD first, and errors.
 void read_list(const std::string &text, Preload &preload) {
   constexpr std::string_view kError = "from LD_PRELOAD cannot be preloaded (";
   constexpr std::string_view kNames = " => ";
@@ -80,7 +80,8 @@ std::vector<Preload> preloads_of(const Program &program, const EnvironmentBlock 
   for (std::string &entry : entries_of_preload(of_system, kBetweenEntriesOfFile)) {
     preloads.push_back({std::move(entry), kSystemPreload, {}, {}});
   }
-  std::error_code error;  // the loader takes $ORIGIN from the path, and the kernel tells it one without links
+  // The loader replaces $ORIGIN by the folder of the path without links, which the kernel reports.
+  std::error_code error;
   const std::string runs = std::filesystem::canonical(program.runs, error).string();
   for (Preload &preload : preloads) {
     const char *const none[] = {nullptr};

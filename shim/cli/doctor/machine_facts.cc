@@ -20,7 +20,7 @@ namespace {
 
 using Facts = nlohmann::json;
 
-// Without one of these nothing is limited; every other function may be missing.
+// Without one of these functions no limit is possible; any other may be missing.
 constexpr const char *kNeeded[] = {"cuInit",        "cuDeviceGet",  "cuDeviceGetCount",
                                    "cuMemAlloc_v2", "cuMemFree_v2", "cuDeviceTotalMem_v2"};
 constexpr std::size_t kMostHolders = 1000;  // so that the answer fits into a pipe
@@ -29,7 +29,7 @@ void print_step(const Facts &step) {
   std::cout << step.dump(-1, ' ', false, Facts::error_handler_t::replace) << std::endl;
 }
 
-// The file of an open library.
+// The path of the file of an open library.
 std::string file_of(void *library) {
   link_map *map = nullptr;
   if (dlinfo(library, RTLD_DI_LINKMAP, static_cast<void *>(&map)) != 0 || map == nullptr) {
@@ -178,7 +178,7 @@ MachineFacts ask_machine(const EnvironmentBlock &environment) {
     std::istringstream lines(ask_without_library(environment, question));
     for (std::string line; std::getline(lines, line);) {
       const Facts step = Facts::parse(line, nullptr, false);
-      if (step.is_object()) {  // a process that was killed may leave half a line
+      if (step.is_object()) {  // a process that was killed may leave an incomplete line
         take_step(step, facts);
       }
     }

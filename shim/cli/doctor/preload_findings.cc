@@ -1,4 +1,4 @@
-// LD_PRELOAD and /etc/ld.so.preload: whether the library is there, and who is before it. Layer: cli.
+// Checks LD_PRELOAD and /etc/ld.so.preload: whether they name the library, and what precedes it. Layer: cli.
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,12 +48,13 @@ std::string reason_of(const Preload &preload) {
   if (preload.error.empty()) {
     return config::printable(preload.file) + " is another library";
   }
-  // The loader says of a path only that it cannot be opened.
+  // For a path, the loader only says that it cannot be opened.
   const bool is_open = preload.entry.find('/') == std::string::npos || access(preload.entry.c_str(), R_OK) == 0;
   return is_open ? config::printable(preload.error) : std::strerror(errno);
 }
 
-// Written to name the library, though it may not: with quotation marks around it, its folder, a link to it.
+// True if the entry seems meant to name the library but may not: with quotation marks, or as its folder or a link to
+// it.
 bool is_meant_as_ours(const std::string &entry) {
   constexpr std::string_view kStem = "libration";
   const auto names_it = [&](const std::string &path) {
@@ -69,7 +70,7 @@ bool is_of_each_program(const std::string &entry) {
   return entry.find("$ORIGIN") != std::string::npos || entry.find("${ORIGIN}") != std::string::npos;
 }
 
-// Whether a variable of this environment asks for a limit, and no file alone.
+// True if a variable of this environment, not only a file, asks for a limit.
 bool is_asked_by_variable(const config::Settings &settings) {
   constexpr std::string_view kLimits[] = {"limit", "group_limit", "container_limit", "group", "reserve"};
   return std::any_of(settings.origins.begin(), settings.origins.end(), [&](const config::Origin &each) {
@@ -96,7 +97,7 @@ std::optional<Library> other_library(const Checkup &checkup) {
   if (own == checkup.preloads.end()) {
     return std::nullopt;
   }
-  // The library looks for its core beside the name that it was loaded by, which may be a link.
+  // The library looks for its core in the folder of the path by which it was loaded, which may be a link.
   const std::filesystem::path core = std::filesystem::path(own->file).parent_path() / "libration-core.so";
   std::error_code error;
   const bool is_installed = std::filesystem::equivalent(own->file, checkup.library.preload, error) &&

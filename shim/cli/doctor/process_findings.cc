@@ -1,4 +1,4 @@
-// Whether a running process is held, and why not. Layer: cli.
+// Finds out whether a running process is limited, and if not, why. Layer: cli.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ constexpr std::string_view kCoreFile = "libration-core.so";
 constexpr std::string_view kLibraryFile = "libration.so";
 constexpr int kMostAncestors = 64;
 
-// Empty: that of the table, which is to become root.
+// Empty: the remedy of the table applies, which is to become root.
 std::string remedy_of_root() {
   return geteuid() != 0 ? ""
                         : "this root lacks a right here, as in a container: give it CAP_SYS_PTRACE, or ask outside";
@@ -91,7 +91,7 @@ class ProcessCheck {
     }
   }
 
-  // What it was started as, and with.
+  // Checks which program was started, and in which environment.
   void check_start() {
     const ElfFile elf = read_elf("/proc/" + std::to_string(process_.pid) + "/exe");
     const std::string runs = name_ + ", " + config::printable(process_.executable) + ",";
@@ -123,7 +123,7 @@ class ProcessCheck {
 
   void check_library() {
     if (process_.variable("RATION_DISABLE") == "1") {
-      return;  // said
+      return;  // already reported
     }
     const MappedFile *library = process_.mapped(kLibraryFile);
     if (library == nullptr) {
@@ -158,7 +158,7 @@ class ProcessCheck {
 
   void explain_absence() {
     if (count_of(found_, Severity::kTrouble) != 0) {
-      return;  // what it was started as says why
+      return;  // check_start() has reported the reason
     }
     const std::vector<std::string> preloads = entries_of_preload(process_.variable("LD_PRELOAD"));
     const auto named = std::find_if(preloads.begin(), preloads.end(), is_our_library);
@@ -187,7 +187,7 @@ class ProcessCheck {
                        [&](const std::string &each) { return each.starts_with(name_begin); });
   }
 
-  // A parent, or one of its, that has the library or is `ration run`.
+  // The nearest ancestor that has the library or is `ration run`.
   [[nodiscard]] std::string held_ancestor() const {
     std::error_code error;
     int pid = process_.parent;
@@ -226,7 +226,7 @@ class ProcessCheck {
     }
   }
 
-  // Where its own settings put it.
+  // The folder according to the process's own settings.
   [[nodiscard]] std::string state_folder_of_process() const {
     const std::string set = process_.variable("RATION_STATE_DIR");
     return process_.reachable(!set.empty() ? set : "/dev/shm/ration-" + std::to_string(process_.inner_user));
@@ -240,7 +240,7 @@ class ProcessCheck {
     return ledger::read_groups(folder, problem);
   }
 
-  // "group a, 512MiB reserved, limit 1.00GiB": one for each of its groups.
+  // "group a, 512MiB reserved, limit 1.00GiB": one such text for each of its groups.
   [[nodiscard]] std::string books_of(const ProcessFacts &process, std::string &problem) {
     std::string text;
     for (const ledger::Group &group : groups_of_process(problem)) {
@@ -258,7 +258,7 @@ class ProcessCheck {
     return text;
   }
 
-  // What a member holds of each device, and what limits it there.
+  // How much a member holds of each device, and what its limits there are.
   [[nodiscard]] std::string use_of(const ledger::Group &group, const ledger::Member &member) {
     std::string text;
     for (const ledger::DeviceUse &use : member.devices) {
@@ -282,7 +282,7 @@ class ProcessCheck {
     return is_limited_ || checkup_.settings.limit_asked() ? " is held: " : " is counted, no limit is set: ";
   }
 
-  // Where that is why it is in no books.
+  // True if the state folder is the reason why the process is in no group.
   [[nodiscard]] bool lacks_state_folder() const {
     return is_our_own(process_) && count_of(check_state_folder(checkup_), Severity::kTrouble) != 0;
   }
@@ -312,10 +312,10 @@ class ProcessCheck {
     check_device_memory();
   }
 
-  // NVML counts processes as the host does, so a process of a container is not found there.
+  // NVML uses the host's process IDs, so a process of a container is not found in its list.
   void check_device_memory() {
     if (process_.mapped(kDriverFile) == nullptr) {
-      return;  // what is listed has the same number in another namespace
+      return;  // a listed process with this number is one of another namespace
     }
     std::uint64_t bytes = 0;
     bool is_listed = false;
@@ -334,7 +334,7 @@ class ProcessCheck {
   const ProcessFacts &process_;
   const std::string name_;
   Findings found_;
-  bool is_limited_ = false;  // by its books
+  bool is_limited_ = false;  // by a group's record
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The settings in force, and what is wrong with them or has no effect. Layer: cli.
+// Checks the settings in force: what is wrong with them, and which have no effect. Layer: cli.
 #include <algorithm>
 
 #include "base/file_name.h"
@@ -14,7 +14,7 @@ namespace ration::cli::doctor {
 namespace {
 
 constexpr std::size_t kMostNamed = 8;
-constexpr std::size_t kUuidShown = 12;  // "GPU-" and what tells most devices apart
+constexpr std::size_t kUuidShown = 12;  // "GPU-" and enough digits to tell most devices apart
 
 Check check_of(const config::Problem &problem) {
   if (problem.fatal_for_cli || config::is_third_party_variable(problem.key)) {
@@ -25,7 +25,8 @@ Check check_of(const config::Problem &problem) {
 
 void check_without_effect(const Checkup &checkup, Findings &found) {
   const config::Settings &settings = checkup.settings;
-  const auto is_said = [&](const config::ThirdPartyVariable &variable) {  // what is wrong with it
+  // True if what is wrong with it is reported elsewhere.
+  const auto is_said = [&](const config::ThirdPartyVariable &variable) {
     const auto names_it = [&](const config::Problem &each) { return each.written == variable.written(); };
     return std::any_of(checkup.problems.begin(), checkup.problems.end(), names_it) ||
            std::any_of(checkup.device_problems.begin(), checkup.device_problems.end(), names_it);
@@ -46,7 +47,8 @@ void check_without_effect(const Checkup &checkup, Findings &found) {
 
 void check_log(const Checkup &checkup, Findings &found) {
   const config::Origin *origin = checkup.settings.origin_of("log");
-  if (origin == nullptr || checkup.settings.log.empty() || checkup.process) {  // which has opened its log, or not
+  // A running process has already opened its log, or failed to.
+  if (origin == nullptr || checkup.settings.log.empty() || checkup.process) {
     return;
   }
   const std::string program = checkup.walk ? checkup.walk->stages.back().words.front() : "program";
@@ -63,7 +65,7 @@ void check_locks(Findings &found) {
     }
     const config::SmallFile file = config::read_small_file(place.path, place.trust);
     if (!file.there || !file.wrong.empty()) {
-      continue;  // a problem of the settings
+      continue;  // reported as a problem of the settings
     }
     const config::FileReading reading = config::read_settings_text(file.text, place.path, place.source, nullptr);
     for (const std::string &line : config::escapable_locks(reading, place.path)) {
@@ -72,7 +74,7 @@ void check_locks(Findings &found) {
   }
 }
 
-// The remedy of a limit for a device that is not there.
+// The remedy for a limit on a device that does not exist.
 std::string name_a_device(const Checkup &checkup) {
   std::string text = "name a device that programs get here, by number or UUID:";
   const std::vector<config::DeviceIdentity> &devices = checkup.machine.driver.devices;
@@ -106,7 +108,7 @@ Findings check_settings(const Checkup &checkup) {
     found.push_back({check_of(problem), problem.line, {}});
   }
   for (const config::Problem &problem : checkup.device_problems) {
-    const bool is_of_limit = problem.key != "reserve";  // which may leave nothing of a device
+    const bool is_of_limit = problem.key != "reserve";  // `reserve` may leave nothing of a device
     found.push_back({is_of_limit ? Check::setting_absent_device : Check::setting_malformed, problem.line,
                      is_of_limit ? name_a_device(checkup) : ""});
   }
@@ -116,7 +118,7 @@ Findings check_settings(const Checkup &checkup) {
   check_without_effect(checkup, found);
   check_log(checkup, found);
   check_locks(found);
-  if (checkup.process) {  // whose own finding says whether it is held
+  if (checkup.process) {  // the process's own finding says whether it is limited
   } else if (settings.disabled) {
     found.push_back(
         {Check::disabled, "RATION_DISABLE=1: programs that are started here are neither limited nor counted", {}});

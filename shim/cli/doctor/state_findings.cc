@@ -1,4 +1,4 @@
-// The folder of the groups' books: owner, mode, file system, space, locks. It is never created. Layer: cli.
+// Checks the folder with the groups' records: owner, mode, file system, space, locks. Never creates it. Layer: cli.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -49,7 +49,7 @@ constexpr KnownFileSystem kFileSystems[] = {
     {0x47504653, "GPFS", kOverNetwork},
 };
 
-// 0: not known.
+// 0 if unknown.
 std::uint32_t statfs_type(const std::string &folder) {
   struct statfs mount {};
   return statfs(folder.c_str(), &mount) == 0 ? static_cast<std::uint32_t>(mount.f_type) : 0;
@@ -65,7 +65,7 @@ const KnownFileSystem *file_system_of(const std::string &folder) {
   return nullptr;
 }
 
-// As a member does, on a file that never has a name. Empty: it works, or cannot be tried.
+// Takes a lock as a member does, on a file that never has a name. Empty if that works or cannot be tried.
 std::string error_of_lock(const std::string &folder) {
   const int file = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file < 0) {
@@ -86,7 +86,7 @@ void check_space(const std::string &folder, const std::string &on, Findings &fou
   if (statvfs(folder.c_str(), &mount) != 0) {
     return;
   }
-  if (mount.f_blocks == 0 && statfs_type(folder) != kTmpfs) {  // a tmpfs without a size has none either
+  if (mount.f_blocks == 0 && statfs_type(folder) != kTmpfs) {  // a tmpfs without a size limit reports no blocks either
     found.push_back(
         {Check::state_unusable, "the state folder " + on + " lies on a file system that has no space for files", {}});
     return;
@@ -102,7 +102,7 @@ void check_space(const std::string &folder, const std::string &on, Findings &fou
   }
 }
 
-// What makes the ledger refuse it. `folder` exists.
+// Reports what makes the ledger refuse the folder. `folder` exists.
 bool check_trust(const std::string &folder, const struct stat &status, Findings &found) {
   const std::string named = "the state folder " + config::printable(folder);
   if (!S_ISDIR(status.st_mode)) {
@@ -149,7 +149,7 @@ Findings check_state_folder(const Checkup &checkup) {
   const std::string folder = checkup.settings.state_folder();
   const std::string shown = config::printable(folder);
   struct stat status {};
-  std::string where = folder;  // that exists
+  std::string where = folder;  // the nearest folder that exists
   bool is_usable = true;
   const bool is_there = lstat(folder.c_str(), &status) == 0;
   if (is_there) {

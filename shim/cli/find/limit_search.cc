@@ -6,7 +6,7 @@ namespace ration::cli {
 namespace {
 
 constexpr std::uint64_t kPage = 2 * config::kMiB;
-constexpr std::uint64_t kGranules = 2 * kPage;  // what a pool mostly takes beyond the peak
+constexpr std::uint64_t kGranules = 2 * kPage;  // what a pool usually takes beyond the peak
 
 std::uint64_t multiple_from(std::uint64_t bytes, std::uint64_t step) {
   return (bytes + step - 1) / step * step;
@@ -46,7 +46,7 @@ std::optional<std::uint64_t> LimitSearch::next() const {
   return width > tolerance_.at(sufficient_) && middle < sufficient_ ? std::optional(middle) : std::nullopt;
 }
 
-// `sufficient_` where no multiple lies between.
+// The multiple of `step_` nearest to the middle; `sufficient_` if there is none between the bounds.
 std::uint64_t LimitSearch::between() const {
   const std::uint64_t middle = failing_ + (sufficient_ - failing_) / 2;
   const std::uint64_t below = middle / step_ * step_;

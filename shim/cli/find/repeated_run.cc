@@ -56,20 +56,21 @@ std::vector<char *> pointers_to(const std::vector<std::string> &words) {
   return pointers;
 }
 
-// A descriptor of its own place in the file: the runs must not share one.
+// Opens stdin anew, with a file position of its own: the runs must not share one.
 int open_input() {
   struct stat status {};
   const bool is_file = fstat(STDIN_FILENO, &status) == 0 && S_ISREG(status.st_mode);
   return open(is_file ? "/proc/self/fd/0" : "/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-// Between fork and exec: async-signal-safe calls only. `ration run` passes SIGTERM on to the command.
+// Runs between fork and exec: only async-signal-safe calls. If we die, SIGTERM reaches `ration run`, which passes it
+// on.
 void become_command(int input, int out, int err, const sigset_t &mask) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   rlimit cores{};
   getrlimit(RLIMIT_CORE, &cores);
-  cores.rlim_cur = 0;  // a crash is what is looked for: it need not fill the disk
+  cores.rlim_cur = 0;  // crashes are what we look for; their core files must not fill the disk
   setrlimit(RLIMIT_CORE, &cores);
   dup2(input, STDIN_FILENO);
   const int kept = fcntl(err, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);  // `out` may be our stderr
@@ -95,7 +96,7 @@ std::string end_text(const RunEnd &end) {
   return "exit status " + std::to_string(end.status);
 }
 
-// Blocks the signals that end us, so that none is lost between two runs, and waits for them and for a child's end.
+// Blocks the signals that would end us, so that none is lost between two runs, and waits for them or for a child's end.
 struct RepeatedRun::Signals {
   Signals() {
     sigemptyset(&watched);
@@ -108,14 +109,14 @@ struct RepeatedRun::Signals {
     }
     sigprocmask(SIG_BLOCK, &watched, &inherited);
     struct sigaction by_default {};
-    by_default.sa_handler = SIG_DFL;  // while it is ignored, the kernel reaps children itself
+    by_default.sa_handler = SIG_DFL;  // if it were ignored, the kernel would reap children itself
     sigaction(SIGCHLD, &by_default, nullptr);
   }
   ~Signals() { sigprocmask(SIG_SETMASK, &inherited, nullptr); }
   Signals(const Signals &) = delete;
   Signals &operator=(const Signals &) = delete;
 
-  // The next one that is not a child's end; 0: none until then, or the child has ended.
+  // The next signal other than SIGCHLD; 0 if none came until then, or the child has ended.
   int wait(steady_clock::time_point until) const {
     const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(until - steady_clock::now()).count();
     constexpr std::int64_t kSecond = 1'000'000'000;
@@ -159,12 +160,12 @@ RunEnd RepeatedRun::run(const std::vector<std::string> &options, int out, int er
   if (child < 0) {
     return end;
   }
-  setpgid(child, child);  // here, too: one of the two is first
+  setpgid(child, child);  // both processes do this, because either may run first
   steady_clock::time_point deadline = timeout.count() == 0 ? steady_clock::time_point::max() : start + timeout;
   int state = 0;
   bool is_ending = false;
   const auto end_it = [&](int number) {
-    kill(is_ending ? -child : child, number);  // the first time to `ration run` alone, which passes it on
+    kill(is_ending ? -child : child, number);  // the first signal goes only to `ration run`, which passes it on
     is_ending = true;
     deadline = steady_clock::now() + kGrace;
   };
@@ -179,7 +180,7 @@ RunEnd RepeatedRun::run(const std::vector<std::string> &options, int out, int er
     }
   }
   if (is_ending) {
-    kill(-child, SIGKILL);  // what the command left behind
+    kill(-child, SIGKILL);  // ends processes that the command left behind
   }
   end.status = WIFSIGNALED(state) ? kKilled + WTERMSIG(state) : WEXITSTATUS(state);
   end.took = end.timed_out ? timeout : std::chrono::duration_cast<milliseconds>(steady_clock::now() - start);

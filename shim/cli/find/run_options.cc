@@ -9,9 +9,9 @@
 namespace ration::cli {
 namespace {
 
-constexpr std::uint64_t kPartsOfAll = std::uint64_t{1} << 50;  // a share's precision
+constexpr std::uint64_t kPartsOfAll = std::uint64_t{1} << 50;  // the precision of a share
 
-// Of both verbs; returns what is wrong.
+// Reads the options that both verbs have. Returns what is wrong; empty if nothing is.
 std::string read_both(const RunRequest &run, const std::optional<std::string> &timeout, FindOptions &options) {
   if (run.command.empty() || run.command.front().empty()) {
     return "no command; write it after the options: -- ./train";

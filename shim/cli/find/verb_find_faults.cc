@@ -1,4 +1,5 @@
-// `ration find-faults`: refuses the allocations of a command in turn, and tells what it does not survive. Layer: cli.
+// `ration find-faults`: refuses a command's allocations one after the other, and reports which refusals it does not
+// survive. Layer: cli.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -26,7 +27,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kNoTimeout{0};
 
-// The first refusal on purpose in a log, whose process may have been killed in any line.
+// The first deliberate refusal in a log. Its process may have been killed while it wrote any of the lines.
 std::optional<RefusedCall> refusal_in(const std::string &log) {
   logs::LogReader reader(log);
   for (logs::Record record; reader.next(record);) {
@@ -47,16 +48,16 @@ class FaultFinder {
     runs_.environment().unset("RATION_FAIL");
   }
 
-  // Throws Refusal: the search ended early.
+  // Throws Refusal if the search ends early.
   FaultSearch search();
 
  private:
   struct Run {
     RunEnd end;
-    std::string said;  // on stdout
+    std::string said;  // its output on stdout
     std::optional<RefusedCall> refused;
   };
-  // `nth` 0: nothing is refused.
+  // `nth` 0: no allocation is refused.
   Run run(std::uint64_t nth, milliseconds timeout);
 
   const RunRequest &request_;
@@ -95,7 +96,7 @@ FaultFinder::Run FaultFinder::run(std::uint64_t nth, milliseconds timeout) {
                   not_started ? "" : "the command fails with nothing refused: " + end_text(done.end)};
   }
   std::error_code error;
-  std::vector<std::string> logs;  // one for each process: log, log.PID ...
+  std::vector<std::string> logs;  // one for each process: log, log.PID …
   for (std::filesystem::directory_iterator entry(place.path(), error), last; !error && entry != last;
        entry.increment(error)) {
     if (const std::string path = entry->path().string(); path.starts_with(log)) {

@@ -1,4 +1,4 @@
-// `ration find-min`: the smallest limit with which a command succeeds, by running it. Layer: cli.
+// `ration find-min`: runs a command to find the smallest limit with which it succeeds. Layer: cli.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -25,10 +25,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// What the processes of one run left.
+// Figures that the processes of one run left.
 struct Figures {
-  std::uint64_t peak = 0;     // of live blocks, of the process and device where that was highest
-  bool refused = false;       // any request
+  std::uint64_t peak = 0;     // live blocks of the process and device where they were highest
+  bool refused = false;       // any request was refused
   std::uint64_t ceiling = 0;  // the largest limit that any device had
 };
 
@@ -57,14 +57,15 @@ class MinimumFinder {
   MinimumFinder(const MinimumFinder &) = delete;
   MinimumFinder &operator=(const MinimumFinder &) = delete;
 
-  // 0: a limit was found. Otherwise the status to exit with; why has been logged. Throws Refusal before the first run.
+  // 0 if a limit was found; otherwise the exit status, after the reason was logged. Throws Refusal before the first
+  // run.
   int find();
   bool is_confirmed() const { return all_.back().end.succeeded(); }
   std::uint64_t minimum() const { return all_.back().limit; }
   const std::vector<LimitedRun> &all() const { return all_; }
 
  private:
-  // False: one that a signal or an error of ours ended, which has been logged. `before` begins what its line says.
+  // False if a signal or an error of ours ended the run, which is then logged in a line that begins with `before`.
   bool run(std::uint64_t limit, const char *before = "");
   int refuse_first() const;
   Figures figures_of(const std::string &folder) const;
@@ -103,7 +104,7 @@ bool MinimumFinder::run(std::uint64_t limit, const char *before) {
   if (may_overwrite_) {
     options.push_back("--force");
   }
-  may_overwrite_ = has_log_;  // a log of this search
+  may_overwrite_ = has_log_;  // any log there is now one of this search
   const RunEnd end = runs_.run(options, is_first ? STDERR_FILENO : nowhere_, is_first ? STDERR_FILENO : nowhere_,
                                is_first ? options_.timeout.value_or(milliseconds{0}) : timeout_);
   all_.push_back({limit, end, figures_of(pages.path())});
@@ -123,7 +124,7 @@ bool MinimumFinder::run(std::uint64_t limit, const char *before) {
 int MinimumFinder::refuse_first() const {
   const RunEnd &end = all_.front().end;
   if (end.status >= kOurError && end.status <= kNotFound && !end.timed_out) {
-    return end.status;  // `ration run` has said why
+    return end.status;  // `ration run` has reported the reason
   }
   log_line("find-min: the command fails without a limit: " + end_text(end));
   return 1;

@@ -15,7 +15,7 @@ std::string lacking_version(const ElfFile &program, const std::vector<std::strin
   if (program.interpreter.empty() || error) {
     return "";
   }
-  std::map<std::string, std::vector<std::string>> versions;  // of each library there
+  std::map<std::string, std::vector<std::string>> versions;  // the versions that each library there defines
   for (const std::string &library : libraries) {
     for (const NeededVersion &needed : read_elf(library).needed_versions) {
       const std::string path = (linker.parent_path() / needed.library).string();

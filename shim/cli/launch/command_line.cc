@@ -28,10 +28,11 @@ bool stands_alone(const std::string &word, const VerbFlags &more) {
          is_among(more.alone, word);
 }
 
-// Those of `ration run` that no other verb takes.
+// The options of `ration run` that no other verb accepts.
 constexpr std::string_view kOfRunAlone[] = {"--wait", "--summary", "-q", "--quiet", "-v", "--verbose", "--embed-names"};
 
-// The value of these may be left out, and then may the next word be it: one that can be nothing else.
+// True if `word` is the value of `flag`, whose value is optional: only a word that can be nothing else is taken as its
+// value.
 bool is_value_of(const std::string &flag, const std::string &word) {
   std::chrono::milliseconds duration{};
   config::LimitMap limit;
@@ -39,7 +40,7 @@ bool is_value_of(const std::string &flag, const std::string &word) {
          (flag == "--group-tree" && config::parse_limit(word, limit).empty());
 }
 
-// The file of --log may be left out, and then may the next word be its file: one that is no option.
+// True if --log stands without its optional file: the next word is its file unless it is an option.
 bool lacks_file(const std::string &flag, const std::vector<std::string> &arguments, std::size_t next) {
   return flag == "--log" && (next == arguments.size() || (arguments[next].starts_with('-') && arguments[next] != "-"));
 }

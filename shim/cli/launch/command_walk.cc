@@ -36,7 +36,7 @@ constexpr const char *kFar =
 constexpr const char *kServed = "hands its command to a server that runs without Ration and runs it without LD_PRELOAD";
 constexpr const char *kContained = "starts its command in a container, where neither LD_PRELOAD nor the library is";
 constexpr const char *kOtherRoot = "starts its command under another root folder, where the library is not";
-// These pass the environment on.
+// These commands pass the environment on.
 constexpr std::string_view kPassOn[] = {"srun",        "sbatch", "flux",    "at",        "batch",           "apptainer",
                                         "singularity", "chroot", "nsenter", "distrobox", "distrobox-enter", "toolbox"};
 constexpr const char *kPutFar = "put ration run into the command that it is given there, and install Ration there";
@@ -45,7 +45,7 @@ constexpr const char *kPutIntoScript = "put ration run into the script, before t
 constexpr const char *kPutInside =
     "give the container a share as a device (ration cdi), or mount Ration into it and run ration run inside";
 
-// Words of shells that are no programs, or behind which more than one command stands.
+// Words of shells that are not programs, or that more than one command may follow.
 constexpr std::string_view kShellWords[] = {"if",   "for",    "while", "until", "case",   "select", "function",
                                             "cd",   "source", ".",     "eval",  "export", "unset",  "set",
                                             "trap", "ulimit", "umask", "exit",  "return", "[[",     "alias",
@@ -68,7 +68,7 @@ class Walk {
   }
 
  private:
-  // What the command starts; empty: nothing that is known.
+  // The command that `words` start; empty if it is unknown.
   CommandWords next(const CommandWords &words) {
     name_ = file_name(words.front());
     is_named_by_path_ =
@@ -145,7 +145,7 @@ class Walk {
     }
   }
 
-  // What is behind it has another environment.
+  // What follows has a new environment.
   void renew(const char *reason) {
     lose(reason, put_behind());
     clear_environment(own_.value("PATH"));
@@ -189,7 +189,7 @@ class Walk {
     }
   }
 
-  // NAME=VALUE words before a command.
+  // Sets the NAME=VALUE words at the beginning; returns the command that follows them.
   CommandWords after_assignments(CommandWords words) {
     std::size_t at = 0;
     for (; at < words.size() && is_assignment(words[at]); ++at) {
@@ -200,7 +200,7 @@ class Walk {
     return words;
   }
 
-  // NAME=VALUE, or NAME for what has that name here.
+  // Sets NAME=VALUE; for a NAME without a value, sets the value that it has in our environment.
   void set_all(const CommandWords &words) {
     for (const std::string &word : words) {
       const std::size_t equals = std::min(word.find('='), word.size());
@@ -240,7 +240,7 @@ class Walk {
     return rest;
   }
 
-  // What is behind it has the environment of the server.
+  // What follows has the server's environment.
   void hand_over(const ProcessFacts &server, const std::string &remedy) {
     given_ = walk_.environment;
     if (is_without_library(server)) {
@@ -252,7 +252,7 @@ class Walk {
     }
   }
 
-  // Settings that were given to the client, and that the server starts nothing with.
+  // Reports settings that were given to the client, but that the server does not pass to what it starts.
   void check_settings_of_server(const std::string &remedy) {
     std::string lost;
     for (const config::Option &option : config::options()) {
@@ -267,7 +267,7 @@ class Walk {
     }
   }
 
-  // env(1); `words`: behind its name.
+  // env(1); `words`: those after its name.
   CommandWords behind_env(CommandWords words) {
     std::size_t at = 0;
     bool is_moved = false;
@@ -283,7 +283,8 @@ class Walk {
         }
         return word.starts_with(letter) && word[1] != '-' ? std::optional(word.substr(2)) : std::nullopt;
       };
-      const std::size_t letter = word.find_first_not_of("0iv", 1);  // after those that take no value
+      // The first letter that is not an option without a value.
+      const std::size_t letter = word.find_first_not_of("0iv", 1);
       const std::string_view before = std::string_view(word).substr(0, letter);
       const bool clears = word == "-" || is_long_option(word, "--ignore-environment") ||
                           (!word.starts_with("--") && before.find('i') != std::string_view::npos);
@@ -300,7 +301,7 @@ class Walk {
         CommandWords split = simple_command(*line).value_or(CommandWords{});
         split.insert(split.end(), words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
         words = std::move(split);
-        at = static_cast<std::size_t>(-1);  // begins again with these
+        at = static_cast<std::size_t>(-1);  // start again with these words
       } else {
         is_moved = value("-C", "--chdir") || is_moved;
       }
@@ -309,13 +310,13 @@ class Walk {
     words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at));
     words = after_assignments(std::move(words));
     if (is_moved && !words.empty() && words.front().find('/') != std::string::npos && words.front().front() != '/') {
-      walk_.unchecked = name_;  // a relative name would be another file there
+      walk_.unchecked = name_;  // a relative name would mean another file there
       return {};
     }
     return words;
   }
 
-  // su(1), runuser(1). Started by root they keep the environment unless they make a login of it.
+  // su(1), runuser(1). Started by root, they keep the environment unless a login is asked for.
   CommandWords behind_login(const Launcher &launcher, const CommandWords &words, CommandWords rest) {
     const bool is_login = std::any_of(words.begin() + 1, words.end(), [](const std::string &word) {
       return word == "-" || word == "-l" || word == "--login" || word == "-lc";
@@ -337,7 +338,7 @@ class Walk {
     return line ? of_shell_line(*line, {}) : CommandWords{};
   }
 
-  // A script whose first line has env clear the environment: `#!/usr/bin/env -S -i sh`.
+  // Detects a script whose first line makes env clear the environment: `#!/usr/bin/env -S -i sh`.
   [[nodiscard]] CommandWords behind_script(const CommandWords &words) const {
     const Program program = inspect_program(words.front(), walk_.environment.value("PATH"));
     const Shebang shebang = read_shebang(program.path);
@@ -364,7 +365,7 @@ class Walk {
     return {};
   }
 
-  // Where `ration run` begins; end(): nowhere.
+  // The position of `ration run`; end() if it does not occur.
   static CommandWords::const_iterator run_among(const CommandWords &words) {
     const auto names_run = [](const std::string &name, const std::string &verb) {
       return file_name(name) == "ration" && verb == "run";
@@ -372,7 +373,7 @@ class Walk {
     return std::adjacent_find(words.begin(), words.end(), names_run);
   }
 
-  // Nothing behind it can be looked at from here.
+  // Ends the walk: what follows cannot be examined from here.
   CommandWords leave(const char *reason, const char *remedy, const CommandWords &words) {
     walk_.is_elsewhere = true;
     if (run_among(words) != words.end() || std::any_of(words.begin(), words.end(), [](const std::string &word) {
@@ -384,7 +385,7 @@ class Walk {
     }
     lose(reason, remedy);
     if (walk_.loss && std::any_of(words.begin(), words.end(), [](const std::string &word) {
-          return word.find(kPreload) != std::string::npos;  // docker run -e LD_PRELOAD, beside a mounted library
+          return word.find(kPreload) != std::string::npos;  // docker run -e LD_PRELOAD, with a mounted library
         })) {
       walk_.loss->is_certain = false;
     }
@@ -402,7 +403,7 @@ class Walk {
                : of_shell_line(words[at], {words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end()});
   }
 
-  // `arguments`: $0 and the others.
+  // `arguments`: $0 and those after it.
   CommandWords of_shell_line(const std::string &line, const CommandWords &arguments) {
     if (line == "\"$@\"" || line == "exec \"$@\"") {
       return arguments.empty() ? CommandWords{} : CommandWords{arguments.begin() + 1, arguments.end()};
@@ -416,7 +417,7 @@ class Walk {
       const std::string loss = loss_in_line(line, walk_.environment, library_);
       for (const CommandWords &each : commands_in(line)) {
         if (const auto run = run_among(each); run != each.end()) {
-          (void)behind_run({run + 2, each.end()});  // the settings that it gives
+          (void)behind_run({run + 2, each.end()});  // takes over the settings that it gives
         }
       }
       walk_.suspicion = loss.empty() ? "" : "has a command line that " + loss;
@@ -426,14 +427,14 @@ class Walk {
     return std::move(*words);
   }
 
-  // `words`: behind `ration run`.
+  // `words`: those after `ration run`.
   CommandWords behind_run(const CommandWords &words) {
     const auto split = split_line(words, flags_of_run());
     const auto *line = std::get_if<SplitLine>(&split);
     walk_.loss.reset();
-    walk_.changes.clear();  // it has limits of its own, or none
+    walk_.changes.clear();  // `ration run` sets its own limits, or none
     if (line == nullptr) {
-      return {};  // it says itself what is wrong
+      return {};  // `ration run` itself reports what is wrong
     }
     walk_.environment.set(kPreload, preload_order(walk_.environment.value(kPreload), library_.preload, {}));
     for (const std::string &own : line->own) {
@@ -456,9 +457,9 @@ class Walk {
   const EnvironmentBlock &own_;
   const Library &library_;
   CommandWalk walk_;
-  EnvironmentBlock given_;         // to the client of a server
-  std::string name_;               // of the command whose words are looked at
-  bool is_named_by_path_ = false;  // ./env: it, or one before it, may be another program of that name
+  EnvironmentBlock given_;         // the environment that a server's client was given
+  std::string name_;               // the name of the command that is being examined
+  bool is_named_by_path_ = false;  // ./env: this command, or one before it, may be another program of that name
 };
 
 }  // namespace
@@ -470,7 +471,7 @@ CommandWalk walk_command(const std::vector<std::string> &words, const Environmen
 Program last_program(const CommandWalk &walk, const Library &library) {
   Program program = inspect_program(walk.stages.back().words.front(), walk.stages.back().search_path);
   if (program.obstacle == Obstacle::kSecure && walk.has_other_rights) {
-    program.obstacle = Obstacle::kNone;  // who starts it may gain nothing
+    program.obstacle = Obstacle::kNone;  // whoever starts it may already have the rights that it would gain
   }
   find_old_library(library, program);
   return program;
@@ -497,7 +498,7 @@ std::optional<CommandWalk::Loss> loss_of_limit(const CommandWalk &walk, const Li
       return CommandWalk::Loss{each.name, "unsets " + each.variable, "let it pass " + each.variable + " on"};
     }
   }
-  if (walk.environment.value("RATION_DISABLE") == "1") {  // not the caller's own, which is asked before
+  if (walk.environment.value("RATION_DISABLE") == "1") {  // not that of our own environment, which is checked earlier
     return CommandWalk::Loss{walk.stages.front().words.front(), "starts a program with RATION_DISABLE=1",
                              "leave RATION_DISABLE=1 out"};
   }

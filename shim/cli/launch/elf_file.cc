@@ -51,7 +51,7 @@ std::optional<std::uint64_t> offset_of(const std::vector<Segment> &segments, std
   return std::nullopt;
 }
 
-// Records of either table are chained by their distances; the last has none.
+// The records of both tables are chained by their distances; the last record has distance 0.
 void read_needed_versions(const logs::ElfImage &file, std::uint64_t table, std::uint64_t strings, ElfFile &elf) {
   for (std::size_t i = 0; i < kMostVersions; ++i) {
     const auto need = file.read<VersionNeed>(table);

@@ -123,11 +123,11 @@ constexpr Launcher kLaunchers[] = {
     {"ration", Passing::kRation, "", ""},
 };
 
-// The dynamic linker itself, which starts the program that it is given (ld.so(8)).
+// The dynamic linker itself, which starts the program that its arguments name (ld.so(8)).
 constexpr Launcher kLinker = {"ld.so", Passing::kAll, "",
                               " --library-path --inhibit-rpath --preload --audit --argv0 --glibc-hwcaps-prepend "};
 
-// Words of a shell that execute a command as it would be without them.
+// Words of a shell before a command that is then executed in the usual way.
 constexpr Launcher kBuiltins[] = {{"exec", Passing::kAll, "a", ""}, {"command", Passing::kAll, "", ""}};
 
 bool lists(std::string_view listed, std::string_view word) {
@@ -137,12 +137,12 @@ bool lists(std::string_view listed, std::string_view word) {
   return listed.find(between) != std::string_view::npos;
 }
 
-// As is_long_option(), of one of those listed.
+// True if `option`, possibly abbreviated, is one of those listed.
 bool begins_one_of(std::string_view listed, std::string_view option) {
   return option.size() > 2 && listed.find(" " + std::string(option)) != std::string_view::npos;
 }
 
-// How many words the option at `at` takes, its own among them.
+// How many words the option at `at` takes, including itself.
 std::size_t words_of_option(const Launcher &launcher, const Words &words, std::size_t at) {
   const std::string_view word = words[at];
   if (word.substr(0, 2) == "--") {
@@ -161,7 +161,7 @@ bool is_option_word(const Launcher &launcher, const std::string &word) {
   return plus || (word.size() > 1 && word[0] == '-');
 }
 
-// The letter of a short option stands in the cluster, before one that takes a value.
+// True if the letter is a short option in the cluster: it must not come after an option that takes a value.
 bool has_letter(const Launcher &launcher, std::string_view word, char letter) {
   if (word.size() < 2 || word[0] != '-' || word[1] == '-') {
     return false;
@@ -171,7 +171,7 @@ bool has_letter(const Launcher &launcher, std::string_view word, char letter) {
   return at != std::string_view::npos && at <= valued;
 }
 
-// The value of a short option that takes one, in its own word (`-Lname`) or behind it.
+// The value of a short option that takes one, from the same word (`-Lname`) or the next.
 std::optional<std::string> short_value(const Launcher &launcher, const Words &words, std::size_t at, char letter) {
   const std::string &word = words[at];
   if (!has_letter(launcher, word, letter)) {

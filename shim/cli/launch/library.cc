@@ -17,7 +17,7 @@ void require_readable(const std::string &path) {
 }
 
 Library expected_library() {
-  // Relative to this program, so that an installation can be moved.
+  // The path is relative to this program, so that an installation can be moved.
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) {

@@ -42,7 +42,7 @@ void read_status(const std::string &text, ProcessFacts &facts) {
       words >> facts.user;
     } else if (key == "Seccomp:") {
       words >> facts.seccomp;
-    } else if (key == "NSpid:") {  // from the reader's namespace inwards
+    } else if (key == "NSpid:") {  // from the reader's namespace to the innermost
       for (int each = 0; words >> each;) {
         facts.inner_pid = each;
       }
@@ -84,7 +84,7 @@ uid_t inner_user(const std::string &map, uid_t user) {
   return user;
 }
 
-// Each ends with a NUL.
+// The texts in `bytes`, each of which ends with a NUL.
 std::vector<std::string> texts_of(const std::string &bytes) {
   std::vector<std::string> texts;
   std::istringstream parts(bytes);
@@ -136,8 +136,8 @@ ProcessFacts read_process(int pid) {
   }
   facts.is_there = true;
   read_status(*status, facts);
-  constexpr int kThreadMaker = 2;  // kthreadd, the parent of every thread of the kernel
-  // A process of a program has memory, and none lacks both: `VmSize` is missing in a zombie, too.
+  constexpr int kThreadMaker = 2;  // kthreadd, the parent of all kernel threads
+  // A kernel thread has no memory. The parent is checked as well, because `VmSize` is also missing for a zombie.
   facts.is_kernel_thread = !facts.has_ended && status->find("\nVmSize:") == std::string::npos &&
                            (pid == kThreadMaker || facts.parent == kThreadMaker);
   facts.inner_user = inner_user(file_text(folder + "/uid_map").value_or(""), facts.user);

@@ -26,7 +26,7 @@ constexpr std::size_t kLongestShebang = 256;  // BINPRM_BUF_SIZE
 constexpr int kDeepestShebang = 5;            // the kernel's own bound; beyond it execve fails with ELOOP
 constexpr std::string_view kDefaultPath = "/bin:/usr/bin";
 
-// errno that executing the file gives; 0 where its type and mode allow it.
+// The errno with which executing the file would fail; 0 if its type and mode allow it.
 int exec_error(const std::string &path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {
@@ -38,7 +38,7 @@ int exec_error(const std::string &path) {
   return faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0 ? 0 : errno;
 }
 
-// As execvp(3): a file that may not be executed is skipped, and reported only where no other is found.
+// Searches as execvp(3): a file that may not be executed is skipped, and reported only if no other is found.
 int find_in_path(const std::string &name, const std::string &search_path, std::string &found) {
   if (name.find('/') != std::string::npos) {
     found = name;
@@ -76,7 +76,7 @@ bool has_file_capabilities(const std::string &path) {
          (size >= static_cast<ssize_t>(XATTR_CAPS_SZ_2) && caps.data[1].permitted != 0);
 }
 
-// True where execve will set AT_SECURE (ld.so(8), the kernel's cap_bprm_creds_from_file).
+// True if execve will set AT_SECURE (ld.so(8), the kernel's cap_bprm_creds_from_file).
 bool gains_privileges(const std::string &path) {
   struct stat status {};
   struct statvfs mount {};
@@ -85,7 +85,7 @@ bool gains_privileges(const std::string &path) {
     return false;
   }
   const bool other_user = (status.st_mode & S_ISUID) != 0 && status.st_uid != getuid();
-  // setgid without the group's execute bit means mandatory locking, not privileges.
+  // Setgid without the group's execute bit asks for mandatory locking and grants no privileges.
   const bool other_group =
       (status.st_mode & S_ISGID) != 0 && (status.st_mode & S_IXGRP) != 0 && status.st_gid != getgid();
   return other_user || other_group || (getuid() != 0 && has_file_capabilities(path));
@@ -140,7 +140,7 @@ Shebang read_shebang(const std::string &path) {
     return {};
   }
   line = line.substr(2, line.find_first_of(std::string_view("\n\0", 2)) - 2);
-  // As the kernel does: only blanks and tabs separate, so a carriage return is a part of the name.
+  // As in the kernel, only blanks and tabs separate, so a carriage return is part of the name.
   constexpr const char *kBlanks = " \t";
   line.erase(line.find_last_not_of(kBlanks) + 1);
   line.erase(0, line.find_first_not_of(kBlanks));
@@ -153,7 +153,7 @@ std::vector<std::string> command_of_env(const std::string &argument) {
   std::istringstream words(argument);
   std::vector<std::string> command;
   for (std::string word; words >> word;) {
-    const bool begun = !command.empty();  // every further word is the command's
+    const bool begun = !command.empty();  // every further word belongs to the command
     if (!begun && (word == "-u" || word == "-C" || word == "--unset" || word == "--chdir")) {
       words >> word;  // its argument
     } else if (!begun && word.starts_with("-S") && word.size() > 2) {
@@ -194,14 +194,14 @@ Program inspect_program(const std::string &name, const std::string &search_path)
     }
     std::string interpreter = shebang.interpreter;
     if (file_name(interpreter) == "env") {
-      if (shebang.argument.ends_with('\r')) {  // which is a part of the name that env looks for
+      if (shebang.argument.ends_with('\r')) {  // the \r is part of the name that env looks for
         refuse(program, program.runs + ": its interpreter " + shebang.argument, ENOENT);
         return program;
       }
       std::string env_command;
       const std::vector<std::string> words = command_of_env(shebang.argument);
       if (!words.empty() && find_in_path(words.front(), path, env_command) == 0 && env_command != program.runs) {
-        interpreter = env_command;  // where it is not found, env itself reports it
+        interpreter = env_command;  // if it is not found, env itself reports that
         command = words;
       }
     }

@@ -18,11 +18,11 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// Letters of options that take a value: tmux's own, and those of its commands below.
+// The letters of options that take a value: of tmux itself, and of its commands below.
 constexpr Launcher kTmux = {"tmux", Passing::kTmux, "cfLST", ""};
 constexpr Launcher kTmuxCommand = {"", Passing::kTmux, "cefFlnpstxy", ""};
 
-// tmux takes any beginning of a name that is not another one's.
+// tmux accepts any unambiguous beginning of a command's name.
 constexpr std::string_view kStarting[] = {"new-session", "new-window", "split-window", "respawn-pane",
                                           "respawn-window"};
 constexpr std::string_view kAliases[] = {"new", "neww", "splitw", "respawnp", "respawnw"};
@@ -53,7 +53,7 @@ std::string socket_of_tmux(const Words &words, const EnvironmentBlock &environme
   return (folder.empty() ? "/tmp" : folder) + "/tmux-" + std::to_string(getuid()) + "/" + name.value_or("default");
 }
 
-// Of each of tmux's commands its words: a semicolon that is a word, or ends one, separates them.
+// The words of each of tmux's commands, which are separated by a semicolon that is a word or ends one.
 std::vector<Words> commands_of_tmux(const Words &words) {
   std::vector<Words> commands(1);
   for (std::size_t at = end_of_options(kTmux, words); at < words.size(); ++at) {
@@ -84,7 +84,7 @@ void read_command(const Words &words, TmuxCall &call) {
 
 }  // namespace
 
-// Of several commands the first that names a program counts.
+// Of several commands, the first that names a program counts.
 TmuxCall read_tmux(const Words &words, const EnvironmentBlock &environment) {
   TmuxCall first;
   first.socket = socket_of_tmux(words, environment);
@@ -119,7 +119,7 @@ std::optional<ProcessFacts> server_at(const std::string &socket) {
   }
   ucred peer{};
   socklen_t size = sizeof(peer);
-  // A socket that no server listens at stays behind in its folder.
+  // connect() finds out, because the socket of a server that has ended stays in its folder.
   const bool runs = connect(file, reinterpret_cast<const sockaddr *>(&address), sizeof(address)) == 0 &&
                     getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
   close(file);

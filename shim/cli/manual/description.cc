@@ -34,7 +34,7 @@ Document described_argument(const CLI::Option &option) {
           {"text", option.get_description()}};
 }
 
-// Without what is not for people: the options of no group.
+// Describes the application without the options that are not meant for people: those without a group.
 Document described_app(const CLI::App &app) {
   Document options = Document::array();
   Document arguments = Document::array();
