@@ -12,18 +12,18 @@ namespace ration::cli {
 
 namespace {
 
-constexpr std::size_t kHelpWidth = 80;  // also on a wider terminal: longer lines are hard to read
+constexpr std::size_t kHelpWidth = 80;  // on wider terminals too: longer lines are hard to read
 constexpr std::size_t kFirstExamples = 4;
-constexpr std::size_t kOptionColumn = 24;     // where the texts of options and arguments begin
-constexpr std::size_t kLongestInColumn = 38;  // of the first column of a list in a footer
+constexpr std::size_t kOptionColumn = 24;     // the column in which the texts of options and arguments begin
+constexpr std::size_t kLongestInColumn = 38;  // the longest term in the first column of a footer's list
 constexpr std::size_t kBelow = 6;             // the indent of a text below its term
-constexpr char kUnbroken = '\x01';            // a blank at which no line is broken
+constexpr char kUnbroken = '\x01';            // a blank at which a line must not be broken
 
 struct Entry {
   std::string term, text;
 };
 
-// `code` stays on one line: typed from a help text, half of a command is another one.
+// Keeps `code` on one line: half of a command, copied from a help text, would be a different command.
 std::string with_code_unbroken(std::string text) {
   bool is_code = false;
   for (char &each : text) {
@@ -42,7 +42,7 @@ std::string filled(const std::string &text, const std::string &first) {
   return out;
 }
 
-// The text in a column of its own; it begins below a term that reaches into the column.
+// Puts the text into a column of its own; below the term if the term reaches into that column.
 std::string entry_lines(const Entry &entry, std::size_t column) {
   std::string term = "  " + entry.term;
   if (entry.text.empty()) {
@@ -56,10 +56,10 @@ std::string entry_lines(const Entry &entry, std::size_t column) {
   return filled(entry.text, term);
 }
 
-// Side by side where that serves most entries; else each text is below its term.
+// Puts terms and texts side by side if that suits most entries; otherwise each text goes below its term.
 std::string list_lines(const std::vector<Entry> &entries) {
   std::size_t widest = 0;
-  std::ptrdiff_t fitting = 0;  // less those that do not
+  std::ptrdiff_t fitting = 0;  // entries that fit, minus those that do not
   for (const Entry &each : entries) {
     const bool fits = each.term.size() <= kLongestInColumn;
     if (!each.text.empty()) {
@@ -128,7 +128,7 @@ std::string option_text(const CLI::Option &option) {
   for (const CLI::Option *other : option.get_excludes()) {
     others.push_back(dashed_names(*other).back());
   }
-  std::sort(others.begin(), others.end());  // CLI11 has them by address
+  std::sort(others.begin(), others.end());  // CLI11 sorts them by address
   for (const std::string &other : others) {
     text += (other == others.front() ? " (not with " : ", ") + other;
   }
@@ -159,7 +159,7 @@ std::vector<const CLI::App *> verbs_of(const CLI::App &app) {
   return app.get_subcommands([](const CLI::App *) { return true; });
 }
 
-// One list for each group, in one pair of columns.
+// One list for each group of verbs, all with the same column widths.
 std::string verb_lists(const std::vector<const CLI::App *> &verbs) {
   std::size_t widest = 0;
   for (const CLI::App *each : verbs) {
@@ -177,7 +177,7 @@ std::string verb_lists(const std::vector<const CLI::App *> &verbs) {
   return out;
 }
 
-// Of the footer the first examples, and the exit status.
+// The part of the footer with the first examples and the exit status.
 std::string first_of_footer(const std::string &footer) {
   std::string first;
   for (std::size_t begin = 0; begin < footer.size();) {
@@ -196,7 +196,7 @@ std::string first_of_footer(const std::string &footer) {
   return first;
 }
 
-// The first of the verb's examples: its commonest use.
+// The first of the verb's examples, which shows its commonest use.
 std::string commonest_use(const CLI::App &verb) {
   std::istringstream lines(verb.get_footer());
   for (std::string line; std::getline(lines, line);) {
@@ -238,7 +238,7 @@ std::string HelpFormatter::make_help(const CLI::App *app, std::string, CLI::AppF
   if (!all) {
     out += "\n" + filled("`ration " + app->get_name() + " --help-all` has all options.", "");
   }
-  // A verb that has options of its own explains itself by what follows them.
+  // A verb with options of its own explains itself in the text that follows them.
   const bool is_short = !all && app->get_name() == "run";
   return out + filled_footer(is_short ? first_of_footer(app->get_footer()) : app->get_footer());
 }

@@ -1,4 +1,4 @@
-// The `ration` command. Layer: cli. Data go to stdout, messages to stderr.
+// The `ration` command. Layer: cli. Data goes to stdout, messages go to stderr.
 #include <algorithm>
 #include <csignal>
 #include <exception>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// While it lives, output to a file at RLIMIT_FSIZE is an error that is logged; the signal would end us without a line.
+// While it lives, writing to a file at RLIMIT_FSIZE fails with an error that is logged; SIGXFSZ would end us silently.
 class FileSizeErrors {
  public:
   FileSizeErrors() {
@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
     const Request &request = std::get<Request>(parsed);
     if (std::holds_alternative<RunRequest>(request) || std::holds_alternative<FindMinRequest>(request) ||
         std::holds_alternative<FindFaultsRequest>(request)) {
-      errors.reset();  // the command inherits what is ignored
+      errors.reset();  // the command would inherit the ignored signal
     }
     return std::visit([](const auto &each) { return run_verb(each); }, request);
   } catch (const std::exception &error) {  // an error of ours, such as no memory; never the command's

@@ -14,7 +14,7 @@ namespace ration::cli {
 
 namespace {
 
-// What the file is where it lies. Elsewhere it is taken for a system file, which may set every key.
+// The kind of settings file that has this path. A file elsewhere is taken for a system file, which may set every key.
 config::Source source_of(const std::string &path) {
   std::error_code ignored;
   for (const config::FilePlace &place : config::places_of_files(config::own_context())) {
@@ -25,14 +25,14 @@ config::Source source_of(const std::string &path) {
   return config::Source::kSystemFile;
 }
 
-// Logs a line for each mistake. True where there is none.
+// Logs a line for each mistake. True if there is none.
 bool check_file(const std::string &path) {
   const config::SmallFile file = config::read_small_file(path, config::Trust::kAnybody);
   if (!file.there || !file.wrong.empty()) {
     log_error("env: " + config::printable(path) + ": " + (file.there ? file.wrong : "there is no such file"));
     return false;
   }
-  // Without a program for its rules.
+  // No program is given for the rules in the file.
   const config::FileReading reading = config::read_settings_text(file.text, path, source_of(path), nullptr);
   bool good = reading.problems.empty();
   for (const config::Problem &problem : reading.problems) {

@@ -1,8 +1,8 @@
 // `ration cdi`: writes a specification of the Container Device Interface, whose devices are shares of a GPU. Layer:
 // cli.
 //
-// The format: CNCF's Container Device Interface, SPEC.md. Version 0.5.0 is the first whose device names may begin with
-// a digit; nothing newer is used, so that the engines of older distributions take it.
+// The format is CNCF's Container Device Interface, SPEC.md. Version 0.5.0 is the first whose device names may begin
+// with a digit; nothing newer is used, so that the engines of older distributions accept the file.
 // Design: design/settings.md#engines
 #include <sys/stat.h>
 
@@ -31,7 +31,7 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-// Where a container has what it needs of ours.
+// Where the container finds the files that it needs from us.
 constexpr const char *kLibraryInside = "/usr/lib/ration/libration.so";
 constexpr const char *kCoreInside = "/usr/lib/ration/libration-core.so";
 constexpr const char *kStateInside = "/run/ration";
@@ -39,22 +39,22 @@ constexpr const char *kPreloadFile = "/etc/ld.so.preload";
 constexpr const char *kSettingsFolder = "/etc/ration";
 
 struct Share {
-  std::string name;  // of the device
-  std::string size;  // as Ration takes it
+  std::string name;  // the device's name
+  std::string size;  // in the form that Ration accepts
 };
 
 bool is_alphanumeric(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-// Of a device, as the specification has them.
+// True for a device name that the specification allows.
 bool is_device_name(const std::string &name) {
   return !name.empty() && is_alphanumeric(name.front()) && is_alphanumeric(name.back()) &&
          std::all_of(name.begin(), name.end(),
                      [](char c) { return is_alphanumeric(c) || std::strchr("_-.:", c) != nullptr; });
 }
 
-// Throws a sentence.
+// Throws a sentence if the word is wrong.
 Share share_of(const std::string &word) {
   const std::size_t equal = word.find('=');
   Share share{word.substr(0, equal == std::string::npos ? 0 : equal),
@@ -66,7 +66,7 @@ Share share_of(const std::string &word) {
   if (equal == std::string::npos) {
     share.name = word;
     if (const std::size_t percent = share.name.find('%'); percent != std::string::npos) {
-      share.name.replace(percent, 1, "pct");  // no name of a device has a percent sign
+      share.name.replace(percent, 1, "pct");  // the name of a device must not have a percent sign
     }
   }
   if (!is_device_name(share.name)) {
@@ -90,7 +90,8 @@ std::vector<Share> shares_of(const std::vector<std::string> &words) {
   return shares;
 }
 
-// Absolute, and made where it is absent: an engine starts no container whose mount has no source.
+// The absolute path of the folder, which is created if it does not exist: an engine does not start a container if the
+// source of a mount is missing.
 std::string made_folder(const std::string &given, mode_t mode) {
   std::string path = fs::absolute(given).lexically_normal().string();
   std::error_code error;
@@ -216,7 +217,7 @@ int run_verb(const CdiRequest &request) try {
   return flush_stdout() ? 0 : kOurError;
 } catch (const std::string &wrong) {
   return usage_error("cdi: " + wrong, kUsageError);
-} catch (const Refusal &refusal) {  // no library, or a file that cannot be written
+} catch (const Refusal &refusal) {  // there is no library, or a file cannot be written
   return usage_error("cdi: " + refusal.line, refusal.exit_status);
 } catch (const fs::filesystem_error &error) {
   return usage_error("cdi: " + std::string(error.what()), kOurError);

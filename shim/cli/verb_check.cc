@@ -1,4 +1,4 @@
-// `ration check`: holds a log to conditions, for scripts and continuous integration. Layer: cli.
+// `ration check`: checks a log against conditions, for scripts and continuous integration. Layer: cli.
 #include <algorithm>
 #include <charconv>
 #include <iostream>
@@ -27,7 +27,7 @@ constexpr double kNsInSecond = 1e9;
 constexpr double kWhole = 100;  // percent
 constexpr const char *kStdout = "-";
 
-// "5%" or "5", whatever the locale. Otherwise one sentence with what is wrong: elsewhere 0.05 is a share, so 5%.
+// Parses "5%" or "5", whatever the locale. On error, one sentence: elsewhere 0.05 means a share, that is 5%.
 std::variant<double, std::string> parse_percent(const std::string &text) {
   std::string_view number = text;
   if (number.ends_with('%')) {
@@ -59,7 +59,7 @@ bool has_held(const logs::CheckedLog &checked) {
                      [](const logs::Verdict &each) { return each.reasons.empty(); });
 }
 
-// A line each.
+// Prints one line for each reason.
 void print_reasons(const logs::CheckedLog &checked, bool is_one_of_several, std::ostream &out) {
   for (const logs::Verdict &each : checked.verdicts) {
     for (const std::string &reason : each.reasons) {
@@ -156,7 +156,7 @@ int run_verb(const CheckRequest &request) {
     }
     const bool held = has_held(checked.back());
     holds = holds && held;
-    if (held && !history.has_ended() && !history.was_cut_off()) {  // which no condition has said
+    if (held && !history.has_ended() && !history.was_cut_off()) {  // no condition has reported that
       log_line("check: " + config::printable(path) + ": " + logs::caveat_of_end(false, false));
     }
   }

@@ -1,4 +1,4 @@
-// `ration convert`: a log in the format of another tool. Layer: cli.
+// `ration convert`: converts a log into the format of another tool. Layer: cli.
 #include <unistd.h>
 
 #include <array>
@@ -23,7 +23,7 @@ namespace {
 struct LogFormat {
   const char *name;
   bool is_text;
-  const char *choice;  // its option, if it has one: what it counts
+  const char *choice;  // the option that chooses what it counts, if it has one
   const char *choices;
   std::unique_ptr<logs::Converter> (*make)(std::ostream &, logs::Amount);
 };

@@ -1,4 +1,4 @@
-// `ration diff`: what changed between two logs of a program, or the sums of several. Layer: cli.
+// `ration diff`: shows what changed between two logs of a program, or between the sums of several. Layer: cli.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -26,13 +26,13 @@
 namespace ration::cli {
 namespace {
 
-constexpr std::size_t kCallers = 20;  // of each device
+constexpr std::size_t kCallers = 20;  // for each device
 
 struct BothLogs {
   std::vector<logs::History> before, after;
 };
 
-// Of a side whose logs have no stacks, where the other's have them: callers of both would be different things.
+// A log without stacks on one side, if the other side's logs have them: the callers of both would not be comparable.
 const std::string *log_without_stacks(const BothLogs &logs, const DiffRequest &request) {
   const auto has_stacks = [](const logs::History &each) { return each.has_stacks(); };
   const auto lacking = [](const std::vector<logs::History> &side, const std::vector<std::string> &paths) {
@@ -45,7 +45,7 @@ const std::string *log_without_stacks(const BothLogs &logs, const DiffRequest &r
   return !some || before != nullptr ? before : lacking(logs.after, request.after);
 }
 
-// Nothing: one cannot be read, which was said.
+// nullptr if a log cannot be read, which was logged.
 std::unique_ptr<BothLogs> read_both(const DiffRequest &request, logs::History::By by) {
   auto logs = std::make_unique<BothLogs>();
   const auto read = [by](const std::vector<std::string> &paths, std::vector<logs::History> &side) {
@@ -65,7 +65,7 @@ bool can_be_read_again(const DiffRequest &request) {
          std::all_of(request.after.begin(), request.after.end(), is_file);
 }
 
-// The logs before and after, each once. Returns what is wrong with them; empty: nothing.
+// Sorts the logs into before and after, each once. Returns what is wrong with them; empty if nothing is.
 std::string take_sides(DiffRequest &request) {
   if (request.after.empty() && request.before.size() == 2) {
     request.after = {request.before.back()};
@@ -87,7 +87,7 @@ std::string take_sides(DiffRequest &request) {
 
 using Reasons = std::vector<std::string>;
 
-// Why a peak may have grown by more than was given; a sentence each.
+// Why a peak may have grown by more than the given amount; one sentence for each reason.
 Reasons reasons_of(const BothLogs &logs, const logs::LogDifference &difference, const logs::Growth &most,
                    const std::string &given) {
   Reasons reasons;

@@ -1,5 +1,5 @@
-// `ration doctor`: tells why a limit does not hold here, or for a command or a process; or what Ration covers. Layer:
-// cli.
+// `ration doctor`: explains why a limit does not hold here, or for a command or a process; or shows what Ration covers.
+// Layer: cli.
 #include <algorithm>
 #include <iostream>
 
@@ -44,12 +44,12 @@ Findings examine(const DoctorRequest &request) {
   if (!checkup.process || checkup.process->is_readable) {
     append(found, doctor::check_settings(checkup));
   }
-  // What is here says nothing of a process that sees other files, or has other rights.
+  // The state of this machine says nothing about a process that sees other files or has other rights.
   if (!checkup.process || doctor::is_our_own(*checkup.process)) {
     append(found, doctor::check_driver(checkup));
     append(found, doctor::check_devices(checkup));
     append(found, doctor::check_enforcement(checkup));
-    if (!checkup.process) {  // of which more is known: what it has loaded
+    if (!checkup.process) {  // for a process, what it has loaded is checked instead
       append(found, doctor::check_preloads(checkup));
     }
     append(found, doctor::check_hooks(checkup, found));
@@ -86,7 +86,7 @@ int run_verb(const DoctorRequest &request) try {
                : kOurError;
   }
   return report(examine(request), request.json);
-} catch (const Refusal &refusal) {  // without /proc
+} catch (const Refusal &refusal) {  // there is no /proc
   log_error("doctor: " + refusal.line);
   return refusal.exit_status;
 }

@@ -1,4 +1,4 @@
-// `ration env`: prints the settings of a program that is started here, and the source of each. Layer: cli.
+// `ration env`: prints the settings of a program started here, and the source of each. Layer: cli.
 #include <algorithm>
 #include <iomanip>
 #include <iostream>
@@ -20,7 +20,7 @@ namespace ration::cli {
 
 namespace {
 
-// The sources of one key: first the one in force, then those that limit it further.
+// The sources of one key: first the one in force, then those that further restrict it.
 std::vector<const config::Origin *> origins_of(const config::Settings &settings, std::string_view key) {
   std::vector<const config::Origin *> origins;
   for (const config::Origin &origin : settings.origins) {
@@ -106,7 +106,7 @@ void print_row(std::string_view name, std::string_view source, const std::string
   }
 }
 
-// As they hold for the process there.
+// The limits that apply to the process on this device.
 std::string limits_of(const nlohmann::json &device) {
   const auto group_limit = device.value("group_limit", std::uint64_t{0});
   std::string text = ", no limit";
@@ -170,7 +170,7 @@ int run_verb(const EnvRequest &request) try {
   std::vector<config::Problem> fatal_ones;
   for (const config::Problem &problem : problems) {
     if (!problem.fatal_for_cli) {
-      if (request.json || !config::is_third_party_variable(problem.key)) {  // which the table has a line for
+      if (request.json || !config::is_third_party_variable(problem.key)) {  // it has a line in the table
         log_line(problem.line);                                             // as the library would
       }
       continue;
@@ -182,11 +182,11 @@ int run_verb(const EnvRequest &request) try {
   const nlohmann::json devices = status != 0 ? nlohmann::json::array() : ask_driver(request.run, environment);
   if (!devices.empty() && !settings.disabled) {
     for (config::Problem &problem : errors_in_device_limits(request.run, identities_of(devices), environment)) {
-      status = usage_status(request.run);  // options alone are looked at
+      status = usage_status(request.run);  // only options are checked here
       log_line("env: " + problem.line);
       problems.push_back(std::move(problem));
     }
-    std::vector<config::Problem> of_devices;  // the library says the same in a program
+    std::vector<config::Problem> of_devices;  // the library reports the same in a program
     settings.resolve_devices(identities_of(devices), of_devices);
     for (config::Problem &problem : of_devices) {
       const auto is_its_option = [&](const auto &flag) { return flag.first->key == problem.key; };
@@ -213,7 +213,7 @@ int run_verb(const EnvRequest &request) try {
     print_table(settings, devices);
   }
   return flush_stdout() ? status : kOurError;
-} catch (const Refusal &refusal) {  // of --sim
+} catch (const Refusal &refusal) {  // because of --sim
   if (!refusal.line.empty()) {
     log_error("env: " + refusal.line);
   }

@@ -40,7 +40,7 @@ constexpr const char *kGroupingWords = "caller|library|thread|size";
 
 constexpr const char *kCommandArguments = "[--] COMMAND [ARGUMENTS...]";
 
-// Their options beside those of `ration run`; nothing for other verbs.
+// The options that a verb has besides those of `ration run`; nullopt for verbs that do not run commands.
 std::optional<VerbFlags> flags_of(const std::string &verb) {
   if (verb == "find-min") {
     return VerbFlags{{"--tolerance", "--timeout"}, {"--json", "--force"}, "find-min"};
@@ -58,7 +58,7 @@ std::optional<VerbFlags> flags_of(const std::string &verb) {
   return verb == "run" ? std::optional(flags_of_run()) : std::nullopt;
 }
 
-// What `ration run --help` shows; --help-all has the others.
+// The options that `ration run --help` shows; --help-all shows the others too.
 const std::vector<std::string> kFirstOfRun = {"--limit", "--reserve", "--group", "--group-limit", "--wait",
                                               "--log",   "--stacks",  "--sim",   "--quiet",       "--help"};
 
@@ -87,10 +87,10 @@ Number number_of(
 
 double seconds_of(const char *option, const std::string &given) {
   return number_of<double>(option, given, kSecondsRule,
-                           [](double seconds) { return seconds >= 0.1 && seconds <= 86400; });  // not NaN
+                           [](double seconds) { return seconds >= 0.1 && seconds <= 86400; });  // rules out NaN as well
 }
 
-// CLI11 takes --flag=3 otherwise.
+// Without this check, CLI11 would accept --flag=3.
 CLI::Option *add_flag(CLI::App &verb, const char *name, bool &value, const char *help) {
   return verb.add_flag(name, value, help)->check([](const std::string &given) {
     return given == "true" ? "" : "takes no value";
@@ -175,7 +175,7 @@ void describe_timeout(CLI::App &verb, std::optional<std::string> &timeout) {
       ->type_name("DURATION");
 }
 
-// Options of `ration run` that each run has its own of: given however often, they are refused later.
+// Options of `ration run` that the verb itself sets for each run: they are hidden, and refused later if given.
 void hide_own(CLI::App &verb, std::initializer_list<const char *> options) {
   for (const char *own : options) {
     verb.get_option(own)->group("");
@@ -365,7 +365,7 @@ bool takes_one_value(const CLI::Option &option) {
   return !option.get_positional() && option.get_items_expected_max() == 1;
 }
 
-// Of an option that is given several times the last value holds, as in most commands; say_replaced() says so.
+// If an option is given several times, the last value applies, as in most commands; say_replaced() reports that.
 void let_last_hold(CLI::App &verb) {
   for (CLI::Option *option : verb.get_options()) {
     if (takes_one_value(*option)) {
@@ -391,7 +391,7 @@ void say_replaced(const CLI::App &verb) {
 }  // namespace
 
 std::variant<Request, int> parse_arguments(std::vector<std::string> words, const char *version) {
-  if (!words.empty() && words[0] == "probe") {  // not for people, so no help, manual or completion names it
+  if (!words.empty() && words[0] == "probe") {  // not for people: no help, manual or completion mentions it
     words.erase(words.begin());
     return ProbeRequest{std::move(words)};
   }
@@ -400,7 +400,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   bool verbose = verb_at != words.begin();
   words.erase(words.begin(), verb_at);
   const bool help = !words.empty() && words[0] == "help";
-  if (help) {  // `help VERB` is `VERB --help`
+  if (help) {  // `help VERB` means `VERB --help`
     words.erase(words.begin());
     if (words.size() > 1) {
       return usage_error("help: " + config::in_quotes(words[1]) + " is one argument too many (`ration help help`)",
@@ -415,7 +415,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   const int status = !words.empty() && words[0] == "run" ? kOurError : kUsageError;
   CLI::App app("Cap the GPU memory of CUDA programs", "ration");
   app.formatter(std::make_shared<HelpFormatter>());
-  app.set_help_flag("-h,--help", "print this help");  // verbs take it over, and the formatter
+  app.set_help_flag("-h,--help", "print this help");  // verbs inherit it, and the formatter
   app.set_help_all_flag("--help-all")->group("");
   app.set_version_flag("-V,--version", version, "print the version and the build");
   add_flag(app, "-v,--verbose", verbose, "print on stderr what the command decides and why");

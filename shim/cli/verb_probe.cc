@@ -1,5 +1,5 @@
-// `ration probe QUESTION`: answers what another `ration` asks, in a process of its own, so that the driver's libraries
-// and files that may be damaged stay out of the one that asks. Layer: cli.
+// `ration probe QUESTION`: answers a question of another `ration` in a separate process, so that the driver's libraries
+// and possibly damaged files stay out of the process that asks. Layer: cli.
 #include <functional>
 #include <map>
 #include <string_view>

@@ -1,4 +1,5 @@
-// `ration replay`: whether what a log records would fit under a limit, or the smallest one, without running anything.
+// `ration replay`: tells, without running anything, whether what a log records would fit under a limit, or finds the
+// smallest limit.
 // Layer: cli.
 #include <algorithm>
 #include <iostream>
@@ -32,9 +33,9 @@ struct DeviceAnswer {
   std::size_t ordinal;
   const logs::DeviceLog::Device *device;
   Backing backing;
-  std::uint64_t limit;                   // replayed; of a search: the smallest
-  std::optional<DeviceStop> stop;        // where it does not fit
-  std::optional<std::uint64_t> minimum;  // of a search; nothing: no limit suffices
+  std::uint64_t limit;                   // the replayed limit; for a search, the smallest one
+  std::optional<DeviceStop> stop;        // where it does not fit, if it does not
+  std::optional<std::uint64_t> minimum;  // of a search; nullopt: no limit suffices
 
   std::string api() const {
     const auto &steps = device->trace.steps;
@@ -57,10 +58,10 @@ class LogReplay {
         limit_(limit),
         log_(mode == ReplayMode::async ? logs::DeviceLog::Counts::blocks : logs::DeviceLog::Counts::reserved) {}
 
-  // False: it is no whole log, which has been logged.
+  // False if the log is not complete, which then was logged.
   bool read();
   void answer();
-  // Notes what the answer does not hold for.
+  // Logs the cases that the answer does not cover.
   void tell_flaws() const;
   bool fits() const;
   bool is_whole() const;
@@ -114,7 +115,7 @@ void LogReplay::answer() {
   }
 }
 
-// Else what is missing may have needed more.
+// False if records are missing: they may have needed more.
 bool LogReplay::is_whole() const {
   return log_.has_ended() && log_.dropped() == 0;
 }
@@ -125,7 +126,7 @@ bool LogReplay::is_exact() const {
          });
 }
 
-// Of every device: of one on which nothing was served, too.
+// The refusals on all devices, including those on which no request was served.
 std::uint64_t LogReplay::refusals() const {
   std::uint64_t count = 0;
   for (const logs::DeviceLog::Device &each : log_.devices()) {
@@ -238,7 +239,7 @@ Json summary_of(const DeviceAnswer &each, bool found) {
   return result;
 }
 
-// The speed of the pool that held most, in as much memory.
+// Adds the speed of the pool with the highest peak, for the same amount of memory.
 void add_speed(const DeviceAnswer &each, Json &result) {
   const auto &pools = each.device->pools;
   const auto most = std::max_element(pools.begin(), pools.end(),
@@ -287,7 +288,7 @@ std::optional<ReplayMode> mode_named(const std::string &name) {
 
 using Replays = std::vector<std::unique_ptr<LogReplay>>;
 
-// The limit that each process needs, and what they need together.
+// The largest limit that any process needs, and the sum of what all need.
 std::pair<std::uint64_t, std::uint64_t> minimum_and_sum(const Replays &replays) {
   std::uint64_t most = 0;
   std::uint64_t sum = 0;

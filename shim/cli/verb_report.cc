@@ -18,7 +18,7 @@ namespace ration::cli {
 namespace {
 
 constexpr std::size_t kRows = 10;
-constexpr std::size_t kSamples = 48;  // of the map, of all logs together
+constexpr std::size_t kSamples = 48;  // of the memory map, for all logs together
 constexpr std::size_t kLeastSamples = 3;
 constexpr std::size_t kMostSamples = 24;
 

@@ -1,4 +1,4 @@
-// `ration set`: changes the limit of a group, or the limit and the guarantee of a process, while they run. Layer: cli.
+// `ration set`: changes the limit of a running group, or the limit and the guarantee of a running process. Layer: cli.
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -37,13 +37,14 @@ using ledger::Group;
 using ledger::GroupKind;
 using ledger::Member;
 
-constexpr std::chrono::milliseconds kNoteTaken{500};  // by a thread of the library, or at the program's next call
+// Until a thread of the library takes note, or the program's next call does.
+constexpr std::chrono::milliseconds kNoteTaken{500};
 constexpr std::chrono::milliseconds kBetweenLooksAtNote{10};
 constexpr std::string_view kStated = "default";
 
-// A size, or what was stated before. Otherwise one sentence.
+// A size, or the value that was stated before. On error, one sentence.
 struct Wanted {
-  std::optional<config::Size> size;  // nullopt: what was stated
+  std::optional<config::Size> size;  // nullopt: the value stated before
 };
 std::variant<Wanted, std::string> wanted_of(const std::string &text) {
   if (text == kStated) {
@@ -112,7 +113,7 @@ bool is_in(const Group &group, std::uint64_t identity) {
                      [identity](const Member &each) { return each.identity == identity; });
 }
 
-// The process that holds the guarantee for the tree in which this one is; itself, where it is in none that has one.
+// The process that holds the guarantee for this process's tree; the process itself if none of its trees has one.
 const Member *holder_of_guarantee(const std::vector<Group> &groups, const Member &member) {
   for (const Group &tree : groups) {
     if (tree.kind != GroupKind::kTree || !is_in(tree, member.identity)) {
@@ -129,7 +130,7 @@ const Member *holder_of_guarantee(const std::vector<Group> &groups, const Member
   return &member;
 }
 
-// Throws a sentence where nothing, or more than one, is meant.
+// Throws a sentence if the text matches nothing, or more than one thing.
 Target target_of(const std::vector<Group> &groups, const std::string &text) {
   std::int64_t pid = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
@@ -158,7 +159,7 @@ Target target_of(const std::vector<Group> &groups, const std::string &text) {
   return {group, nullptr};
 }
 
-// Until the process has taken note; `pending` where it makes no call.
+// Waits until the process has taken note; still `pending` if it makes no call.
 ledger::OrderState outcome_of(const std::string &folder, std::uint64_t identity) {
   const auto deadline = std::chrono::steady_clock::now() + kNoteTaken;
   ledger::OrderState state = ledger::OrderState::pending;
@@ -172,7 +173,7 @@ ledger::OrderState outcome_of(const std::string &folder, std::uint64_t identity)
   return state;
 }
 
-// Throws a sentence.
+// Throws a sentence if the change is not possible.
 void refuse_what_cannot_apply(const SetRequest &request, const std::vector<Group> &groups, const Member &member,
                               const Member &holder) {
   if (holder.ticket != 0 || member.ticket != 0) {
@@ -190,8 +191,8 @@ void refuse_what_cannot_apply(const SetRequest &request, const std::vector<Group
   }
 }
 
-// Throws a sentence where no block could ever use all of a guarantee: the limit is smaller. Of sizes in bytes: what a
-// share is of a device is not known here.
+// Throws a sentence if no block could ever use all of a guarantee because the limit is smaller. Checks only sizes in
+// bytes, as it is not known here what a share of a device amounts to.
 void refuse_guarantee_above_limit(const Wanted &limit, const Wanted &guarantee, const SetRequest &request,
                                   const Member &member, const Member &holder) {
   const auto in_bytes = [](const Wanted &wanted) {
@@ -211,7 +212,7 @@ void refuse_guarantee_above_limit(const Wanted &limit, const Wanted &guarantee, 
   }
 }
 
-// Throws a sentence where a system file locks a smaller limit: it holds for every program here, whoever changes it.
+// Throws a sentence if a system file locks a smaller limit, which applies to every program here, whoever changes it.
 void refuse_above_lock(const Wanted &limit, const std::string &given, const Target &target,
                        const std::vector<Group> &groups) {
   if (!limit.size) {
@@ -248,7 +249,7 @@ void refuse_above_lock(const Wanted &limit, const std::string &given, const Targ
   }
 }
 
-// Of the groups of the member that can guarantee, on each device: how much is left.
+// How much is left on each device in those groups of the member that can give guarantees.
 std::string left_in_groups(const std::string &folder, std::uint64_t identity) {
   std::string problem;
   std::string text;
@@ -287,7 +288,7 @@ Outcome outcome_text(ledger::OrderState state, const std::string &target, bool o
   return {};
 }
 
-// What is in force, and held, afterwards.
+// What is in force and held after the change.
 nlohmann::ordered_json rows_after(const std::string &folder, const Target &target, NvmlProcess &nvml) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   std::string problem;
@@ -316,7 +317,7 @@ nlohmann::ordered_json rows_after(const std::string &folder, const Target &targe
   return rows;
 }
 
-// As `ration ps` names it, from the devices in its snapshot.
+// The device's name in `ration ps`, according to its snapshot.
 std::string shown_device(const std::string &uuid, const Usage &usage) {
   const DeviceRow *const device = usage.device(uuid);
   return "GPU " + GpuNames(usage).of(uuid, device == nullptr ? kNoIndex : device->gpu);

@@ -21,7 +21,7 @@ bool is_option(const std::string &word) {
   return word.size() > 1 && word[0] == '-' && word != "--";
 }
 
-// Those that `ration help` shows: options for ourselves have no group.
+// The options that `ration help` shows; those for our own use have no group.
 std::vector<std::string> names_of_options(const CLI::App &app) {
   std::vector<std::string> names;
   for (const CLI::Option *option : app.get_options()) {
@@ -39,7 +39,7 @@ std::string near_among(const std::string &word, const std::vector<std::string> &
   return std::string(config::near_word(word, views));
 }
 
-// Whether it is an option of the verb, or a variable.
+// True if `ours` is an option of the verb, or not an option but other text.
 bool has_option(const CLI::App &app, std::string_view ours) {
   const std::string name(ours.substr(0, ours.find(' ')));
   return !ours.empty() && (name[0] != '-' || app.get_option_no_throw(name) != nullptr);
@@ -55,7 +55,7 @@ std::string unknown_option(const CLI::App &app, const std::string &help, const s
          config::near_or_list(near_among(option, names_of_options(app)), help);
 }
 
-// The first word that names no option. Empty: there is none.
+// The first word that looks like an option but is none; empty if there is none.
 std::string first_unknown_option(const CLI::App &app, const std::vector<std::string> &words, std::size_t from) {
   for (std::size_t i = from; i < words.size() && words[i] != "--"; ++i) {
     std::string name = words[i].substr(0, words[i].find('='));
@@ -66,7 +66,7 @@ std::string first_unknown_option(const CLI::App &app, const std::vector<std::str
   return {};
 }
 
-// The option at which the parser stopped because no value follows it.
+// The option at which the parser stopped because no value followed it.
 const CLI::Option *option_without_value(const CLI::App &verb, const std::vector<std::string> &words) {
   std::map<const CLI::Option *, std::size_t> seen;
   for (std::size_t i = 1; i < words.size() && words[i] != "--"; ++i) {
@@ -144,7 +144,7 @@ std::string wrong_words(const CLI::App &app, const std::vector<std::string> &wor
   }
   if (dynamic_cast<const CLI::ExtrasError *>(&error) != nullptr) {
     std::vector<std::string> extras = verb->remaining();
-    extras = extras.empty() ? app.remaining() : extras;  // what stands behind -- is the command's own
+    extras = extras.empty() ? app.remaining() : extras;  // words after -- belong to the command
     return begin + (extras.empty() ? error.what()
                                    : config::in_quotes(extras.front()) + " is one argument too many (`" + help + "`)" +
                                          (words[0] == "doctor" ? kAfterDashes : ""));

@@ -21,7 +21,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kLongestAnswerMs = 10'000;  // the first one starts NVML
+constexpr int kLongestAnswerMs = 10'000;  // before its first answer, the process starts NVML
 constexpr char kAllDevices[] = "*";
 
 DeviceFigures figures_from(const json &row) {
@@ -51,7 +51,7 @@ NvmlProcess::NvmlProcess() : environment_(config::process_environment()) {}
 
 void NvmlProcess::start() {
   was_started_ = true;
-  environment_.unset("LD_PRELOAD");  // what the device has, not what a limit leaves
+  environment_.unset("LD_PRELOAD");  // report what the device has, not what a limit leaves of it
   int questions[2] = {-1, -1};
   int answers[2] = {-1, -1};
   if (pipe2(questions, O_CLOEXEC) != 0) {
@@ -91,7 +91,7 @@ NvmlProcess::~NvmlProcess() {
   stop();
 }
 
-// One that has ended, or hangs, is not asked again.
+// A process that has ended or hangs is not asked again.
 std::vector<DeviceFigures> NvmlProcess::ask(const std::string &line) {
   if (!was_started_) {
     start();

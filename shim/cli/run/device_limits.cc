@@ -19,7 +19,7 @@ constexpr std::string_view kOfEachDevice[] = {"limit", "group_limit", "container
 
 constexpr std::string_view kReserve = "reserve";
 
-// A reserve that leaves nothing of a device; it was parsed before.
+// What is wrong with a reserve: it leaves nothing of a device. The value was already parsed without error.
 std::string error_in_reserve(const std::string &value, const std::vector<config::DeviceIdentity> &devices) {
   const auto amount = config::parse_amount(value, {});
   const auto *size = std::get_if<config::Size>(&amount);
@@ -32,7 +32,7 @@ std::string error_in_reserve(const std::string &value, const std::vector<config:
   return {};
 }
 
-// The items of an option that name a device; it was parsed before.
+// The items of an option that name a device. The value was already parsed without error.
 config::LimitMap named_devices(const config::Option &option, const std::string &value) {
   config::LimitMap items;
   if (std::find(std::begin(kOfEachDevice), std::end(kOfEachDevice), option.key) != std::end(kOfEachDevice)) {
@@ -42,7 +42,7 @@ config::LimitMap named_devices(const config::Option &option, const std::string &
   return items;
 }
 
-// The program's ordinals are not the machine's there.
+// Mentions CUDA_VISIBLE_DEVICES if it is set, because the program's device numbers then differ from the machine's.
 std::string said_of_ordinals(const EnvironmentBlock &environment) {
   constexpr std::string_view kVisible = "CUDA_VISIBLE_DEVICES";
   const std::vector<const char *> entries = environment.pointers();

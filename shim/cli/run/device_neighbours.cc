@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::size_t kMostHolders = 5;
 
-// The trees whose processes have what they hold there from a promise, with the identity of who holds that.
+// The trees whose processes use memory that was promised on the device, with the identity of the process that holds the
+// promise.
 std::map<std::uint64_t, std::uint64_t> promised_trees(const std::vector<ledger::Group> &groups,
                                                       const std::string &uuid) {
   std::map<std::uint64_t, std::uint64_t> trees;
@@ -32,7 +33,7 @@ std::map<std::uint64_t, std::uint64_t> promised_trees(const std::vector<ledger::
   return trees;
 }
 
-// A process that is in several groups shows the same in each, but for what a guarantee covers.
+// A process in several groups reports the same figures in each, except for what a guarantee covers.
 void add(const ledger::Member &member, const ledger::DeviceUse &use, DeviceHolder &holder) {
   const bool is_new = holder.groups.empty();
   const std::uint64_t idle = minus_or_zero(use.reserved, std::max(use.used, use.covered));
@@ -49,7 +50,7 @@ void add(const ledger::Member &member, const ledger::DeviceUse &use, DeviceHolde
 std::vector<DeviceHolder> holders_of(const std::vector<ledger::Group> &groups, const std::string &uuid) {
   const std::map<std::uint64_t, std::uint64_t> promised = promised_trees(groups, uuid);
   std::map<std::uint64_t, DeviceHolder> by_identity;
-  std::map<std::uint64_t, std::uint64_t> covered;  // processes, with who holds the promise
+  std::map<std::uint64_t, std::uint64_t> covered;  // processes, and the identity of the holder of their promise
   for (const ledger::Group &group : groups) {
     for (const ledger::Member &member : group.members) {
       if (const auto tree = promised.find(ledger::tree_number(group.kind, group.name)); tree != promised.end()) {
@@ -207,7 +208,7 @@ bool IdleMemory::wish(const std::vector<DeviceHolder> &holders, const std::strin
   for (const DeviceHolder &holder : holders) {
     if (holder.idle != 0) {
       idle += holder.idle;
-      groups.insert(holder.groups.front());  // each hears what is wished in one of its groups
+      groups.insert(holder.groups.front());  // a process listens to such requests in any of its groups
     }
   }
   if (idle < bytes) {
@@ -215,7 +216,7 @@ bool IdleMemory::wish(const std::vector<DeviceHolder> &holders, const std::strin
   }
   for (const auto &group : groups) {
     std::unique_ptr<ledger::Membership> &place = places_[group];
-    std::string problem;  // then they are not asked
+    std::string problem;  // a group that cannot be joined is not asked
     if (place == nullptr) {
       place = ledger::Membership::join(folder_, group.first, group.second, self_, problem);
     }

@@ -25,14 +25,14 @@ namespace ration::cli {
 
 namespace {
 
-constexpr std::chrono::seconds kLongest{10};  // a driver's first use takes up to a few
+constexpr std::chrono::seconds kLongest{10};  // the first use of a driver takes up to a few seconds
 constexpr std::chrono::milliseconds kBetween{5};
 constexpr char kNoUuid[] = "-";
-// CUresult, of which nothing else is needed here.
+// The only values of CUresult that are needed here.
 constexpr int kNotInitialised = 3;
 constexpr int kNoDevice = 100;
 
-// A driver that hangs is left behind with its process, which is killed.
+// If the driver hangs, kills the process.
 void wait_for(pid_t process) {
   const auto end = std::chrono::steady_clock::now() + kLongest;
   int status = 0;
@@ -77,7 +77,7 @@ LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environmen
   Library library;
   try {
     library = other ? *other : find_library();
-  } catch (const Refusal &) {  // none beside this program
+  } catch (const Refusal &) {  // no library is installed with this program
     return answer;
   }
   const TemporaryFolder folder;
@@ -87,7 +87,7 @@ LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environmen
   if (request.simulate) {
     simulate(request, library, folder.path(), environment);
   }
-  // It joins groups of its own, with the limits that are asked for, and leaves nothing but its log.
+  // The probe joins groups in this folder, with the limits that are asked for, and leaves nothing but its log.
   environment.set("RATION_STATE_DIR", folder.path());
   environment.unset("RATION_SUMMARY");
   const std::string log = folder.path() + "/probe.jsonl";
@@ -128,7 +128,7 @@ std::string output_of(const EnvironmentBlock &environment, const std::string &pa
       start_probe(environment, path, words, {-1, answers[1], with_messages ? answers[1] : -1}, process);
   close(answers[1]);
   if (started) {
-    wait_for(process);  // what it prints fits into a pipe
+    wait_for(process);  // its output fits into the pipe
     char some[4096];
     for (ssize_t got = read(answers[0], some, sizeof(some)); got > 0; got = read(answers[0], some, sizeof(some))) {
       text.append(some, static_cast<std::size_t>(got));

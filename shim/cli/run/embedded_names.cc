@@ -24,20 +24,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kPiece = 1U << 20U;  // of a copy
+constexpr std::size_t kPiece = 1U << 20U;  // how much is copied at once
 constexpr const char *kInterrupted = "a signal ended the search for them";
 constexpr std::string_view kSeq = "\"seq\":";
 
-// What a log needs names for, and where they go.
+// What a log needs names for, and where they are inserted.
 struct Places {
   struct Frame {
     std::uint64_t id, module, offset;
   };
-  std::string meta;  // the line
+  std::string meta;  // the first line
   std::map<std::uint64_t, logs::Module> modules;
   std::vector<Frame> frames;
-  std::uint64_t at = 0;  // the start of the `end`, or where the log ends without one
-  std::string end;       // the line; empty: there is none
+  std::uint64_t at = 0;  // where `end` starts, or where a log without one ends
+  std::string end;       // the last line; empty: there is no `end`
   std::uint64_t seq = 1, ts = 0;
 };
 
@@ -45,7 +45,7 @@ class EmbeddedNames {
  public:
   explicit EmbeddedNames(const std::string &folder) : folder_(folder) {}
 
-  // Why the log stays as it is; empty: it has names, or needs none.
+  // Why the log stays as it is. Empty if it got names, or needs none.
   std::string embed(const std::string &path, std::int64_t pid);
 
  private:
@@ -66,7 +66,7 @@ void take(const logs::Record &record, Places &into) {
   }
 }
 
-// What is wrong with it; empty: nothing.
+// What is wrong with the log; empty if nothing is.
 std::string EmbeddedNames::read(const std::string &path, Places &into) {
   logs::LogInput input(path);
   std::string last;
@@ -99,7 +99,7 @@ std::string EmbeddedNames::read(const std::string &path, Places &into) {
   return "";
 }
 
-// The records, and the `end` with the number that it has after them; empty: nothing has a name.
+// The records with names, and `end` with the sequence number that it has after them; empty if nothing has a name.
 std::string EmbeddedNames::names(const Places &places) {
   std::string text;
   std::uint64_t seq = places.seq;
@@ -131,7 +131,7 @@ std::string EmbeddedNames::names(const Places &places) {
   return text;
 }
 
-// All before the `end`, with a `meta` that tells readers of the names.
+// Copies everything before `end`, with a `meta` that tells readers that there are names.
 std::string EmbeddedNames::copy(const OpenFile &log, const Places &places, const OpenFile &out) {
   const std::string meta = places.meta.substr(0, places.meta.rfind('}'));
   if (!logs::write_all(out.number, meta + ",\"" + std::string(logs::kHasNames) + "\":true}\n")) {

@@ -23,7 +23,7 @@ std::string folder_of(const std::string &path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-// Whether the path still leads to this file.
+// True if the path still leads to this file.
 bool is_at(const std::string &path, const struct stat &file) {
   struct stat there {};
   return lstat(path.c_str(), &there) == 0 && identity_of(there) == identity_of(file);
@@ -37,7 +37,8 @@ HeldSignals::HeldSignals() {
   sigemptyset(&ending_);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     struct sigaction present {};
-    if (sigaction(number, nullptr, &present) == 0 && present.sa_handler != SIG_IGN) {  // nohup
+    // Ignored, for example under nohup.
+    if (sigaction(number, nullptr, &present) == 0 && present.sa_handler != SIG_IGN) {
       sigaddset(&ending_, number);
       sigaddset(&held, number);
     }
@@ -64,7 +65,7 @@ int open_ended(const std::string &path) {
 
 std::optional<logs::Record> meta_of_run(const std::string &path, std::int64_t pid, const std::string &folder) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) {  // /dev/full has no end
+  if (!std::filesystem::is_regular_file(path, ignored)) {  // /dev/full would never end
     return std::nullopt;
   }
   logs::LogReader log(path);
@@ -116,7 +117,7 @@ std::string UnfinishedLog::replace(const std::string &path, const struct stat &l
 }
 
 bool UnfinishedLog::take_name() {
-  if (temporary_.empty()) {  // a link replaces nothing, so it gets another name first
+  if (temporary_.empty()) {  // a link cannot replace a file, so it gets another name first
     const std::string nameless = "/proc/self/fd/" + std::to_string(file_.number);
     const std::string name = folder_of(target_) + "/.ration-" + std::to_string(getpid());
     if (linkat(AT_FDCWD, nameless.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0) {

@@ -18,11 +18,11 @@ namespace ration::cli {
 
 namespace {
 
-// A background process that reads or writes its terminal: the kernel signals the group.
+// The kernel sends these to the whole group if a background process reads from or writes to its terminal.
 constexpr int kOfBackground[] = {SIGTTIN, SIGTTOU};
 
-// Blocks what is forwarded, and SIGCHLD, from before the fork, so that nothing is lost between fork and wait. No
-// handler is installed: it would change what the command inherits. A fault of our own ends us all the same.
+// Blocks the forwarded signals and SIGCHLD from before the fork, so that none is lost between fork and wait. Installs
+// no handler, which would change what the command inherits. A fault of our own still ends us.
 class BlockedSignals {
  public:
   BlockedSignals() {
@@ -31,12 +31,12 @@ class BlockedSignals {
       sigdelset(&watched_, signal);
     }
     sigprocmask(SIG_BLOCK, &watched_, &inherited_mask_);
-    // While SIGCHLD is ignored the kernel reaps the child itself, and its status is lost.
+    // If SIGCHLD were ignored, the kernel would reap the child itself, and its status would be lost.
     struct sigaction by_default {};
     by_default.sa_handler = SIG_DFL;
     sigaction(SIGCHLD, &by_default, &inherited_chld_);
   }
-  // A signal that arrived after the command's end must not end us: the command's exit status counts.
+  // Discards signals that arrived after the command's end. They must not end us: the command's exit status counts.
   ~BlockedSignals() {
     const timespec no_wait{};
     while (sigtimedwait(&watched_, nullptr, &no_wait) > 0 || errno == EINTR) {
@@ -46,7 +46,7 @@ class BlockedSignals {
   BlockedSignals(const BlockedSignals &) = delete;
   BlockedSignals &operator=(const BlockedSignals &) = delete;
 
-  // Async-signal-safe: the child calls it between fork and exec.
+  // Async-signal-safe, because the child calls it between fork and exec.
   void restore() const {
     sigaction(SIGCHLD, &inherited_chld_, nullptr);
     sigprocmask(SIG_SETMASK, &inherited_mask_, nullptr);
@@ -56,7 +56,7 @@ class BlockedSignals {
     siginfo_t signal{};
     constexpr timespec kFifth{0, 200'000'000};
     while ((meanwhile ? sigtimedwait(&watched_, &signal, &kFifth) : sigwaitinfo(&watched_, &signal)) < 0) {
-      if (errno == EAGAIN) {  // else EINTR: stopped and continued
+      if (errno == EAGAIN) {  // otherwise EINTR: we were stopped and continued
         meanwhile();
       }
     }
@@ -68,8 +68,8 @@ class BlockedSignals {
   struct sigaction inherited_chld_;
 };
 
-// The terminal signals its whole foreground group, and so the command. A hang-up goes to the session's leader alone,
-// whose end then hangs up the group: as the leader we forward it.
+// True if the command got the signal too. The terminal signals its whole foreground group, and so the command. But a
+// hang-up goes only to the session's leader, whose end then hangs up the group: if we are the leader, we forward it.
 bool command_got(const siginfo_t &signal) {
   const int number = signal.si_signo;
   const bool by_terminal =
@@ -77,7 +77,7 @@ bool command_got(const siginfo_t &signal) {
   return by_terminal && signal.si_code == SI_KERNEL && !(number == SIGHUP && getsid(0) == getpid());
 }
 
-// As the signal does that was taken: where it is ignored, or nobody could continue the group, not at all.
+// Stops us as the signal that was taken would have: not at all if it is ignored, or if nobody could continue the group.
 void stop_as_asked() {
   raise(SIGTSTP);
   sigset_t only;
@@ -95,8 +95,8 @@ void forward(const siginfo_t &signal, pid_t child) {
   }
 }
 
-// Of a process that has ended and was not waited for yet: whether it is still the program that was started, and has
-// waited for no process of its own. From proc_pid_stat(5): its name, and the page faults of those that it waited for.
+// For a process that has ended but was not waited for yet: true if it is still the program that was started, and has
+// itself waited for no process. proc_pid_stat(5) has its name, and the page faults of the processes that it waited for.
 bool was_alone(pid_t child, const std::string &path) {
   const std::string line = file_text("/proc/" + std::to_string(child) + "/stat").value_or("");
   const std::size_t begin = line.find('('), end = line.rfind(')');
@@ -124,7 +124,7 @@ struct Waited {
 Waited wait_for(pid_t child, const std::string &path, const BlockedSignals &signals, SignalWitness &witness,
                 const std::function<void()> &meanwhile) {
   while (true) {
-    siginfo_t end{};  // no WSTOPPED: a stopped command still runs
+    siginfo_t end{};  // no WSTOPPED: a stopped command is still running
     if (waitid(P_PID, static_cast<id_t>(child), &end, WEXITED | WNOHANG | WNOWAIT) == 0 && end.si_pid == child) {
       const bool alone = was_alone(child, path);
       int status = 0;
@@ -136,7 +136,8 @@ Waited wait_for(pid_t child, const std::string &path, const BlockedSignals &sign
     if (signal.si_signo == SIGCHLD) {
       continue;
     }
-    // Asked of the terminal's signals, too: else a later one to us alone would be taken for one that it saw.
+    // The witness is also asked about the terminal's signals. Otherwise it would take a later one, sent only to us, for
+    // the one that it saw.
     const bool has_group_got = (signal.si_code != SI_QUEUE && witness.saw(signal.si_signo)) || command_got(signal);
     if (!has_group_got) {
       forward(signal, child);
@@ -155,8 +156,8 @@ std::vector<char *> as_argv(const std::vector<std::string> &arguments) {
   return argv;
 }
 
-// The child writes errno of a failed execve; a successful one closes the pipe (O_CLOEXEC). No handler is installed, so
-// nothing interrupts the read.
+// The child writes the errno of a failed execve; a successful one closes the pipe (O_CLOEXEC). No handler is installed,
+// so nothing interrupts the read.
 int read_exec_error(int pipe_end) {
   int error = 0;
   const ssize_t count = read(pipe_end, &error, sizeof(error));

@@ -21,7 +21,7 @@ namespace ration::cli {
 
 namespace {
 
-// No higher one up to 5 makes a log smaller.
+// No higher level up to 5 makes a log smaller.
 constexpr int kLevel = 1;
 
 bool is_link_to(const std::string &name, const struct stat &file) {
@@ -31,7 +31,8 @@ bool is_link_to(const std::string &name, const struct stat &file) {
          identity_of(there) == identity_of(file);
 }
 
-// Of an earlier run, whose log this one's has replaced: who reads LOG.zst finds the plain one.
+// Removes the compressed log of an earlier run, whose log this run has replaced: readers of LOG.zst then find the plain
+// one.
 void remove_earlier(const std::string &target) {
   struct stat old {};
   if (lstat(target.c_str(), &old) == 0 && S_ISREG(old.st_mode) && logs::is_log(target)) {
@@ -44,7 +45,7 @@ class LogCompression {
  public:
   explicit LogCompression(const std::string &folder) : folder_(folder) {}
 
-  // Why the log is not compressed, or not wholly; empty: it is, or there is none that is to be.
+  // Why the log is not, or not completely, compressed; empty if it is, or if no log was to be compressed.
   std::string compress(const events::Summary &process);
 
  private:
@@ -57,8 +58,9 @@ class LogCompression {
   HeldSignals signals_;
 };
 
-// The name, of the plain log, by which the process was to write it; nothing: no log that this run is to compress. Its
-// first line names the run, and the setting. Another run, or a process that set its own, may have the name by now.
+// The name of the plain log that the process was told to write; nullopt if this run has no log to compress there. The
+// log's first line names the run and the setting: by now another run, or a process with its own setting, may have taken
+// the name.
 std::optional<std::string> LogCompression::asked_name(const std::string &path, std::int64_t pid) const {
   const std::optional<logs::Record> meta = meta_of_run(path, pid, folder_);
   if (!meta) {
@@ -86,7 +88,7 @@ std::string LogCompression::compress_into(const OpenFile &log, std::uint64_t byt
   }
   ZSTD_CCtx_setParameter(encoder.get(), ZSTD_c_compressionLevel, kLevel);
   ZSTD_CCtx_setParameter(encoder.get(), ZSTD_c_checksumFlag, 1);
-  ZSTD_CCtx_setPledgedSrcSize(encoder.get(), bytes);  // a file that grows meanwhile is an error
+  ZSTD_CCtx_setPledgedSrcSize(encoder.get(), bytes);  // an error if the file grows meanwhile
   for (std::uint64_t at = 0;;) {
     if (signals_.have_come()) {
       return "a signal ended the compression";
@@ -133,7 +135,7 @@ std::string LogCompression::compress_file(const OpenFile &log, const std::string
   }
   std::string problem = compress_into(log, static_cast<std::uint64_t>(plain.st_size), out);
   if (problem.empty()) {
-    problem = unfinished.replace(path, plain);  // the plain log goes once the other is on the disk
+    problem = unfinished.replace(path, plain);  // the plain log is removed once the compressed one is on the disk
   }
   if (!problem.empty()) {
     remove_earlier(target);
@@ -151,7 +153,7 @@ std::string LogCompression::compress(const events::Summary &process) {
   const std::string &path = process.log;
   const std::string begun = path + ".new";
   if (access(path.c_str(), F_OK) != 0 && asked_name(begun, process.pid)) {
-    (void)std::rename(begun.c_str(), path.c_str());  // the process was killed before it could
+    (void)std::rename(begun.c_str(), path.c_str());  // the process was killed before it could rename it
   }
   const OpenFile log(open_ended(path));
   if (log.number < 0) {
@@ -174,7 +176,7 @@ std::string LogCompression::compress(const events::Summary &process) {
   problem = compress_previous(path + ".previous", process.pid);
   const std::string of_last = compress_file(log, path);
   if (of_last.empty() && asked_name(begun, process.pid)) {
-    unlink(begun.c_str());  // the process was killed before it gave its last part this name
+    unlink(begun.c_str());  // the process was killed before it renamed its last part
   }
   return problem.empty() ? of_last : problem;
 }

@@ -28,15 +28,15 @@ namespace {
 constexpr const char *kAnother = "is not a log, and stays as it is; choose another name";
 constexpr const char *kIsNew = "a name with %p is new for each process";
 
-// The file that the command's first process would open.
+// The file that the command's first process would open as its log.
 struct LogTarget {
   std::string path;
-  std::string shown;             // the same, with %p where a process puts its number
-  bool is_known = true;          // before it starts: without %p
-  bool has_known_folder = true;  // the same for every process, whatever its number and name
+  std::string shown;             // the path with %p in place of the process's ID
+  bool is_known = true;          // the path is known before the start: it has no %p
+  bool has_known_folder = true;  // the folder is the same for every process, whatever its ID and name
 };
 
-// argv[0] of the process, less its folder (program_invocation_short_name(3)).
+// argv[0] of the process without its folder (program_invocation_short_name(3)).
 std::string name_of_process(const Program &program, const std::string &command) {
   std::vector<std::string> words = program.words;
   if (words.size() > 1 && file_name(words.front()) == "env") {
@@ -59,7 +59,7 @@ std::string folder_of_log(const std::string &path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Nothing: the folder that a relative path means is no more.
+// nullopt if the path is relative and the current folder no longer exists.
 std::optional<LogTarget> target_of(const std::string &pattern, const std::string &program) {
   std::array<char, HOST_NAME_MAX + 1> host{};
   gethostname(host.data(), host.size() - 1);
@@ -80,7 +80,7 @@ std::optional<LogTarget> target_of(const std::string &pattern, const std::string
   return LogTarget{path, expanded(kept, 0, program), kept == pattern, has_known_folder};
 }
 
-// errno, or 0: a file can be created there.
+// The errno of creating a file there; 0 if that works.
 int error_of_creating_in(const std::string &folder) {
   int file = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
@@ -98,14 +98,14 @@ int error_of_creating_in(const std::string &folder) {
   return is_ours ? 0 : errno;
 }
 
-// As LogFile decides it.
+// Decides this as LogFile does.
 bool may_be_replaced(int file) {
   std::array<char, events::kLogBegins.size()> head{};
   const ssize_t got = pread(file, head.data(), head.size(), 0);
   return got >= 0 && events::kLogBegins.starts_with({head.data(), static_cast<std::size_t>(got)});
 }
 
-// Why a file that is there takes no log; empty: it does, or that is LogFile's to say, of a FIFO.
+// Why an existing file cannot take a log. Empty if it can, or if it is a FIFO, about which LogFile decides.
 std::string obstacle_in_file(const std::string &path, const struct stat &status) {
   if (S_ISDIR(status.st_mode)) {
     return "it is a folder, and a log is a file";
@@ -159,7 +159,7 @@ std::string obstacle_in_folder(const std::string &folder) {
   }
 }
 
-// In words; empty: none is seen.
+// In words; empty if no obstacle is seen.
 std::string obstacle_to(const LogTarget &target) {
   struct stat status {};
   const bool is_there = stat(target.path.c_str(), &status) == 0;
@@ -175,14 +175,14 @@ std::string obstacle_to(const LogTarget &target) {
   return target.has_known_folder ? obstacle_in_folder(folder_of_log(target.path)) : "";
 }
 
-// A device, a pipe, or what the program prints to, wherever that goes.
+// True for a device, a pipe, or an output stream of the program itself, wherever that goes.
 bool is_stream(const std::string &path) {
   struct stat status {};
   return path.starts_with("/dev/std") || path.starts_with("/dev/fd/") ||
          (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode));
 }
 
-// As replace_file() decides it, and in its words.
+// Decides as replace_file() does, and uses the same words.
 std::string obstacle_to_summary(const std::string &path) {
   struct stat status {};
   struct stat ignored {};
@@ -207,7 +207,7 @@ bool holds_something(const std::string &path) {
   return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size != 0;
 }
 
-// Why the compressed log cannot take its place; empty: nothing is seen.
+// Why the compressed log could not replace the plain one; empty if no reason is seen.
 std::string obstacle_of_compression(const LogTarget &target, bool is_compressed) {
   const std::string compressed = target.path + config::kCompressedLog;
   struct stat status {};
@@ -217,7 +217,7 @@ std::string obstacle_of_compression(const LogTarget &target, bool is_compressed)
   return is_compressed && holds_something(compressed) && !logs::is_log(compressed) ? compressed + " " + kAnother : "";
 }
 
-// The file that the log would take the place of; empty: none. REQUIRES: the obstacles above have not been seen.
+// The file that the log would replace; empty if there is none. REQUIRES: the obstacles above were not found.
 std::string lost_to(const LogTarget &target, bool is_compressed, bool is_in_parts) {
   const std::string previous = target.path + ".previous";
   std::vector<std::string> lost = {target.path};
@@ -270,7 +270,7 @@ bool check_log_target(const RunRequest &request, const config::Settings &setting
   const bool by_flag = flag != request.flags.end() && origin->source == config::Source::kFlag;
   const bool is_within_another = !settings.summary_directory.empty();
   if (!by_flag && is_within_another) {
-    return true;  // that run has said it
+    return true;  // the outer run has reported it
   }
   const std::string name = name_of_process(program, request.command.front());
   const std::optional<LogTarget> target = target_of(settings.log, name);
@@ -296,7 +296,7 @@ bool check_log_target(const RunRequest &request, const config::Settings &setting
     throw Refusal{usage_status(request), "--log " + config::shown(flag->second) + ": " + problem};
   }
   log_error("run: " + origin->written() + ": " + problem + "; the command is started without a log");
-  return settings.log.find("%n") != std::string::npos;  // then another program's log may be written
+  return settings.log.find("%n") != std::string::npos;  // with %n, another program's log may still be written
 }
 
 }  // namespace ration::cli

@@ -24,13 +24,13 @@ bool was_refused(const events::Summary &process) {
   });
 }
 
-// A word of a shell's command line.
+// Quotes a word for a shell's command line, if necessary.
 std::string typed(const std::string &word) {
   constexpr std::string_view kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./:,=+@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
     return word;
   }
-  if (const std::string shown = visible(word); shown != word) {  // control characters, which a terminal must not get
+  if (const std::string shown = visible(word); shown != word) {  // a terminal must not get control characters
     std::string quoted = "$'";
     for (const char each : word) {
       const std::string one(1, each);
@@ -45,7 +45,7 @@ std::string typed(const std::string &word) {
   return quoted + "'";
 }
 
-// Of no file here, so that the run is not refused.
+// A name that no file here has, so that the run is not refused.
 std::string unused_name() {
   std::string name = "run.jsonl";
   for (int i = 2; access(name.c_str(), F_OK) == 0; ++i) {
@@ -54,7 +54,7 @@ std::string unused_name() {
   return name;
 }
 
-// The run once more, with a log.
+// The command line that repeats the run with a log.
 std::string again_with_log(const RunRequest &request, const std::vector<events::Summary> &summaries,
                            const std::string &log) {
   const bool is_python = std::any_of(summaries.begin(), summaries.end(), [](const events::Summary &process) {

@@ -1,4 +1,4 @@
-// NVML in the process that is started for it, and what it answers there. Layer: cli.
+// NVML in the process that is started to ask it, and the answers of that process. Layer: cli.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -23,11 +23,11 @@ constexpr int kTooMany = 7;              // NVML_ERROR_INSUFFICIENT_SIZE
 constexpr unsigned kNvmlHoldersAtOnce = 512;
 constexpr unsigned kMostNvmlHolders = 65536;
 
-// The functions of NVML, by name: a version may lack one.
+// Calls NVML's functions by name, because a version may lack one.
 class Nvml {
  public:
   explicit Nvml(void *library) : library_(library) {}
-  // False too where NVML has no such function.
+  // Also false if NVML has no such function.
   template <class... Arguments>
   [[nodiscard]] bool asked(const char *name, Arguments... arguments) const {
     const auto function = reinterpret_cast<int (*)(Arguments...)>(dlsym(library_, name));
@@ -135,7 +135,7 @@ std::vector<NvmlHolder> holders_on(void *nvml, void *device) {
   }
   std::vector<NvmlHolder> holders;
   for (unsigned i = 0; result == 0 && i < std::min<std::size_t>(count, infos.size()) && infos[i].pid != 0; ++i) {
-    // All bits set: not available.
+    // All bits set means that the value is not available.
     holders.push_back({static_cast<int>(infos[i].pid), infos[i].bytes == ~0ULL ? 0 : infos[i].bytes});
   }
   return holders;

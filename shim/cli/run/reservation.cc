@@ -23,7 +23,7 @@ namespace {
 
 using ledger::GroupKind;
 
-constexpr int kInheritedDescriptor = 200;  // at least: programs count on low numbers
+constexpr int kInheritedDescriptor = 200;  // the least number: programs rely on low ones
 
 bool is_flag(const RunRequest &request, std::string_view key) {
   return std::any_of(request.flags.begin(), request.flags.end(),
@@ -39,7 +39,7 @@ std::uint64_t number_of_tree(const std::string &name) {
   return ledger::tree_number(GroupKind::kTree, name);
 }
 
-// The number of the tree that everything the run starts is in: that of --group-tree, or a new one.
+// The number of the tree for everything that the run starts: --group-tree's, or a new one.
 std::string tree_of_run(const RunRequest &request, const config::Settings &settings, EnvironmentBlock &environment) {
   if (is_flag(request, "group_tree")) {
     const auto innermost = std::find_if(settings.groups.rbegin(), settings.groups.rend(), [](const auto &each) {
@@ -113,7 +113,7 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
     }
   }
   if (needs_.empty() && !request.wait) {
-    return;  // no driver here: each process claims its part when it finds one
+    return;  // no driver answers here: each process claims its part when it finds one
   }
   if (needs_.empty()) {
     throw Refusal{kOurError,
@@ -143,7 +143,7 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
   }
   events::explain(events::Level::debug, ledger::group_label(place_->kind(), place_->name()), " is joined in ", folder_);
   if (place_->covering_tree() != 0 && !request.wait && !is_flag(request, "guarantee")) {
-    place_.reset();  // the run in which this one is holds the guarantee, which the environment handed down
+    place_.reset();  // the outer run holds the guarantee, which the environment handed down to this one
     return;
   }
   for (Need &need : needs_) {
@@ -152,7 +152,7 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
       throw Refusal{kOurError, ledger::group_label(place_->kind(), place_->name()) + " has no place left for device " +
                                    std::to_string(need.ordinal)};
     }
-    place_->reclaim_from_dead(need.place);  // which state nothing any more
+    place_->reclaim_from_dead(need.place);  // their limits no longer count
     if (need.limit != UINT64_MAX) {
       place_->state_limit(need.place, need.limit);
     }
@@ -177,8 +177,8 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
   share_with_command();
 }
 
-// The command may outlive this process. Its first process inherits a descriptor; those that load the library keep the
-// place by themselves.
+// The command may outlive this process. Its first process inherits a descriptor that keeps the promise; processes that
+// load the library keep it themselves.
 void Reservation::share_with_command() {
   const std::string path = folder_ + "/" + ledger::file_name(place_->kind(), place_->name());
   const int file = open_beyond_streams(AT_FDCWD, path.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -196,7 +196,7 @@ void Reservation::heed() {
   }
   for (const Need &need : needs_) {
     const std::uint64_t own = place_->own_guarantee(need.place);
-    // One file is read, and nobody sees a lower guarantee, while there is nothing to give up.
+    // Reads only one file, and never lowers the visible guarantee, as long as there is nothing to give up.
     if (need.ordered < own &&
         ledger::read_group_device(folder_, GroupKind::kTree, tree_, need.uuid).value_or(ledger::GroupDevice{}).claimed <
             own) {
@@ -205,7 +205,7 @@ void Reservation::heed() {
   }
 }
 
-// By all processes of the tree; where that cannot be read, all that they could.
+// The bytes that all processes of the tree hold; if those cannot be read, the most that they could hold.
 std::uint64_t Reservation::held_by_command(const Need &need) const {
   std::string problem;
   for (const ledger::Group &group : ledger::read_groups(folder_, problem)) {
@@ -233,7 +233,7 @@ void Reservation::obey(std::uint64_t orders) {
     granted = granted &&
               (bytes < before.back() || place_->guarantee(need.place, bytes, true) == ledger::ReserveOutcome::granted);
   }
-  for (std::size_t i = 0; !granted && i < needs_.size(); ++i) {  // all devices or none
+  for (std::size_t i = 0; !granted && i < needs_.size(); ++i) {  // grant all devices or none
     needs_[i].ordered = UINT64_MAX;
     (void)place_->guarantee(needs_[i].place, before[i], true);
     place_->refuse_guarantee(needs_[i].place);

@@ -1,4 +1,4 @@
-// How a run waits for what it was promised: what there is room for, who is in the way, and the words for it.
+// How a run waits for the memory that it was promised: how much room there is, who takes it, and the messages about it.
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -27,7 +27,7 @@ constexpr unsigned kLooksWhileOthersWait = 20;  // ahead of it: a look at who ho
 
 }  // namespace
 
-// All of it or nothing.
+// Claims the memory on all devices, or on none.
 bool Reservation::claim() {
   for (std::size_t i = 0; i < needs_.size(); ++i) {
     if (place_->guarantee(needs_[i].place, needs_[i].bytes, true) != ledger::ReserveOutcome::granted) {
@@ -40,17 +40,17 @@ bool Reservation::claim() {
   return true;
 }
 
-// What the driver takes on its own account for one process, its contexts first of all: as it was for the last run that
-// has ended; else as it is for those that run; else a guess, as for the headroom of a preallocation. `not_ours`: of the
-// device, what is free, and what programs without Ration hold.
+// What the driver takes for itself for one process, mostly for contexts: the value of the last run that has ended; or
+// else the average over those that run; or else a guess, the same as for the headroom of a preallocation. `not_ours`:
+// the bytes of the device that are free or held by programs without Ration.
 std::uint64_t Reservation::overhead_of(const Need &need, const std::vector<ledger::Group> &groups,
                                        std::uint64_t not_ours) const {
   constexpr std::uint64_t kGuess = std::uint64_t{512} << 20;
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;  // more is memory of others
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 30;  // anything more is other programs' memory
   if (const std::uint64_t learnt = place_->learnt_overhead(need.place); learnt != 0) {
     return learnt;
   }
-  std::map<std::uint64_t, std::uint64_t> held_by;  // each process, though it is in several groups
+  std::map<std::uint64_t, std::uint64_t> held_by;  // by process, each of which may be in several groups
   for (const ledger::Group &group : groups) {
     for (const ledger::Member &member : group.members) {
       for (const ledger::DeviceUse &use : member.devices) {
@@ -72,7 +72,7 @@ std::string Reservation::amount_of(const Need &need) {
   return config::show_exact_bytes(need.bytes) + " on device " + std::to_string(need.ordinal);
 }
 
-// Where a device lacks what its holders do not use, they are asked for it, as the command itself would ask them.
+// If a device lacks memory that its holders do not use, they are asked for it, as the command itself would ask them.
 Reservation::Room Reservation::room(NvmlProcess &devices, IdleMemory *idle) {
   std::string problem;
   const std::vector<ledger::Group> groups = ledger::read_groups(folder_, problem);
@@ -85,7 +85,7 @@ Reservation::Room Reservation::room(NvmlProcess &devices, IdleMemory *idle) {
     const std::uint64_t free_bytes = is_known ? seen->memory->free : 0;
     const std::uint64_t promised = promised_to_others(groups, need.uuid, 0);
     if (!is_known || (free_bytes >= need.bytes && promised == 0 && !is_taken(groups, need.uuid))) {
-      continue;  // nothing would become better
+      continue;  // there is enough room, or none can be measured
     }
     const std::vector<DeviceHolder> outsiders = outsiders_among(seen->holders, groups);
     std::uint64_t others = 0;
@@ -121,7 +121,7 @@ void Reservation::Shortage::take(const std::vector<DeviceHolder> &holders, std::
   }
 }
 
-// The runs that came before, and wait for one of the same devices.
+// The earlier runs that wait for one of the same devices.
 std::vector<DeviceHolder> Reservation::ahead_of(const std::vector<ledger::Group> &groups) const {
   std::vector<DeviceHolder> ahead;
   for (const ledger::Group &group : groups) {
@@ -145,7 +145,7 @@ std::vector<DeviceHolder> Reservation::ahead_of(const std::vector<ledger::Group>
   return ahead;
 }
 
-// Which device leaves too little, and who holds what there.
+// Which device leaves too little, and who holds what on it.
 Reservation::Shortage Reservation::shortage() const {
   const auto left_of = [this](const Need &need) {
     const std::uint64_t limit = place_->limit(need.place);
@@ -183,7 +183,7 @@ Reservation::Shortage Reservation::shortage() const {
   if (found.why.empty()) {
     found.why = "another run is about to start there";
   }
-  std::sort(found.by.begin(), found.by.end());  // the same ones in another order are nothing new
+  std::sort(found.by.begin(), found.by.end());  // the same ones in another order are not new
   return found;
 }
 
@@ -204,7 +204,7 @@ void Reservation::wait(const std::string &longest, const EnvironmentBlock &envir
     wants.emplace_back(need.place, need.bytes);
   }
   place_->queue_up(wants);
-  std::optional<std::vector<std::int64_t>> said;  // by whom it was held up in the last line
+  std::optional<std::vector<std::int64_t>> said;  // who held it up according to the last line
   std::size_t ahead_before = 0;
   for (unsigned looks = 0;; ++looks) {
     const std::size_t ahead = place_->ahead();
@@ -222,7 +222,7 @@ void Reservation::wait(const std::string &longest, const EnvironmentBlock &envir
         return;
       }
     } else if (ahead != ahead_before || looks % kLooksWhileOthersWait == 0 || is_over) {
-      (void)room(devices, nullptr);  // for the words
+      (void)room(devices, nullptr);  // only for the message
     }
     ahead_before = ahead;
     const Shortage now = shortage();

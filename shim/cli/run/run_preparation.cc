@@ -30,11 +30,11 @@ namespace ration::cli {
 
 namespace {
 
-constexpr std::string_view kTreeKey = "group_tree";  // its flag holds a limit, its variable the numbers too
+constexpr std::string_view kTreeKey = "group_tree";  // its option holds a limit, its variable also numbers
 constexpr std::string_view kMarks = "RATION_FLAGS";
 
-// The program may change its folder before it opens the log. The log's name is a pattern, so a '%' of the folder is
-// doubled. "-" is for the setting's parser, which refuses it.
+// The program may change its current folder before it opens the log, so the path is made absolute. The log's name is a
+// pattern, so any '%' in the folder is doubled. "-" is left to the setting's parser, which refuses it.
 std::string absolute_log(const std::string &path) {
   if (path.front() == '/' || path == "-") {
     return path;
@@ -57,7 +57,8 @@ const std::string *flag_value(const RunRequest &request, std::string_view key) {
   return found == request.flags.end() ? nullptr : &found->second;
 }
 
-// As the process will see itself: its file with links resolved, its words as the kernel puts them for a script.
+// The program as the process will see itself: its file with links resolved, its words as the kernel arranges them for a
+// script.
 config::ProgramIdentity identity_of(const std::vector<std::string> &command, const std::string &search_path) {
   const Program program = inspect_program(command.front(), search_path);
   std::vector<std::string> words = program.words.empty() ? std::vector{command.front()} : program.words;
@@ -77,7 +78,7 @@ const std::string *flag_of(const RunRequest &request, const config::Problem &pro
   return problem.in_variable && problem.key != kTreeKey ? flag_value(request, problem.key) : nullptr;
 }
 
-// Logs a line for each mistake; throws Refusal where there is one.
+// Logs a line for each mistake; throws Refusal if there is one.
 config::Settings read_strictly(const RunRequest &request, const EnvironmentBlock &environment) {
   std::vector<config::Problem> problems;
   config::Settings settings = settings_of(request, environment, problems);
@@ -227,8 +228,8 @@ void say_what_needs_a_log(const RunRequest &request, const config::Settings &set
 
 namespace {
 
-// What the line sets in place of our settings. Throws Refusal where it cannot be used: what would hold instead is more
-// than was asked for.
+// Logs which of our settings the command replaces (env RATION_LIMIT=...). Throws Refusal if a new value cannot be used,
+// because the limit that would then apply is larger than the one asked for.
 void say_what_is_replaced(const RunRequest &request, const CommandWalk &walk, EnvironmentBlock environment) {
   RunRequest replaced = request;
   bool is_replaced = false;
@@ -281,7 +282,7 @@ Program inspect(const RunRequest &request, const Library &library, const Environ
 }
 
 void preload(const Library &library, const Program &program, EnvironmentBlock &environment) {
-  // These dynamic linkers warn of a library that they cannot load, or stop.
+  // Such programs' dynamic linkers warn of a library that they cannot load, or stop.
   if (program.obstacle == Obstacle::kMusl || program.obstacle == Obstacle::kForeign ||
       program.obstacle == Obstacle::kOldLibrary) {
     return;
@@ -300,7 +301,8 @@ void simulate(const RunRequest &request, const Library &library, const std::stri
   environment.set("LD_LIBRARY_PATH", prepend_folder(environment.value("LD_LIBRARY_PATH"), library.simulator));
   environment.set("SIMCUDA_DEVICES", std::get<SimulatedDevices>(parse_simulated_devices(*request.simulate)).text);
   environment.set("SIMCUDA_NOTES", folder.empty() ? "" : make_notes_folder(folder));
-  // A small card's. The simulated driver's own default is an H100's, of which few fit into 8 GiB.
+  // The context size of a small card. The simulated driver's default is that of an H100; few such contexts fit into 8
+  // GiB.
   if (environment.value("SIMCUDA_CONTEXT_BYTES").empty() && environment.value("SIMCUDA_COSTS").empty()) {
     environment.set("SIMCUDA_CONTEXT_BYTES", "256MiB");
   }
@@ -325,7 +327,7 @@ void refuse_wrong_line(const RunRequest &request, EnvironmentBlock environment) 
                                  (loss->remedy.empty() ? "" : "; " + loss->remedy)};
   }
   if (flag_value(request, "log") != nullptr) {
-    (void)check_log_target(request, settings, program);  // a variable's is told by the runs
+    (void)check_log_target(request, settings, program);  // the runs report one that a variable names
   }
 }
 

@@ -22,9 +22,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::uint64_t kManyUnused = 64U << 20U;  // bytes: two steps of a driver's pool
+constexpr std::uint64_t kManyUnused = 64U << 20U;  // bytes: twice the step by which a driver's pool grows
 
-constexpr std::size_t kMostShown = 3;  // of two or three lines each, beside a title, a remainder and pinned memory
+constexpr std::size_t kMostShown = 3;  // each takes two or three lines, besides a title, a remainder and pinned memory
 
 struct Row {
   const events::Summary *process;
@@ -48,7 +48,7 @@ bool is_same(const events::Summary::Group &a, const events::Summary::Group &b) {
   return a.kind == b.kind && a.name == b.name;
 }
 
-// What any of the processes saw of the group on the device: each looked only when it took memory itself.
+// The most that any process saw claimed in the group on the device: each looked only when it took memory itself.
 std::uint64_t most_claimed(const events::Summary::Group &group, const std::string &uuid,
                            const std::vector<events::Summary> &processes) {
   std::uint64_t most = group.most_claimed;
@@ -73,7 +73,7 @@ std::string spoken(const events::Summary::Group &group) {
   }
 }
 
-// A tree without a limit is there for a guarantee; only a named group without one is what somebody asked for.
+// A tree without a limit exists for a guarantee. Only a named group without a limit was asked for by somebody.
 std::string limits(const Row &row, const std::vector<events::Summary> &processes) {
   std::string text;
   if (row.device->limit_asked) {
@@ -102,7 +102,7 @@ std::string peak_line(const Row &row, const std::vector<events::Summary> &proces
          limits(row, processes);
 }
 
-// Of several with a limit the page does not say which refused.
+// If several groups have a limit, the summary file does not say which one refused.
 std::string full_group(const events::Summary::Device &device) {
   std::string which;
   for (const events::Summary::Group &group : device.groups) {
@@ -165,7 +165,7 @@ std::string count_line(const Row &row) {
   return line;
 }
 
-// Why far more was reserved than used; empty where it was not.
+// Why far more was reserved than used; empty if that is not so.
 std::string unused_line(const events::Summary::Device &device) {
   const std::uint64_t reserved = device.reserved_peak_bytes;
   if (device.peak_bytes >= reserved / 4 || reserved - device.peak_bytes < kManyUnused || device.allocs == 0) {
@@ -179,7 +179,7 @@ std::string unused_line(const events::Summary::Device &device) {
          "done with it";
 }
 
-// Empty where nobody is known.
+// Empty if no holder is known.
 std::string holders_line(const events::Summary::Device &device) {
   std::string line;
   for (const events::Holder &holder : device.holders) {
@@ -198,7 +198,7 @@ std::string holders_line(const events::Summary::Device &device) {
   return line;
 }
 
-// What is not shown of `rows`, which are more than are.
+// A line about the rows that are not shown. REQUIRES: there are more rows than are shown.
 std::string remainder(const std::vector<Row> &rows) {
   std::uint64_t total = 0;
   for (std::size_t i = kMostShown; i < rows.size(); ++i) {
@@ -224,7 +224,7 @@ const char *spoken_error(int error) {
   }
 }
 
-// Empty where no log lost anything.
+// Empty if no log lost anything.
 std::string lost_line(const std::vector<events::Summary> &processes) {
   std::uint64_t lost = 0;
   std::size_t logs = 0;
@@ -244,7 +244,7 @@ bool has_failures(const events::Summary &process) {
   return process.failed_allocs != 0 || process.failed_frees != 0 || process.refused_shares != 0;
 }
 
-// Failures that belong to no device, of all processes; empty where there are none.
+// The failures of all processes that concern no device; empty if there are none.
 std::string failure_line(const std::vector<events::Summary> &processes) {
   events::Summary all;
   const events::Summary *one = nullptr;
@@ -271,7 +271,7 @@ std::string failure_line(const std::vector<events::Summary> &processes) {
   return (failed == 1 ? name_of(*one) : std::to_string(failed) + " processes") + ": " + line;
 }
 
-// The process that pinned most host memory, which has no limit; empty where none did.
+// The process that pinned the most host memory, which has no limit; empty if none did.
 std::string host_line(const std::vector<events::Summary> &processes) {
   const auto most = std::max_element(processes.begin(), processes.end(), [](const auto &a, const auto &b) {
     return std::make_tuple(a.host_peak_bytes, b.pid) < std::make_tuple(b.host_peak_bytes, a.pid);
@@ -284,7 +284,7 @@ std::string host_line(const std::vector<events::Summary> &processes) {
          (most->host_bytes != 0 ? "; not freed: " + config::show_bytes(most->host_bytes) : "");
 }
 
-// The process that asked for most functions that may take memory and are not known; empty where none did.
+// The process that asked for the most unknown functions that may take memory; empty if none did.
 std::string unknown_line(const std::vector<events::Summary> &processes, bool is_logged) {
   const auto most = std::max_element(processes.begin(), processes.end(), [](const auto &a, const auto &b) {
     return std::make_tuple(a.unknown_of_memory, b.pid) < std::make_tuple(b.unknown_of_memory, a.pid);
@@ -393,7 +393,7 @@ std::vector<std::string> log_files(const std::vector<events::Summary> &summaries
   for (const events::Summary &process : summaries) {
     std::string name = process.log.empty() ? "" : logs::present_log(process.log);
     if (name.empty() || !std::filesystem::is_regular_file(name, ignored)) {
-      continue;  // a device, or moved away
+      continue;  // a device, or it was moved away
     }
     names.push_back(here.size() > 1 && name.starts_with(here) ? name.substr(here.size()) : name);
   }

@@ -20,9 +20,9 @@ namespace ration::cli {
 
 namespace {
 
-constexpr char kName[] = "run-witness";  // pkill(1) shall find `ration` alone
+constexpr char kName[] = "run-witness";  // so that pkill(1) finds only `ration`
 
-// It holds no pipe of the command's open. Where close_range(2) is missing it ends: nothing is witnessed then.
+// The witness must keep no pipe of the command open. Without close_range(2) it ends, and nothing is witnessed.
 bool close_all() {
 #ifdef SYS_close_range
   return syscall(SYS_close_range, 0U, ~0U, 0U) == 0;
@@ -31,7 +31,7 @@ bool close_all() {
 #endif
 }
 
-// What pkill -f would find. From proc_pid_stat(5): fields 48 and 49 are where the arguments lie.
+// Clears what pkill -f would find. Fields 48 and 49 of proc_pid_stat(5) tell where the arguments are in memory.
 void clear_arguments() {
   std::ifstream file("/proc/self/stat");
   std::string line;
@@ -48,7 +48,7 @@ void clear_arguments() {
   }
 }
 
-// A question is the signal of the highest number, so that it is taken last of those that have arrived.
+// A question is sent as the signal with the highest number, so that it is taken after all others that have arrived.
 [[noreturn]] void witness(SignalWitness::Seen &seen, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   prctl(PR_SET_NAME, kName);
@@ -100,8 +100,8 @@ SignalWitness::~SignalWitness() {
   }
 }
 
-// kill(2) signals a group's newest process first, and we are older than the witness: what it was sent with ours, it
-// has.
+// kill(2) signals a group's newest process first, and we are older than the witness. So once a signal of the
+// group has reached us, it has reached the witness too.
 void SignalWitness::ask() {
   constexpr int kMostWaits = 5000;
   constexpr std::int64_t kBetweenNs = 100'000;
@@ -115,7 +115,8 @@ void SignalWitness::ask() {
   }
 }
 
-// An earlier one of a group's signals may have been merged with another of ours.
+// True if the witness saw the signal anew, and within the last second: an older one to the group may have been merged
+// with another one of ours.
 bool SignalWitness::has_seen(int signal) {
   constexpr std::uint64_t kSameNs = 1'000'000'000;
   const auto place = static_cast<std::size_t>(signal);

@@ -13,8 +13,8 @@ namespace ration::cli {
 
 namespace {
 
-constexpr unsigned kMostDevices = 16;  // of the simulated driver
-// Of all devices, which it maps: 47 bits of addresses have room for little more, twice.
+constexpr unsigned kMostDevices = 16;  // a bound of the simulated driver
+// All devices together. The driver maps them, twice, and 47 bits of addresses have room for little more.
 constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 40;
 constexpr std::string_view kTimes = "\u00d7";
 constexpr std::string_view kMachineExamples = "16GiB, 2x8GiB or 8GiB,4GiB";
@@ -23,7 +23,7 @@ std::string with_example(const std::string &sentence) {
   return sentence + "; write, for example, " + std::string(kMachineExamples);
 }
 
-// Where a size begins: after "N×" or "Nx". 0: there is no such count.
+// Where the size begins: after "N×" or "Nx"; 0 if there is no such count.
 std::size_t end_of_count(std::string_view item) {
   if (const std::size_t times = item.find(kTimes); times != std::string_view::npos) {
     return times + kTimes.size();
@@ -36,7 +36,7 @@ struct EqualDevices {
   std::uint64_t bytes;  // of each
 };
 
-// Whatever is more than any machine has is as good as the largest number.
+// A count that exceeds any machine's becomes the largest number.
 std::optional<unsigned> count_in(std::string_view text) {
   unsigned count = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), count);
@@ -117,7 +117,7 @@ std::variant<SimulatedDevices, std::string> read_list(std::string_view text) {
   return devices;
 }
 
-// The same in the characters of a list; empty: it is none of that.
+// The same text with the characters of a list; empty if it cannot be a list.
 std::string likely_list(std::string_view text) {
   std::string likely;
   for (const char c : text) {

@@ -19,10 +19,10 @@ namespace {
 
 constexpr std::string_view kPrefix = "ration-";
 constexpr std::string_view kRandom = "XXXXXX";
-constexpr char kAlive[] = "/.alive";  // locked as long as the folder's owner lives
+constexpr char kAlive[] = "/.alive";  // locked for as long as the folder's owner lives
 constexpr int kMostLookedAt = 10'000;
 
-// The locked file gets its name last: who finds it unlocked finds the folder of a process that has ended.
+// The file gets its final name once it is locked: whoever finds it unlocked knows that the folder's process has ended.
 int lock_folder(const std::string &folder) {
   const std::string fresh = folder + "/.new";
   const int file = open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -46,7 +46,7 @@ bool is_left(const std::string &folder) {
   return ended;
 }
 
-// What processes left that were killed.
+// Removes the folders of processes that were killed.
 void remove_left_ones(const std::string &parent) {
   std::error_code error;
   std::filesystem::directory_iterator entry(parent, error);
@@ -70,7 +70,7 @@ TemporaryFolder::TemporaryFolder(const std::string &parent) {
        {parent, environment.value("TMPDIR"), std::string("/tmp"), std::string("/dev/shm")}) {
     std::string name = folder + "/" + std::string(kPrefix) + std::string(kRandom);
     if (!folder.empty() && mkdtemp(name.data()) != nullptr) {
-      chmod(name.c_str(), 0700);  // whatever the umask takes
+      chmod(name.c_str(), 0700);  // whatever the umask
       path_ = name;
       if (parent.empty()) {
         lock_ = lock_folder(path_);
@@ -83,7 +83,7 @@ TemporaryFolder::TemporaryFolder(const std::string &parent) {
 
 TemporaryFolder::~TemporaryFolder() {
   if (!path_.empty() && !kept_) {
-    std::error_code ignored;  // a folder that remains must not change an exit status
+    std::error_code ignored;  // a folder that cannot be removed must not change the exit status
     std::filesystem::remove_all(path_, ignored);
   }
   if (lock_ >= 0) {

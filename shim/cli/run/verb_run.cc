@@ -38,7 +38,7 @@ namespace ration::cli {
 
 namespace {
 
-// Of devices that were used, each sentence once.
+// About the devices that were used; each sentence once.
 std::vector<std::string> limits_beyond_used(const config::Settings &settings,
                                             const std::vector<events::Summary> &summaries) {
   std::vector<std::string> sentences;
@@ -58,7 +58,7 @@ std::vector<std::string> limits_beyond_used(const config::Settings &settings,
   return sentences;
 }
 
-// By an option: those of a process that is disabled are not read into settings.
+// True if an option sets a limit. Settings cannot tell: those of a disabled process are not read.
 bool states_limit(const RunRequest &request) {
   constexpr std::string_view kLimits[] = {"limit", "group_limit", "container_limit", "group_tree", "reserve"};
   return std::any_of(request.flags.begin(), request.flags.end(), [&](const auto &flag) {
@@ -66,7 +66,7 @@ bool states_limit(const RunRequest &request) {
   });
 }
 
-// Whether the dynamic linker finds one; it is not initialised.
+// True if the dynamic linker finds a driver, which is not initialised.
 bool has_driver() {
   return dlopen("libcuda.so.1", RTLD_LAZY) != nullptr;
 }
@@ -96,7 +96,7 @@ void print_summary(const RunRequest &request, const TemporaryFolder &pages,
     }
   }
   if (settings.disabled) {
-    if (!request.quiet && !states_limit(request)) {  // else it was said before the start
+    if (!request.quiet && !states_limit(request)) {  // otherwise it was reported before the start
       log_line("nothing was limited or counted: RATION_DISABLE=1");
     }
     return;
@@ -125,7 +125,7 @@ void print_summary(const RunRequest &request, const TemporaryFolder &pages,
   }
 }
 
-// Joins and leaves each group: processes that cannot join one are refused every allocation.
+// Joins and leaves each group, because processes that cannot join one are refused every allocation.
 void refuse_unusable_groups(const config::Settings &settings) {
   for (const config::Settings::Group &group : settings.groups) {
     const ledger::GroupKind kind = kind_of(group.kind);
@@ -139,7 +139,7 @@ void refuse_unusable_groups(const config::Settings &settings) {
   }
 }
 
-// What a refused run stated in its group ends with it.
+// A refused run must leave nothing in its group: reading the groups removes what it stated.
 Reservation reserve(const RunRequest &request, const config::Settings &settings, EnvironmentBlock &environment) {
   try {
     return Reservation(request, settings, environment);
@@ -150,7 +150,7 @@ Reservation reserve(const RunRequest &request, const config::Settings &settings,
   }
 }
 
-// To a device that was full, what is held there outside Ration by now, where NVML knows it.
+// Adds to each device that was full how much is held there outside Ration by now, if NVML knows.
 void add_outside_holders(std::vector<events::Summary> &summaries, const config::Settings &settings,
                          const EnvironmentBlock &environment) {
   NvmlProcess nvml(environment);
@@ -212,7 +212,7 @@ int start(const RunRequest &request) {
   }
   const Program program = inspect(request, library, environment, settings);
   if (!check_log_target(request, settings, program)) {
-    environment.unset("RATION_LOG");  // the library would say the same of each process
+    environment.unset("RATION_LOG");  // the library would report the same in each process
   }
   refuse_summary_target(request);
   if (!settings.disabled && program.obstacle == Obstacle::kNone) {
@@ -266,7 +266,7 @@ int start(const RunRequest &request) {
   }
   if (!settings.disabled) {
     reservation = Reservation();
-    // Looking returns the command's memory to its groups, and removes a group that it was the last member of.
+    // Reading the groups returns the command's memory to them, and removes a group whose last member it was.
     std::string problem;
     (void)ledger::read_groups(settings.state_folder(), problem);
   }

@@ -10,14 +10,14 @@ namespace ration::cli {
 
 namespace {
 
-__extension__ using Wide = unsigned __int128;  // products of two sizes
+__extension__ using Wide = unsigned __int128;  // wide enough for the product of two sizes
 
 // REQUIRES: whole is not 0.
 std::uint64_t scaled(std::uint64_t part, std::uint64_t whole, std::uint64_t length) {
   return static_cast<std::uint64_t>(static_cast<Wide>(std::min(part, whole)) * length / whole);
 }
 
-// To the nearest, but 0 only for nothing, and `length` only for the whole.
+// Rounded to the nearest, but 0 only for nothing, and `length` only for the whole.
 std::size_t rounded(std::uint64_t part, std::uint64_t whole, std::size_t length) {
   if (part == 0 || part >= whole || length < 2) {
     return part == 0 ? 0 : length;
@@ -48,14 +48,14 @@ BarParts parts_of(const BarFigures &figures, std::size_t length) {
   BarParts parts;
   parts.used = (eighths + 7) / 8;
   parts.eighths = eighths - (parts.used == 0 ? 0 : (parts.used - 1) * 8);
-  if (halves >= parts.used * 2 && held > figures.used && eighths >= 4) {  // no gap before what is reserved
+  if (halves >= parts.used * 2 && held > figures.used && eighths >= 4) {  // leave no gap before the reserved part
     parts.used = (eighths + 4) / 8;
     parts.eighths = 8;
   }
   parts.reserved = minus_or_zero((halves + 1) / 2, parts.used);
   parts.ends_half = parts.reserved != 0 && halves % 2 == 1;
   if (parts.reserved == 0 && held > figures.used && parts.used == 1 && parts.eighths < 8 &&
-      length > 1) {  // of little, yet more than is used
+      length > 1) {  // of a small amount, more is reserved than used
     parts.reserved = 1;
     parts.ends_half = true;
   }

@@ -10,14 +10,14 @@ namespace ration::cli {
 
 namespace {
 
-constexpr std::size_t kLeastBar = 12;  // beside whole sentences; below, figures are shorter
+constexpr std::size_t kLeastBar = 12;  // the shortest bar next to full sentences; below that, figures get shorter
 constexpr std::size_t kShortestBar = 5;
 constexpr std::size_t kLeastHistory = 8;
-constexpr std::size_t kWide = 100;  // from here on UUIDs and history are shown
+constexpr std::size_t kWide = 100;  // from this width on, UUIDs and history are shown
 
 }  // namespace
 
-// In full, then without what nvidia-smi shows as well, then without words.
+// Brevity 0 shows all figures, 1 omits those that nvidia-smi shows too, 2 also omits the words.
 void DeviceLines::write_figures(int brevity) {
   figures_.clear();
   figures_width_ = 0;
@@ -43,7 +43,8 @@ std::size_t DeviceLines::room_in(std::size_t width) const {
   return minus_or_zero(width, text);
 }
 
-// The bar takes what the figures leave; on a wide screen half of it. History needs characters of several heights.
+// The bar gets the width that the figures leave, or half of it on a wide screen; history gets the other half. History
+// needs characters of different heights.
 DeviceLines::DeviceLines(const Usage &usage, const TopState &state, std::size_t width) : usage_(usage), state_(state) {
   const GpuNames gpus(usage);
   for (const DeviceRow &row : usage.devices) {

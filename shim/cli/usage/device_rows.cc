@@ -22,14 +22,14 @@ DeviceRow &device_of(std::vector<DeviceRow> &devices, const std::string &uuid) {
   return devices.emplace_back(std::move(row));
 }
 
-// By index; those without one behind them, by UUID.
+// Sorted by index; then those without one, by UUID.
 template <class Row>
 bool comes_before(const Row &a, const Row &b) {
   return std::make_tuple(a.gpu == kNoIndex, a.gpu, std::string_view(a.uuid)) <
          std::make_tuple(b.gpu == kNoIndex, b.gpu, std::string_view(b.uuid));
 }
 
-// The processes of the snapshot as held_outside() asks for them.
+// Passes the processes of the snapshot to held_outside() in the form that it needs.
 std::uint64_t held_by_others(const DeviceFigures &figures, const std::vector<ProcessRow> &processes) {
   std::vector<std::pair<int, std::uint64_t>> known;
   for (const ProcessRow &row : processes) {

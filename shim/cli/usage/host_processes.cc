@@ -18,8 +18,8 @@ namespace ration::cli {
 namespace {
 
 constexpr const char *kHostName = "/etc/hostname";
-constexpr std::size_t kIdDigits = 64;     // of a container, in full
-constexpr std::size_t kShownDigits = 12;  // as engines print it
+constexpr std::size_t kIdDigits = 64;     // a complete container ID
+constexpr std::size_t kShownDigits = 12;  // the part of it that engines print
 
 bool is_hexadecimal(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
@@ -51,7 +51,7 @@ std::string first_line(const std::string &path) {
 std::string container_of(const std::string &folder) {
   char own[256] = "";
   gethostname(own, sizeof(own) - 1);
-  // As the container's programs see it: engines write the host name of each container into this file.
+  // The file as the container's programs see it: engines write each container's host name into it.
   std::string name = first_line(folder + "/root" + kHostName);
   if (!name.empty() && name != own) {
     return name;

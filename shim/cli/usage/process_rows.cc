@@ -16,8 +16,9 @@ namespace {
 
 using ledger::GroupKind;
 
-// One process is a member of two groups, whose files were read one after the other while it ran. Counters only grow, so
-// the larger is newer; of what the process publishes the last counts; of the rest the more cautious value.
+// Merges the figures of a process that is in two groups, whose files were read one after the other while it ran.
+// Counters only grow, so the larger value is newer; of the figures that the process publishes, the latest count; of all
+// others, the more cautious value.
 void merge(ledger::DeviceUse &into, const ledger::DeviceUse &other) {
   if (other.published_unix_ns > into.published_unix_ns) {
     into.used = other.used;
@@ -58,7 +59,7 @@ void join_labels(ProcessRow &row) {
   row.group_label += row.group_label.empty() ? "-" : "";
 }
 
-// A member without a device waits for any.
+// A member without a device waits for any device.
 bool waits(const ledger::Member &member, const std::string &uuid) {
   return member.devices.empty()
              ? member.ticket != 0
@@ -66,13 +67,14 @@ bool waits(const ledger::Member &member, const std::string &uuid) {
                            [&uuid](const ledger::DeviceUse &use) { return use.uuid == uuid && use.waiting != 0; });
 }
 
-// Of what holds a guarantee for others: nothing is held or guaranteed there, or another row shows it.
+// True for a member that holds a guarantee for others if nothing is held or guaranteed there, or if another row shows
+// it.
 bool has_no_row(const ledger::Member &member, const ledger::DeviceUse &use, const TreeGuarantees &trees) {
   const bool is_idle = use.reserved == 0 && use.used == 0 && use.guarantee == 0 && use.waiting == 0;
   return (member.tree != 0 && is_idle) || trees.is_represented(member, use.uuid);
 }
 
-// Of all members on the row's device.
+// Counts the members on the row's device.
 void count_members(const ledger::Group &group, const TreeGuarantees &trees, GroupRow &row) {
   for (const ledger::Member &member : group.members) {
     row.waiting += waits(member, row.uuid) ? 1 : 0;
@@ -86,7 +88,7 @@ void count_members(const ledger::Group &group, const TreeGuarantees &trees, Grou
   }
 }
 
-// A device that no member uses has a row where it has a limit, which shows what is free. Each group has at least one
+// A device that no member uses has a row if it has a limit; the row shows what is free. Each group has at least one
 // row.
 void add_group_rows(const ledger::Group &group, const TreeGuarantees &trees, std::vector<GroupRow> &rows) {
   GroupRow of_none;
@@ -97,7 +99,7 @@ void add_group_rows(const ledger::Group &group, const TreeGuarantees &trees, std
   for (const ledger::GroupDevice &device : group.devices) {
     GroupRow row = of_none;
     row.uuid = device.uuid;
-    row.limit = group.kind == GroupKind::kQueue ? ledger::kNoLimit : device.limit;  // there, of the device
+    row.limit = group.kind == GroupKind::kQueue ? ledger::kNoLimit : device.limit;  // there it is the device's
     row.reserved = device.reserved;
     row.device_size = device.size;
     row.claimed = device.claimed;
@@ -120,10 +122,10 @@ std::string small_letters(std::string_view text) {
   return out;
 }
 
-// Of a path in the first word.
+// Removes the folder from a path in the first word.
 std::string without_folder(const std::string &words) {
   const std::size_t end = words.find(' ');
-  const std::size_t slash = words.rfind('/', end);  // npos: anywhere
+  const std::size_t slash = words.rfind('/', end);  // npos: searches everything
   return slash == std::string::npos || slash + 1 == std::min(end, words.size()) ? words : words.substr(slash + 1);
 }
 
@@ -132,7 +134,7 @@ auto order_of(const ProcessRow &row, SortKey key) {
   std::string text;
   switch (key) {
     case SortKey::kReserved:
-      break;  // all continue with the reserved bytes
+      break;  // all compare the reserved bytes next
     case SortKey::kUser:
       text = row.user;
       break;
@@ -179,12 +181,12 @@ std::uint64_t ProcessRow::refusals() const {
 }
 
 std::string ProcessRow::shown_command() const {
-  const bool has_name = !command.empty() && command.front() != ' ';  // a program may be started with an empty one
+  const bool has_name = !command.empty() && command.front() != ' ';  // a program may be started with an empty name
   return has_name ? without_folder(command) : shown_program() + command;
 }
 
 std::string ProcessRow::shown_program() const {
-  constexpr std::string_view kRun = "ration run ";  // what holds a guarantee, or waits
+  constexpr std::string_view kRun = "ration run ";  // the process holds a guarantee, or waits
   const bool is_run = program.starts_with(kRun);
   const std::string path = program.substr(is_run ? kRun.size() : 0);
   const std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0

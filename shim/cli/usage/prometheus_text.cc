@@ -11,19 +11,20 @@ namespace ration::cli {
 
 namespace {
 
-// Labels, without braces, and the row that they name.
+// The labels, without braces, and the row that they identify.
 template <class Row>
 using Series = std::vector<std::pair<std::string, const Row *>>;
 
 constexpr char kReplacement[] = "\xef\xbf\xbd";  // U+FFFD
 
-// The format escapes only these three. Other control characters, including C1, would reach a terminal.
+// The format escapes only these three characters. Any other control character, including C1, would reach a terminal.
 std::string label_value(const std::string &text) {
   const std::string valid = as_utf8(text);
   std::string out;
   for (std::size_t i = 0; i < valid.size(); ++i) {
     const auto c = static_cast<unsigned char>(valid[i]);
-    const bool c1 = c == 0xc2 && static_cast<unsigned char>(valid[i + 1]) < 0xa0;  // valid: there is a next byte
+    // `valid` is UTF-8, so there is a next byte.
+    const bool c1 = c == 0xc2 && static_cast<unsigned char>(valid[i + 1]) < 0xa0;
     if (c == '\n') {
       out += "\\n";
     } else if (c == '\\' || c == '"') {
@@ -46,7 +47,7 @@ void add_label(std::string &labels, const char *name, const std::string &value) 
   labels += '"';
 }
 
-// The named group of a process, of which there is one at most.
+// The named group of a process, which has at most one.
 std::string group_of(const ProcessRow &row) {
   for (const GroupOfRow &group : row.groups) {
     if (group.kind == ledger::GroupKind::kNamed) {
@@ -76,8 +77,8 @@ Series<ProcessRow> series_of(const Usage &usage, std::uint64_t own_pid_namespace
     if (of_all_users) {
       add_label(labels, "user", row.user);
     }
-    // Two processes can have equal labels: their namespaces are unknown, or the kernel reused a pid meanwhile. A
-    // collector rejects a file with a duplicate series.
+    // The labels of two processes can be equal, if their namespaces are unknown or the kernel has reused a process ID.
+    // A collector rejects a file with a duplicate series.
     if (!taken.insert(labels).second) {
       add_label(labels, "identity", std::to_string(row.identity));
     }
@@ -86,8 +87,8 @@ Series<ProcessRow> series_of(const Usage &usage, std::uint64_t own_pid_namespace
   return series;
 }
 
-// Named groups only: a tree or a container has another number in each run, whose series would never end. Nor is there
-// a device in the row of a group whose members have requested nothing.
+// Only named groups: the number of a tree or container is different in each run, so the number of series would grow
+// without end. The row of a group whose members have requested nothing has no device.
 Series<GroupRow> group_series_of(const Usage &usage) {
   Series<GroupRow> series;
   for (const GroupRow &row : usage.groups) {
@@ -97,7 +98,7 @@ Series<GroupRow> group_series_of(const Usage &usage) {
     std::string labels;
     add_label(labels, "gpu", row.uuid);
     add_label(labels, "group", row.name);
-    if (!row.user.empty()) {  // where those of all users were read: two may have one name
+    if (!row.user.empty()) {  // if those of all users were read: two may share a name
       add_label(labels, "user", row.user);
     }
     series.emplace_back(std::move(labels), &row);

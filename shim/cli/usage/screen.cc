@@ -17,7 +17,7 @@ namespace ration::cli {
 
 namespace {
 
-// Blocked, so that no handler of ncurses runs: those end the process at any point.
+// These signals are blocked, so that no handler of ncurses runs: its handlers end the process at any point.
 sigset_t watched_signals() {
   sigset_t set;
   sigemptyset(&set);
@@ -27,7 +27,7 @@ sigset_t watched_signals() {
   return set;
 }
 
-// A duplicate, so that fclose leaves stdin open.
+// Opens a duplicate, so that fclose leaves stdin open.
 FILE *open_keys() {
   if (isatty(STDIN_FILENO) == 1) {
     const int copy = dup(STDIN_FILENO);
@@ -36,10 +36,10 @@ FILE *open_keys() {
   return std::fopen("/dev/tty", "re");
 }
 
-constexpr bool kCursesIsWide = RATION_WIDE_CURSES;  // it writes UTF-8
-constexpr int kEscapeMs = 50;                       // for the rest of what a key sends
+constexpr bool kCursesIsWide = RATION_WIDE_CURSES;  // it can write UTF-8
+constexpr int kEscapeMs = 50;                       // how long to wait for the rest of what a key sends
 
-// Pairs of colours, on the terminal's own background.
+// Colour pairs, with the terminal's own background.
 enum Pair : short { kGreenPair = 1, kYellowPair, kCyanPair, kRedPair };
 
 int key_of(int key) {
@@ -72,7 +72,7 @@ Screen::Screen(bool with_colours) {
   FILE *keys = open_keys();
   keys_ = keys;
   const bool is_utf8 = use_locale();
-  // Not initscr, which ends the process where the terminal's type is unknown.
+  // Not initscr, which would end the process if the terminal's type is unknown.
   SCREEN *terminal =
       signals_ < 0 || keys == nullptr || !terminal_has_cursor() ? nullptr : newterm(nullptr, stdout, keys);
   terminal_ = terminal;
@@ -118,7 +118,7 @@ std::size_t Screen::width() const {
   return static_cast<std::size_t>(std::max(getmaxx(stdscr), 1));
 }
 
-// No status is told by a colour alone: bars have a character for each part.
+// Nothing is shown by colour alone: bars have a different character for each part.
 std::uint32_t Screen::attributes_of(Style style) const {
   const auto coloured = [this](Pair pair) {
     return static_cast<std::uint32_t>(colours_ ? static_cast<chtype>(COLOR_PAIR(pair)) : chtype{A_NORMAL});
@@ -149,10 +149,10 @@ void Screen::show(const Frame &frame) {
   werase(stdscr);
   for (std::size_t i = 0; i < frame.lines.size(); ++i) {
     const int line = static_cast<int>(i);
-    // Of what a line before left here: a character may be wider than it was taken for.
+    // Clears what an earlier line left here: a character may be wider than was assumed.
     wmove(stdscr, line, 0);
     wclrtoeol(stdscr);
-    // Writing the last cell returns an error although it is written: the cursor cannot advance.
+    // Writing the last cell succeeds but returns an error, because the cursor cannot advance.
     mvwaddnstr(stdscr, line, 0, frame.lines[i].c_str(), static_cast<int>(frame.lines[i].size()));
   }
   for (const Frame::Span &span : frame.spans) {
@@ -178,7 +178,7 @@ Screen::Input Screen::input_of(int key) {
 }
 
 Screen::Input Screen::wait(int milliseconds) {
-  // ncurses keeps what it has read beyond a key; no descriptor tells.
+  // ncurses may have read more than one key and keeps the rest; no descriptor shows that.
   if (const int kept = wgetch(stdscr); kept != ERR) {
     return input_of(kept);
   }

@@ -28,18 +28,18 @@ namespace ration::cli {
 namespace {
 
 constexpr const char *kFolderOfFolders = "/dev/shm";
-constexpr std::string_view kFolderName = "ration-";  // and the user's number
+constexpr std::string_view kFolderName = "ration-";  // followed by the user's number
 
 struct UsersFolder {
   std::string path;
-  std::optional<uid_t> owner;  // none: no other user's, or not known
+  std::optional<uid_t> owner;  // none: it is our own, or the owner is unknown
   std::string problem;         // why it is not read
 };
 
 UsersFolder folder_of_user(const std::string &path, std::string_view number) {
   struct stat found {};
   if (lstat(path.c_str(), &found) != 0) {
-    return {path, {}, {}};  // gone
+    return {path, {}, {}};  // it no longer exists
   }
   if (!number.empty() && number != std::to_string(found.st_uid)) {
     return {path,
@@ -85,7 +85,7 @@ Usage usage_in(const UsersFolder &folder) {
     groups = ledger::read_groups(folder.path, problem);
   }
   Usage usage = usage_of(groups, problem, unix_now());
-  if (folder.owner) {  // the files are the user's, who may write anything there
+  if (folder.owner) {  // the files belong to that user, who may write anything there
     for (ProcessRow &row : usage.processes) {
       row.user = user_name(*folder.owner);
     }
@@ -118,7 +118,7 @@ StateFolders state_folders(bool of_all_users) {
   std::vector<config::Problem> problems;
   const config::Settings settings = config::read_settings(config::own_context(), problems);
   for (const config::Problem &problem : problems) {
-    if (problem.key == "state_dir") {  // `ration env` reports the others; they concern a program that is started
+    if (problem.key == "state_dir") {  // `ration env` reports the others; they concern programs that are started
       log_line(problem.line);
       if (problem.fatal_for_cli) {
         return folders;

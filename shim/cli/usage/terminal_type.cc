@@ -6,7 +6,7 @@
 
 namespace ration::cli {
 
-// newterm alone would be enough, but it leaks its allocations for an unknown type.
+// newterm alone would do, but for an unknown type it leaks its allocations.
 bool terminal_has_cursor() {
   int error = 0;
   if (setupterm(nullptr, STDOUT_FILENO, &error) != OK) {

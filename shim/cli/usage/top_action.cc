@@ -84,7 +84,7 @@ int signal_called(const std::string &text) {
   return found == std::end(kSignals) ? 0 : found->number;
 }
 
-// `ration set` does the work, and says what is wrong: in a process of its own, whose lines are read.
+// `ration set`, in a separate process, makes the change and reports errors; its output is returned.
 std::string carry_out(const TopQuestion &question, const Usage &usage) {
   if (question.is_signal) {
     return send(question, usage);

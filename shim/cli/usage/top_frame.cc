@@ -22,9 +22,9 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-constexpr std::size_t kLinesOfSentence = 4;  // instead of processes
+constexpr std::size_t kLinesOfSentence = 4;  // of the sentence that is shown in place of processes
 
-// The first `height` of `lines`; where some are omitted, the last one counts them.
+// The first `height` of `lines`; if some are omitted, the last one says how many.
 Lines fit(Lines lines, std::size_t height) {
   if (lines.size() > height) {
     const std::size_t omitted = lines.size() - height + 1;
@@ -36,7 +36,7 @@ Lines fit(Lines lines, std::size_t height) {
   return lines;
 }
 
-// What the filter leaves: groups of processes that are shown, and those that have its text in their name.
+// True if the filter leaves the group: its processes are shown, or its name contains the text.
 bool is_shown(const GroupRow &group, const Usage &shown, std::string_view filter) {
   ProcessRow named;
   named.group_label = group.label;
@@ -46,8 +46,8 @@ bool is_shown(const GroupRow &group, const Usage &shown, std::string_view filter
   return matches(named, filter) || std::any_of(shown.processes.begin(), shown.processes.end(), has_it);
 }
 
-// Without those that tell nothing beside the devices' lines, and without a group's idle devices:
-// of a group that is idle on all of them the first one stays.
+// Leaves out groups that tell no more than the devices' lines, and a group's idle devices; if a group is idle on all
+// devices, the first one stays.
 std::vector<GroupRow> groups_to_show(const Usage &usage, const std::string &filter) {
   std::vector<GroupRow> groups;
   for (const GroupRow &row : usage.groups) {
@@ -64,7 +64,7 @@ std::vector<GroupRow> groups_to_show(const Usage &usage, const std::string &filt
   return groups;
 }
 
-// Colours the bars of a table's row, where that column is shown.
+// Colours the bars of a table's row, if that column is shown.
 void mark_bars(FrameDraft &draft, const Table &table, const BarFigures &figures) {
   for (const Table::Place &place : table.columns) {
     if (place.title == kBarTitle && place.width > 2) {
@@ -81,13 +81,13 @@ bool has_bars(const Table &table) {
 void add_titles(FrameDraft &draft, const Table &table, const std::string &rows) {
   draft.add(with_end(table.lines.front(), rows, draft.width()), Style::kTitles);
   for (const Table::Place &place : table.columns) {
-    if (place.title.front() < 'A' || place.title.front() > 'Z') {  // has the mark
+    if (place.title.front() < 'A' || place.title.front() > 'Z') {  // the title begins with the mark
       draft.mark(place.begin, place.width, Style::kSorted);
     }
   }
 }
 
-// The rows of a part that are shown, which the frame then knows.
+// The rows of a part that are shown; also records them in the frame.
 ShownRows place_part(FrameDraft &draft, const TopState &state, TopPart part, std::size_t all, std::size_t room) {
   const auto number = static_cast<std::size_t>(part);
   ShownRows rows = rows_shown(all, room, state.first_of(part));
@@ -101,14 +101,14 @@ ShownRows place_part(FrameDraft &draft, const TopState &state, TopPart part, std
   return rows;
 }
 
-// What the frame is made of: the draft, and what is shown.
+// What the frame is made from: the draft, and the data to show.
 class FrameParts {
  public:
-  // `all`: those that the filter leaves out, too.
+  // `all`: includes the rows that the filter leaves out.
   FrameParts(FrameDraft &draft, const Usage &usage, const Usage &all, const TopState &state)
       : draft_(draft), usage_(usage), waiting_(waiting_lines(all)), state_(state) {}
 
-  // Those of the devices, as the title's end has them.
+  // Returns which rows of the devices are shown, for the end of the title.
   std::string add(std::size_t lines);
 
  private:
@@ -133,7 +133,7 @@ ShownRows FrameParts::place(TopPart part, std::size_t all, std::size_t room) {
 
 std::string FrameParts::end_of(TopPart part, const ShownRows &rows) const {
   const bool is_marked =
-      rows.count < rows.all || part != TopPart::kProcesses;  // else nothing can be chosen, or scrolls
+      rows.count < rows.all || part != TopPart::kProcesses;  // otherwise nothing can be chosen or scrolled
   return std::string(is_marked && part == state_.scrolled ? "*" : "") + rows.text();
 }
 
@@ -179,7 +179,7 @@ void FrameParts::add_groups(std::size_t height) {
   TableLook look{draft_.width(), true, state_.is_unicode, {}, false};
   Table table = group_table(usage_, look);
   if (!end.empty() && width_of(table.lines.front()) + 1 + width_of(end) > look.width && look.width > end.size()) {
-    look.width -= end.size() + 1;  // rather a column less than a title cut
+    look.width -= end.size() + 1;  // rather omit a column than cut off a title
     table = group_table(usage_, look);
   }
   add_titles(draft_, table, end);
@@ -199,7 +199,7 @@ void FrameParts::add_processes(std::size_t height) {
   TableLook look{draft_.width(), true, state_.is_unicode, state_.sorted_by, state_.is_reversed};
   look.end = end.empty() ? 0 : end.size() + 1;
   Table table = process_table(usage_, look);
-  if (!end.empty() && !has_bars(table)) {  // rather a title cut
+  if (!end.empty() && !has_bars(table)) {  // rather cut off a title
     look.end = 0;
     table = process_table(usage_, look);
   }
@@ -255,7 +255,7 @@ Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size
   }
   if (std::all_of(usage.processes.begin(), usage.processes.end(),
                   [](const ProcessRow &row) { return row.is_others; })) {
-    usage.processes.clear();  // the devices' lines have it; here is said that there is no process
+    usage.processes.clear();  // the devices' lines show them; here the frame says that there is no process
   }
   const TopTotals totals = totals_of_rows(usage);
   usage.groups = groups_to_show(usage, state.filter);
@@ -278,7 +278,7 @@ Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size
   while (draft.room() > 1) {
     draft.add("");
   }
-  if (draft.room() > 0) {  // a screen of one line shows the figures, not the keys
+  if (draft.room() > 0) {  // a screen with one line shows the figures, not the keys
     draft.add(key_line(state, shown_help, width), Style::kKeys);
   }
   return draft.take();

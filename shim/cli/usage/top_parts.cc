@@ -10,8 +10,8 @@ namespace ration::cli {
 namespace {
 
 constexpr std::size_t kGroupsFrom = 8;      // the fewest lines with which groups are shown
-constexpr std::size_t kLeastOfTable = 2;    // the titles, and a row
-constexpr std::size_t kLeastProcesses = 3;  // while another part is scrolled
+constexpr std::size_t kLeastOfTable = 2;    // the titles and one row
+constexpr std::size_t kLeastProcesses = 3;  // if another part is scrolled
 
 void take(std::size_t &part, std::size_t lines, std::size_t wanted, std::size_t &left) {
   const std::size_t more = std::min({lines, minus_or_zero(wanted, part), left});
@@ -19,7 +19,7 @@ void take(std::size_t &part, std::size_t lines, std::size_t wanted, std::size_t 
   left -= more;
 }
 
-// Titles without a row say nothing.
+// Titles without a row are useless, so the part then gets no lines.
 void take_table(std::size_t &part, std::size_t lines, std::size_t wanted, std::size_t &left) {
   take(part, lines, wanted, left);
   if (part < kLeastOfTable) {

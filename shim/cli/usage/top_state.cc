@@ -70,7 +70,7 @@ void handle_answer(int key, TopState &state) {
   }
 }
 
-// False: the key does not scroll.
+// False if the key does not scroll.
 bool scroll(int key, TopPart part, TopState &state) {
   if (key < kUpKey || key > kPageDownKey) {
     return false;

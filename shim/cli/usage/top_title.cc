@@ -11,7 +11,7 @@ namespace ration::cli {
 
 namespace {
 
-// Of all devices. 0: that of one is not known.
+// The size of all devices together; 0 if that of one is unknown.
 std::uint64_t size_of_devices(const Usage &usage) {
   std::uint64_t size = 0;
   for (const DeviceRow &device : usage.devices) {

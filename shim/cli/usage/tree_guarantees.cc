@@ -6,9 +6,9 @@ namespace ration::cli {
 
 namespace {
 
-using Holders = std::map<std::uint64_t, const ledger::Member *>;  // by the identity of a process that is covered
+using Holders = std::map<std::uint64_t, const ledger::Member *>;  // by the identity of a process that the holder covers
 
-// In a tree within a tree the inner one counts: that which was started later.
+// For a tree within a tree the inner one counts, which is the one that was started later.
 Holders holders_in(const ledger::Group &group, const TreeProcesses &processes) {
   Holders holders;
   for (const ledger::Member &member : group.members) {

@@ -25,7 +25,7 @@ json index_or_null(int gpu) {
   return logs::or_null(gpu != kNoIndex, gpu);
 }
 
-// As text: many JSON parsers read numbers as doubles, which cannot hold 64 bits.
+// As text, because many JSON parsers read numbers as doubles, which cannot hold 64 bits.
 std::string identity_text(std::uint64_t identity) {
   char text[17];
   std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(identity));

@@ -22,10 +22,10 @@ constexpr std::size_t kShortUuid = 8;
 
 constexpr std::size_t kLeastOfName = 8;
 constexpr std::string_view kTitleOfCommand = "COMMAND";
-constexpr std::size_t kPartOfCommand = 7;  // of the width, before other columns yield
+constexpr std::size_t kPartOfCommand = 7;  // its part of the width before other columns are omitted
 
 std::string after_mark(const std::string &uuid) {
-  const std::size_t mark = uuid.find('-');  // after "GPU" or "MIG"
+  const std::size_t mark = uuid.find('-');  // the mark after "GPU" or "MIG"
   return mark == std::string::npos ? uuid : uuid.substr(mark + 1);
 }
 
@@ -33,7 +33,7 @@ std::string bytes_or_dash(std::uint64_t bytes) {
   return short_bytes(bytes == 0 ? ledger::kNoLimit : bytes);
 }
 
-// A column, and what of a row it shows.
+// A column, and the text that it shows for a row.
 template <class Row>
 struct Shown {
   Column column;
@@ -41,8 +41,8 @@ struct Shown {
   std::optional<SortKey> key;
 };
 
-// Eight columns on a narrow screen, 32 in 200 columns. By the screen alone, so that bars do not jump as rows come and
-// go.
+// Eight columns on a narrow screen, 32 on one of 200 columns. It depends only on the screen, so that bars do not jump
+// as rows come and go.
 std::size_t bar_width(std::size_t screen) {
   constexpr std::size_t kWide = 100;
   constexpr std::size_t kMost = 40;
@@ -54,8 +54,8 @@ std::string mark_of(const TableLook &look) {
   return look.is_unicode ? (is_falling ? "\u25bc" : "\u25b2") : is_falling ? ">" : "<";
 }
 
-// The column that rows are sorted by is marked: by one sign where the largest is at the top, by another where it is at
-// the bottom.
+// Marks the column that rows are sorted by: with one sign if the largest is at the top, with another if it is at the
+// bottom.
 template <class Row>
 Table table_of_rows(std::vector<Shown<Row>> shown, const std::vector<Row> &rows, const TableLook &look) {
   std::vector<Column> columns;
@@ -109,7 +109,7 @@ GpuNames::GpuNames(const Usage &usage) : length_(kShortUuid) {
     all.insert(after_mark(row.uuid));
   }
   for (auto at = all.begin(); at != all.end() && std::next(at) != all.end();
-       ++at) {  // sorted: the longest common prefixes are adjacent
+       ++at) {  // they are sorted, so the longest common prefixes are adjacent
     const auto [differs, ignored] = std::mismatch(at->begin(), at->end(), std::next(at)->begin(), std::next(at)->end());
     length_ = std::max(length_, static_cast<std::size_t>(differs - at->begin()) + 1);
   }
@@ -123,8 +123,8 @@ std::string GpuNames::digits_of(const std::string &uuid) const {
   return after_mark(uuid).substr(0, length_);
 }
 
-// Where not all fit, the figures of the pool go first, then ages, peaks, failures, guarantees and whose it is; which
-// process holds what on which device stays.
+// If not all columns fit, the pool's figures are omitted first, then ages, peaks, failures, guarantees and users. The
+// columns that show which process holds what on which device stay.
 Table process_table(const Usage &usage, const TableLook &look) {
   using Row = ProcessRow;
   const auto some = [&usage](auto has) { return std::any_of(usage.processes.begin(), usage.processes.end(), has); };

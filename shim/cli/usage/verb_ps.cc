@@ -1,4 +1,4 @@
-// `ration ps`: prints how much device memory each process holds, once or again and again. Layer: cli.
+// `ration ps`: prints how much device memory each process holds, once or repeatedly. Layer: cli.
 #include <poll.h>
 #include <unistd.h>
 
@@ -22,13 +22,13 @@ namespace ration::cli {
 
 namespace {
 
-// True: as long as the output is wanted. The reader of a pipe ends it, which poll(2) reports as an error.
+// True as long as the output is wanted. If the reader of a pipe goes away, poll(2) reports an error.
 bool goes_on_after(double seconds) {
   pollfd out{STDOUT_FILENO, 0, 0};
   return poll(&out, 1, static_cast<int>(seconds * 1000)) == 0;
 }
 
-// Of this place, "2026-01-31 12:00:00".
+// Local time, "2026-01-31 12:00:00".
 std::string time_of(const Usage &usage) {
   const auto seconds = static_cast<std::time_t>(usage.now_unix_ns / 1'000'000'000);
   std::tm parts{};
@@ -38,7 +38,7 @@ std::string time_of(const Usage &usage) {
   return text;
 }
 
-// Until a signal ends it, or the reader goes.
+// Prints snapshots until a signal ends it or the reader goes away.
 int watch(const StateFolders &folders, double seconds, bool as_json) {
   std::signal(SIGPIPE, SIG_IGN);
   std::vector<std::string> logged;
@@ -61,7 +61,7 @@ int watch(const StateFolders &folders, double seconds, bool as_json) {
   }
 }
 
-// What `ration set` can change: a line for each group and each process, its name and what that is.
+// Prints what `ration set` can change: a line for each group and process, with its name and what it is.
 void print_targets(const Usage &usage) {
   std::map<std::string, std::string> targets;
   for (const GroupRow &group : usage.groups) {

@@ -1,4 +1,4 @@
-// `ration top`: shows how much device memory each process holds, live. Layer: cli.
+// `ration top`: shows live how much device memory each process holds. Layer: cli.
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ int status_of(const Usage &usage) {
   return usage.problems.empty() ? 0 : kProblemSeen;
 }
 
-// Ends the process by the signal, so that its parent sees the signal in its exit status.
+// Ends this process by the signal, so that its parent sees the signal in the exit status.
 int end_by(int signal) {
   std::signal(signal, SIG_DFL);
   raise(signal);
@@ -77,7 +77,7 @@ int live(const StateFolders &folders, Clock::duration interval, Screen &screen, 
   return status_of(usage);
 }
 
-// None: the terminal cannot be used.
+// nullopt if the terminal cannot be used.
 std::optional<int> try_live(const StateFolders &folders, Clock::duration interval) {
   int ended_by = 0;
   int status = 0;

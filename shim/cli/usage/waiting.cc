@@ -22,7 +22,7 @@ std::string named(const ProcessRow &row) {
   return config::printable(row.shown_program()) + " (pid " + std::to_string(row.shown_pid()) + ")";
 }
 
-// By a run that has a row of its own, though it is in another group: the queue.
+// True if the row is covered by a run that has its own row, although that is in another group: the queue.
 bool is_covered(const ProcessRow &row, const Usage &usage) {
   const auto covers = [&row](const ProcessRow &run) {
     return run.tree != 0 && run.use.uuid == row.use.uuid && run.use.guarantee != 0 &&
@@ -33,7 +33,7 @@ bool is_covered(const ProcessRow &row, const Usage &usage) {
   return std::any_of(usage.processes.begin(), usage.processes.end(), covers);
 }
 
-// In one queue, that of a group or of all runs without one.
+// True if the row is ahead in the same queue, that of a group or of all runs without one.
 bool is_ahead(const ProcessRow &row, const ProcessRow &waiting) {
   const auto is_shared = [&waiting](const GroupOfRow &group) {
     return std::any_of(waiting.groups.begin(), waiting.groups.end(),
@@ -43,7 +43,7 @@ bool is_ahead(const ProcessRow &row, const ProcessRow &waiting) {
          std::any_of(row.groups.begin(), row.groups.end(), is_shared);
 }
 
-// Both are covered by one guarantee of a run, which is in the figures of each.
+// True if both are covered by one guarantee of a run, which the figures of each include.
 bool is_same_run(const ProcessRow &a, const ProcessRow &b) {
   return a.use.guarantee > a.use.reserved && b.use.guarantee > b.use.reserved &&
          std::any_of(a.groups.begin(), a.groups.end(), [&b](const GroupOfRow &group) {
@@ -54,7 +54,7 @@ bool is_same_run(const ProcessRow &a, const ProcessRow &b) {
          });
 }
 
-// For each holder, or for all of a run together.
+// The words for each holder, or for all holders of one run together.
 std::vector<std::string> holder_words(const Scarcity &scarcity) {
   std::vector<std::string> all;
   const auto begin = scarcity.holders.begin();
