@@ -37,7 +37,7 @@ using ledger::Group;
 using ledger::GroupKind;
 using ledger::Member;
 
-// Until a thread of the library takes note, or the program's next call does.
+// How long to wait until a thread of the library takes note of the change, or the program's next call does.
 constexpr std::chrono::milliseconds kNoteTaken{500};
 constexpr std::chrono::milliseconds kBetweenLooksAtNote{10};
 constexpr std::string_view kStated = "default";
@@ -86,7 +86,7 @@ const Group *group_called(const std::vector<Group> &groups, const std::string &n
   return found;
 }
 
-// By the ID that they have here; where none has, by one in a namespace of its own.
+// The members that have this process ID here; if there are none, those that have it in their own PID namespace.
 std::vector<const Member *> members_with(const std::vector<Group> &groups, std::int64_t pid) {
   HostProcesses here;
   std::vector<const Member *> found;

@@ -1,6 +1,5 @@
 // The core's only export: exchanges function tables with the preload library.
-// Layer: hooks. Threads: all threads that race to make the first call pass here; everything is idempotent or serialised
-// further in.
+// Layer: hooks. Threads: racing first callers all come through here; everything is idempotent or serialised inside.
 #include <dlfcn.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // At the first call, loads the core and binds the entries; closes the entries if the core cannot be loaded.
 // Layer: preload. Called from: ration_first_use in trampolines_*.S.
-// Threads: no lock is held across dlopen or dlsym, because a thread in a library's constructor holds the loader's lock
-// and may get here. Racing threads load the same core (the loader serialises them) and store equal slots.
+// Threads: no lock is held across dlopen or dlsym: a thread inside a library's constructor holds the loader's lock and
+// may arrive here. Racing threads load the same core (the loader serialises them) and store equal slots.
 // Design: design/first-use.md#no-lock-across-the-loader
 #include <dlfcn.h>
 #include <errno.h>

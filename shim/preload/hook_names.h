@@ -1,4 +1,4 @@
-// Which names belong to hooked functions of the driver or of NVML.
+// Tells which names belong to hooked functions of the driver or of NVML.
 // Layer: preload. Threads: any; constant.
 #pragma once
 

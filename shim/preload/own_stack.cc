@@ -1,6 +1,6 @@
 // A stack for first use: loading the core, reading settings and joining groups take more than a program's small stack
 // can spare.
-// Layer: preload. Threads: any; each call has its own stack. Called from: first use, also of a forked child.
+// Layer: preload. Threads: any; each call has its own. Called from: first use, also of a forked child.
 // Design: design/first-use.md#a-stack-of-its-own
 #include "own_stack.h"
 

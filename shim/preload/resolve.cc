@@ -310,7 +310,8 @@ __attribute__((visibility("hidden"))) int ration_resolve_dlopen(RationCall *call
   return 0;
 }
 
-// The same. In a namespace of its own a driver would be a copy that nothing of ours meets.
+// As for dlopen. In addition, the driver is loaded into the base namespace: in another one it would be a copy that no
+// hook of ours reaches.
 __attribute__((visibility("hidden"))) int ration_resolve_dlmopen(RationCall *call) {
   const auto *file = reinterpret_cast<const char *>(call->second);
   ration::preload::variables_may_come(file);

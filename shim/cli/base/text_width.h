@@ -1,5 +1,6 @@
 // How many terminal columns a text takes, and text cut to a number of columns. Layer: cli. Threads: pure functions,
-// except use_locale.
+// but for
+// use_locale.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,7 @@
 
 namespace ration::cli {
 
-using Flags = std::vector<std::pair<const config::Option *, std::string>>;  // as given
+using Flags = std::vector<std::pair<const config::Option *, std::string>>;  // values as the user gave them
 
 struct RunRequest {
   std::string verb = "run";  // the verb on whose line these options are, named in messages about them

@@ -22,19 +22,19 @@ namespace ration::cli::doctor {
 // Design: design/settings.md#doctor
 struct Checkup {
   RunRequest run;                       // the options and the command, if one was given
-  std::optional<CommandWalk> walk;      // of that command
+  std::optional<CommandWalk> walk;      // how that command starts its program
   std::optional<ProcessFacts> process;  // the process that was asked about, if any
   EnvironmentBlock environment;         // of that process if it can be read, else of that command, else our own
   // The environment in which probe programs are started. It is the process's only if the process is our own: its
   // variables name libraries to load.
   EnvironmentBlock probed;
   Library library;  // where it is expected to be
-  // What the loader of the command's program finds; without a command, what this program's loader finds. Not of a
+  // What the loader of the command's program finds; without a command, what this program's loader finds. Not used for a
   // process.
   std::vector<Preload> preloads;
   config::Settings settings;
-  std::vector<config::Problem> problems;         // of `settings`
-  std::vector<config::Problem> device_problems;  // of limits for devices that are not there
+  std::vector<config::Problem> problems;         // mistakes in `settings`
+  std::vector<config::Problem> device_problems;  // limits for devices that do not exist
   MachineFacts machine;
 };
 

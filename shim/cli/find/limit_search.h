@@ -17,7 +17,7 @@ namespace ration::cli {
 // How exact the result must be: the larger of a pool's page and a share too small to matter to a user.
 struct Tolerance {
   std::uint64_t bytes = 2 * config::kMiB;
-  double share = 0.005;  // of the limit that suffices
+  double share = 0.005;  // a fraction of the limit that suffices
 
   std::uint64_t at(std::uint64_t limit) const;
 };

@@ -103,7 +103,7 @@ struct RepeatedRun::Signals {
     sigaddset(&watched, SIGCHLD);
     for (const int number : kEnding) {
       struct sigaction present {};
-      if (sigaction(number, nullptr, &present) == 0 && present.sa_handler != SIG_IGN) {  // nohup
+      if (sigaction(number, nullptr, &present) == 0 && present.sa_handler != SIG_IGN) {  // nohup ignores SIGHUP
         sigaddset(&watched, number);
       }
     }

@@ -1,4 +1,4 @@
-// Whether a program's C library can load ours. Layer: cli.
+// Checks whether a program's C library can load our library. Layer: cli.
 #pragma once
 
 #include <string>

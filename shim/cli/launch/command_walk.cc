@@ -25,7 +25,7 @@ namespace {
 using CommandWords = std::vector<std::string>;
 
 constexpr std::size_t kMostStages = 64;
-constexpr std::size_t kMostLines = 10'000;  // of a script
+constexpr std::size_t kMostLines = 10'000;  // the most that are read from a script
 constexpr std::string_view kPreload = "LD_PRELOAD";
 constexpr const char *kResetPath = "/usr/local/bin:/bin:/usr/bin";  // setpriv --reset-env
 

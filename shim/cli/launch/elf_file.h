@@ -15,7 +15,7 @@ struct NeededVersion {
 
 struct ElfFile {
   bool is_elf = false;
-  // For this program's machine and word size; otherwise nothing below is read.
+  // True if the file is for this program's machine and word size. If not, nothing below is read.
   bool is_native = false;
   std::string interpreter;                     // PT_INTERP; empty: no dynamic linker runs
   std::string soname;                          // DT_SONAME

@@ -70,7 +70,7 @@ void read_files(const std::string &text, ProcessFacts &facts) {
   }
 }
 
-// user_namespaces(7): lines of the first ID inside, the first outside as the reader has it, and their count.
+// user_namespaces(7): each line has the first ID inside, the first ID outside as the reader sees it, and their count.
 uid_t inner_user(const std::string &map, uid_t user) {
   std::istringstream numbers(map);
   std::uint64_t inside = 0;

@@ -37,8 +37,7 @@ HeldSignals::HeldSignals() {
   sigemptyset(&ending_);
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
     struct sigaction present {};
-    // Ignored, for example under nohup.
-    if (sigaction(number, nullptr, &present) == 0 && present.sa_handler != SIG_IGN) {
+    if (sigaction(number, nullptr, &present) == 0 && present.sa_handler != SIG_IGN) {  // nohup ignores SIGHUP
       sigaddset(&ending_, number);
       sigaddset(&held, number);
     }

@@ -217,7 +217,7 @@ std::string obstacle_of_compression(const LogTarget &target, bool is_compressed)
   return is_compressed && holds_something(compressed) && !logs::is_log(compressed) ? compressed + " " + kAnother : "";
 }
 
-// The file that the log would replace; empty if there is none. REQUIRES: the obstacles above were not found.
+// The file that the log would replace; empty if there is none. REQUIRES: the obstacles above have not been seen.
 std::string lost_to(const LogTarget &target, bool is_compressed, bool is_in_parts) {
   const std::string previous = target.path + ".previous";
   std::vector<std::string> lost = {target.path};

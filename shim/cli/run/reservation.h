@@ -22,8 +22,8 @@ class Reservation {
  public:
   Reservation() = default;
   // Waits for room if the request asks for that, and changes `environment` so that everything the run starts is one
-  // tree. Throws Refusal if the promise cannot be given. REQUIRES: `environment` is the command's, except for its
-  // LD_PRELOAD.
+  // tree. Throws Refusal if the promise cannot be given. REQUIRES: `environment` is that of the command, but
+  // for its LD_PRELOAD.
   Reservation(const RunRequest &request, const config::Settings &settings, EnvironmentBlock &environment);
   ~Reservation();
   Reservation(Reservation &&) noexcept;
@@ -40,7 +40,7 @@ class Reservation {
     int ordinal = 0;
     std::string uuid;
     std::uint64_t total = 0, bytes = 0;
-    std::uint64_t limit = 0;             // of the group; UINT64_MAX: none
+    std::uint64_t limit = 0;             // the group's limit; UINT64_MAX: none
     int place = -1;                      // the number of the device in the group
     std::uint64_t ordered = UINT64_MAX;  // a smaller guarantee, due once the tree's holdings allow it
   };

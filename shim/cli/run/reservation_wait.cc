@@ -23,7 +23,8 @@ using ledger::GroupKind;
 
 constexpr std::chrono::milliseconds kBetweenLooks{50};
 constexpr std::chrono::milliseconds kForOthersToGive{200};
-constexpr unsigned kLooksWhileOthersWait = 20;  // ahead of it: a look at who holds what is for the words alone
+// While other runs wait ahead, only every 20th look asks who holds what, as only the message needs that.
+constexpr unsigned kLooksWhileOthersWait = 20;
 
 }  // namespace
 

@@ -188,7 +188,7 @@ std::string holders_line(const events::Summary::Device &device) {
               events::kOutside + " now";
       continue;
     }
-    const std::string_view path(holder.program);  // or words: "ration run ./train"
+    const std::string_view path(holder.program);  // or a command: "ration run ./train"
     line += (line.empty() ? "  at the first refusal: " : ", ") +
             config::printable(path.starts_with('/') ? path.substr(path.rfind('/') + 1) : path) + " (pid " +
             std::to_string(holder.pid) + ") ";

@@ -33,7 +33,7 @@ std::size_t end_of_count(std::string_view item) {
 
 struct EqualDevices {
   unsigned count;
-  std::uint64_t bytes;  // of each
+  std::uint64_t bytes;  // the size of each
 };
 
 // A count that exceeds any machine's becomes the largest number.

@@ -25,7 +25,7 @@ bool is_hexadecimal(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-// proc_pid_status(5): NSpid has its IDs from the reader's namespace inwards.
+// proc_pid_status(5): NSpid lists the IDs from the reader's namespace to the innermost.
 int innermost_pid(const std::string &folder) {
   std::ifstream status(folder + "/status");
   for (std::string line; std::getline(status, line);) {

@@ -26,7 +26,7 @@ struct GroupOfRow {
   std::uint64_t claimed = 0;
 };
 
-inline constexpr int kNoIndex = -1;  // of a device for which this machine has no index
+inline constexpr int kNoIndex = -1;  // the index of a device that this machine does not number
 
 struct GroupRow;
 
