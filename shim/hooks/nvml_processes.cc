@@ -1,4 +1,4 @@
-// What NVML reports about the memory that processes hold, in every list and version. The rows are scaled to the used
+// What NVML reports about the memory that processes hold, in every list and version. The rows are fitted to the used
 // memory that nvml.cc reports for the device: their sum never exceeds it, and no row exceeds the total. If NVML cannot
 // say how much memory the device has (because it is the host's), its lists stand. Layer: hooks. Threads: any.
 #include <unistd.h>

@@ -13,7 +13,7 @@
 namespace ration::cli {
 
 inline constexpr std::size_t kUnlimitedWidth = static_cast<std::size_t>(-1);
-// The width of stdout's terminal. Unlimited if stdout is none: a file or a program needs whole names.
+// The width of stdout's terminal. Unlimited if stdout is not a terminal: a file or a program needs whole names.
 std::size_t output_width();
 // The value of the variable COLUMNS, if it is a positive number.
 std::optional<std::size_t> columns_asked();
@@ -40,8 +40,8 @@ struct Column {
 std::string counted(std::uint64_t count, const std::string &one, const std::string &many);
 
 // The lines of `text`, broken at blanks so that none is longer than `width` (characters, indents included); a longer
-// word gets a line of its own. The first line begins with `first`, the others with as many blanks. Control characters
-// are made readable().
+// word gets a line of its own. The first line begins with `first`, the others with as many blanks. `text` has no
+// control characters (config::printable).
 std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::string_view first = {});
 
 // Breaks each of `lines` that is longer than `width` in the same way; its continuation lines are indented by two more
@@ -57,8 +57,8 @@ struct Table {
   std::vector<Place> columns;  // only those that are shown
 };
 
-// The titles, then a line for each row, none longer than `width`. readable() is applied to each cell, so that no name
-// sends control characters to a terminal.
+// The titles, then a line for each row, none longer than `width`. Cells are made printable (config::printable), so
+// that no name sends control characters to a terminal.
 // REQUIRES: each row has as many cells as there are columns.
 Table table_of(std::vector<Column> columns, std::vector<std::vector<std::string>> rows, std::size_t width);
 std::vector<std::string> table_lines(std::vector<Column> columns, std::vector<std::vector<std::string>> rows,

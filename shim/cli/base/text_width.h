@@ -1,6 +1,5 @@
-// How many terminal columns a text takes, and text cut to a number of columns. Layer: cli. Threads: pure functions,
-// but for
-// use_locale.
+// How many terminal columns a text takes, and text cut to a number of columns. Layer: cli.
+// Threads: pure functions, but for use_locale.
 #pragma once
 
 #include <cstddef>

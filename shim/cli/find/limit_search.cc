@@ -46,7 +46,7 @@ std::optional<std::uint64_t> LimitSearch::next() const {
   return width > tolerance_.at(sufficient_) && middle < sufficient_ ? std::optional(middle) : std::nullopt;
 }
 
-// The multiple of `step_` nearest to the middle; `sufficient_` if there is none between the bounds.
+// The multiple of `step_` below the middle, or else the next one above it; `sufficient_` if none is between the bounds.
 std::uint64_t LimitSearch::between() const {
   const std::uint64_t middle = failing_ + (sufficient_ - failing_) / 2;
   const std::uint64_t below = middle / step_ * step_;

@@ -21,13 +21,12 @@ struct DeviceHolder {
   int pid = 0;
   std::string program;
   std::uint64_t reserved = 0;
-  // The part of `reserved` that is neither used nor guaranteed to it.
-  std::uint64_t idle = 0;
+  std::uint64_t idle = 0;       // the part of `reserved` that is neither used nor guaranteed to it
   std::uint64_t guarantee = 0;  // however much of it is taken
-  // It holds the guarantee for the processes that it started.
-  bool is_of_tree = false;
-  std::vector<std::pair<ledger::GroupKind, std::string>> groups = {};  // those that it is in, if it is a process
-  bool is_outside = false;                                             // it runs outside Ration
+  bool is_of_tree = false;      // it holds the guarantee for the processes that it started
+  // The groups that it is in, if it is a process.
+  std::vector<std::pair<ledger::GroupKind, std::string>> groups = {};
+  bool is_outside = false;  // it runs outside Ration
 
   [[nodiscard]] std::uint64_t bytes() const { return reserved > guarantee ? reserved : guarantee; }
 };
