@@ -6,8 +6,7 @@
 
 namespace ration::cli {
 
-// Prints a line for each settings file, the highest precedence first. False if a file is refused or stdout cannot be
-// written.
+// Prints a line for each settings file, the highest precedence first. False if one is refused or stdout fails.
 bool list_settings_files();
 // Logs a line for each mistake in these files. True if there is none.
 bool check_settings_files(const std::vector<std::string> &paths);

@@ -1,5 +1,4 @@
-// `ration cdi`: writes a specification of the Container Device Interface, whose devices are shares of a GPU. Layer:
-// cli.
+// `ration cdi`: writes a Container Device Interface specification, whose devices are shares of a GPU. Layer: cli.
 //
 // The format is CNCF's Container Device Interface, SPEC.md. Version 0.5.0 is the first whose device names may begin
 // with a digit; nothing newer is used, so that the engines of older distributions accept the file.

@@ -92,8 +92,7 @@ CUresult create(const Slot &slot, const char *api, const void *caller, CUresult 
       });
 }
 
-// The ledger has no record of levels, planes, and arrays from graphics or other processes: the driver alone answers for
-// them.
+// The ledger does not record levels, planes, and arrays from graphics or other processes: the driver alone answers.
 template <class Slot, class Handle>
 CUresult destroy(const Slot &slot, const char *api, Handle handle) {
   return ration::hooks::forwarding<ArrayMemory>(

@@ -47,8 +47,7 @@ class Inside {
   ~Inside() { thread_->call = before_; }
   Inside(const Inside &) = delete;
   Inside &operator=(const Inside &) = delete;
-  // True if this call came from inside another call of a hook: from the driver, through its own exports, or from a
-  // callback.
+  // True if this call came from inside another call of a hook: from the driver, by its own exports, or from a callback.
   bool nested() const { return nested_; }
   RationThread *thread() const { return thread_; }
 
@@ -121,8 +120,8 @@ CUresult cross(const Real &real_call, const Body &body) noexcept {
   }
 }
 
-// The answer of a hook whose function the driver lacks. Only direct links reach such a hook; it fails as the loader's
-// look-up would.
+// The answer of a hook whose function the driver lacks. Only direct links reach it; it fails as the loader's look-up
+// would.
 inline constexpr CUresult kAbsent = CUDA_ERROR_NOT_FOUND;
 
 // Runs the hook of one driver function that the program called with `arguments`. `body` is called with the family's

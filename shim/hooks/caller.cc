@@ -13,8 +13,7 @@ constexpr int kMostRuntimes = 16;
 constexpr std::size_t kCacheSlots = 256;
 
 std::atomic<const void *> runtimes[kMostRuntimes];
-// A return address, shifted left by one, and in the lowest bit whether it is a runtime's; addresses use at most 57
-// bits.
+// A return address, shifted left by one; the lowest bit is 1 for a runtime's. Addresses use at most 57 bits.
 std::atomic<std::uint64_t> cache[kCacheSlots];
 
 bool is_noted(const void *base) {

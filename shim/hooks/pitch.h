@@ -37,7 +37,7 @@ struct Pitched {
   bool valid = true;  // the driver accepts the element size
 };
 
-// True if the pitch of rows this wide would overflow. H100, H200, driver 580.159: INVALID_VALUE, however much memory is
+// True if the pitch of rows this wide would overflow. H100, H200, driver 580.159: INVALID_VALUE, whatever memory is
 // free.
 inline bool is_pitch_impossible(std::uint64_t width) {
   return width > UINT64_MAX - (kPitchAlignment - 1);

@@ -28,8 +28,7 @@ void *const nvml_bodies[driver::kNvmlHookCount] = {
 #include "hook_table.inc"
 };
 
-// Looking up the driver takes the loader's lock, which this thread may hold or wait for: do not hold a lock of ours
-// here.
+// Looking up the driver takes the loader's lock, which this thread may hold or wait for: hold no lock of ours here.
 int begin() {
   if (void *handle = preload_abi()->driver()) {
     driver::real.resolve(handle, preload_abi()->real_dlsym);

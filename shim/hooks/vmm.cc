@@ -14,8 +14,7 @@ using ration::policy::MappedMemory;
 
 namespace {
 
-// Works on a copy of the list, so that what is recorded is what the driver was asked for. An empty list is left to the
-// driver.
+// Works on a copy of the list, so what is recorded is what the driver was asked for. The driver handles an empty list.
 template <class Slot>
 CUresult map_arrays(const Slot &slot, CUarrayMapInfo *list, unsigned count, CUstream stream, CUstream meant) {
   return forwarding<MappedMemory>(

@@ -37,8 +37,7 @@ CUresult absent() {
   return CUDA_ERROR_NOT_FOUND;
 }
 
-// Replaces the driver's answer by our entry, identified by address; functions that are denied are also identified by
-// name.
+// Replaces the driver's answer by our entry, found by address, or also by name for functions that are denied.
 void swap(const char *name, void **function) {
   Hook hook = hook_at(any_driver(), *function, nullptr);
   for (unsigned row = 0; row < kHookCount && hook == kHookCount; ++row) {

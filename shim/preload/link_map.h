@@ -43,8 +43,7 @@ struct SymbolTable {
 };
 SymbolTable symbol_table(const link_map &map);
 
-// Converts an address found in a dynamic section. glibc relocates these in place, except in the vDSO, whose section is
-// read-only.
+// Converts an address from a dynamic section. glibc relocates these in place, except in the vDSO's read-only section.
 template <class T>
 const T *pointer_of(const link_map &map, ElfW(Addr) value) {
   return reinterpret_cast<const T *>(value < map.l_addr ? value + map.l_addr : value);

@@ -1,5 +1,4 @@
-// The exit statuses of `ration` itself, as opposed to the command's; they equal those of docker run and env(1). Layer:
-// cli.
+// The exit statuses of `ration` itself, not those of commands; they equal those of docker run and env(1). Layer: cli.
 #pragma once
 
 namespace ration::cli {

@@ -44,8 +44,7 @@ std::string counted(std::uint64_t count, const std::string &one, const std::stri
 // control characters (config::printable).
 std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::string_view first = {});
 
-// Breaks each of `lines` that is longer than `width` in the same way; its continuation lines are indented by two more
-// blanks.
+// Breaks each of `lines` that is longer than `width` likewise; continuation lines are indented by two more blanks.
 std::vector<std::string> fitting(const std::vector<std::string> &lines, std::size_t width);
 
 struct Table {

@@ -23,8 +23,7 @@ config::Settings settings_of_process(const ProcessFacts &process, std::vector<co
 
 namespace {
 
-// The program whose loader is asked about preloads: the last of the command line, if it can be examined, else this
-// program.
+// The program whose loader is asked about preloads: the last of the command line if it can be examined, else this one.
 Program preloading_program(const std::optional<CommandWalk> &walk) {
   if (walk && !walk->loss && !walk->is_elsewhere) {
     Program program = inspect_program(walk->stages.back().words.front(), walk->stages.back().search_path);

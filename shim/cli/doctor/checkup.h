@@ -29,8 +29,7 @@ struct Checkup {
   // variables name libraries to load.
   EnvironmentBlock probed;
   Library library;  // where it is expected to be
-  // What the loader of the command's program finds; without a command, what this program's loader finds. Not used for a
-  // process.
+  // What the loader of the command's program finds (without a command: this program's). Not used for a process.
   std::vector<Preload> preloads;
   config::Settings settings;
   std::vector<config::Problem> problems;         // mistakes in `settings`

@@ -19,8 +19,7 @@ namespace ration::cli::doctor {
 
 namespace {
 
-// False if the file ends before its last section header. The dynamic linker would map such an incomplete file all the
-// same.
+// False if the file ends before its last section header. The dynamic linker would map it all the same.
 bool ends_where_it_says(const std::string &path) {
   ElfW(Ehdr) header{};
   struct stat status {};

@@ -53,8 +53,7 @@ std::string reason_of(const Preload &preload) {
   return is_open ? config::printable(preload.error) : std::strerror(errno);
 }
 
-// True if the entry seems meant to name the library but may not: with quotation marks, or as its folder or a link to
-// it.
+// True if the entry seems meant to name the library but may not: it has quotation marks, or is its folder or a link.
 bool is_meant_as_ours(const std::string &entry) {
   constexpr std::string_view kStem = "libration";
   const auto names_it = [&](const std::string &path) {

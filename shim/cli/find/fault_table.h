@@ -1,5 +1,4 @@
-// How a program coped when its allocations were refused one after the other, as a table and as JSON. Layer: cli.
-// Values.
+// How a program coped when its allocations were refused one by one, as a table and as JSON. Layer: cli. Values.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ enum class Survival {
 };
 
 struct RefusedCall {
-  std::string api;  // the API of the first process that made so many calls
+  std::string api;  // the function that was called, in the first process with so many calls
   std::uint64_t bytes = 0;
   std::uint64_t device = 0;
 };

@@ -63,8 +63,7 @@ int open_input() {
   return open(is_file ? "/proc/self/fd/0" : "/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-// Runs between fork and exec: only async-signal-safe calls. If we die, SIGTERM reaches `ration run`, which passes it
-// on.
+// Runs between fork and exec: only async-signal-safe calls. If we die, `ration run` gets SIGTERM and passes it on.
 void become_command(int input, int out, int err, const sigset_t &mask) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -21,8 +21,7 @@ struct RunEnd {
   int our_error = 0;       // errno of our failed call: nothing ran
   std::chrono::milliseconds took{0};
 
-  // The signal that ended the command, or a child that it waited for (shells report that in the same way); 0 if there
-  // is none.
+  // The signal that ended the command, or a child that it waited for (shells report that likewise); 0 if there is none.
   int signal() const;
   bool succeeded() const { return status == 0 && !timed_out && interrupted_by == 0 && our_error == 0; }
 };

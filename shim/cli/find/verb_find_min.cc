@@ -57,8 +57,7 @@ class MinimumFinder {
   MinimumFinder(const MinimumFinder &) = delete;
   MinimumFinder &operator=(const MinimumFinder &) = delete;
 
-  // 0 if a limit was found; otherwise the exit status, after the reason was logged. Throws Refusal before the first
-  // run.
+  // 0 if a limit was found; otherwise the exit status (the reason was logged). Throws Refusal before the first run.
   int find();
   bool is_confirmed() const { return all_.back().end.succeeded(); }
   std::uint64_t minimum() const { return all_.back().limit; }

@@ -15,8 +15,7 @@ namespace ration::cli {
 // Design: design/settings.md#packages
 std::string lacking_version(const ElfFile &program, const std::vector<std::string> &libraries);
 
-// If the program has no other obstacle, checks that its C library can load our library, and records the obstacle if
-// not.
+// If the program has no other obstacle, checks that its C library can load our library; if not, records that.
 void find_old_library(const Library &library, Program &program);
 
 }  // namespace ration::cli

@@ -31,8 +31,7 @@ bool stands_alone(const std::string &word, const VerbFlags &more) {
 // The options of `ration run` that no other verb accepts.
 constexpr std::string_view kOfRunAlone[] = {"--wait", "--summary", "-q", "--quiet", "-v", "--verbose", "--embed-names"};
 
-// True if `word` is the value of `flag`, whose value is optional: only a word that can be nothing else is taken as its
-// value.
+// True if `word` is the value of `flag`, whose value is optional: only a word that can be nothing else counts.
 bool is_value_of(const std::string &flag, const std::string &word) {
   std::chrono::milliseconds duration{};
   config::LimitMap limit;

@@ -25,8 +25,7 @@ struct VerbFlags {
 // The options of `ration run` itself.
 VerbFlags flags_of_run();
 
-// `arguments`: the words after the verb. On error, one sentence that names the wrong option and what was probably
-// meant.
+// `arguments`: the words after the verb. On error, one sentence with the wrong option and what was probably meant.
 std::variant<SplitLine, std::string> split_line(const std::vector<std::string> &arguments, const VerbFlags &more = {});
 
 }  // namespace ration::cli

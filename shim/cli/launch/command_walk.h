@@ -52,8 +52,8 @@ Program last_program(const CommandWalk &walk, const Library &library);
 CommandWalk::Loss not_intercepted(const std::string &name, const Program &program);
 // "env sets RATION_LIMIT=8GiB, in place of 1GiB".
 std::string said(const CommandWalk::Change &change);
-// Why a limit that `own` asks for cannot be enforced on what the command starts, and what helps. nullopt if no reason
-// is seen.
+// Why a limit that `own` asks for cannot be enforced on what the command starts, and what helps. nullopt if none is
+// seen.
 std::optional<CommandWalk::Loss> loss_of_limit(const CommandWalk &walk, const Library &library);
 
 // How a line of a shell or of a script loses LD_PRELOAD: "changes LD_PRELOAD", "loses LD_PRELOAD by sudo"; empty if

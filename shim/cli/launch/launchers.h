@@ -59,8 +59,7 @@ std::optional<std::string> option_value(const Launcher &launcher, const std::vec
 std::vector<std::string> option_values(const Launcher &launcher, const std::vector<std::string> &words,
                                        std::string_view short_name, std::string_view long_name);
 
-// The words of a shell's command line if it is a single command without variables, pipes or patterns; nullopt
-// otherwise.
+// The words of a shell's command line if it is one command without variables, pipes or patterns; nullopt otherwise.
 std::optional<std::vector<std::string>> simple_command(std::string_view line);
 // The commands in a shell's line or a line of a script; of each, the words before the first that is not plain text.
 std::vector<std::vector<std::string>> commands_in(std::string_view line);

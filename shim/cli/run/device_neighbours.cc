@@ -16,8 +16,7 @@ namespace {
 
 constexpr std::size_t kMostHolders = 5;
 
-// The trees whose processes use memory that was promised on the device, with the identity of the process that holds the
-// promise.
+// The trees whose processes use memory that was promised on the device, with the identity of the promise's holder.
 std::map<std::uint64_t, std::uint64_t> promised_trees(const std::vector<ledger::Group> &groups,
                                                       const std::string &uuid) {
   std::map<std::uint64_t, std::uint64_t> trees;

@@ -1,5 +1,5 @@
-// The log of a run that has ended, and the file that replaces it, either completely or not at all. Layer: cli. Owns:
-// open files.
+// The log of a run that has ended, and the file that replaces it, as a whole or not at all. Layer: cli. Owns: open
+// files.
 #pragma once
 
 #include <sys/stat.h>
@@ -19,8 +19,7 @@ namespace ration::cli {
 class HeldSignals {
  public:
   HeldSignals();
-  // Discards such signals that have come: their sender wanted the command to end, and it has, so its exit status
-  // counts.
+  // Discards such signals that have come: their sender wanted the command to end, and it has. Its exit status counts.
   ~HeldSignals();
   HeldSignals(const HeldSignals &) = delete;
   HeldSignals &operator=(const HeldSignals &) = delete;

@@ -31,7 +31,7 @@ bool is_link_to(const std::string &name, const struct stat &file) {
          identity_of(there) == identity_of(file);
 }
 
-// Removes the compressed log of an earlier run, whose log this run has replaced: readers of LOG.zst then find the plain
+// Removes the compressed log of an earlier run, as this run has replaced its log: readers of LOG.zst find the plain
 // one.
 void remove_earlier(const std::string &target) {
   struct stat old {};

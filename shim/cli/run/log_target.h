@@ -1,5 +1,4 @@
-// Checks, before anything starts, whether a run's log can be written and what it would overwrite. Layer: cli. Leaves no
-// file.
+// Checks, before anything starts, whether a log can be written and what it would overwrite. Layer: cli. Leaves no file.
 #pragma once
 
 #include <string>

@@ -57,8 +57,8 @@ const std::string *flag_value(const RunRequest &request, std::string_view key) {
   return found == request.flags.end() ? nullptr : &found->second;
 }
 
-// The program as the process will see itself: its file with links resolved, its words as the kernel arranges them for a
-// script.
+// The program as the process will see itself: its file with links resolved, a script's words as the kernel arranges
+// them.
 config::ProgramIdentity identity_of(const std::vector<std::string> &command, const std::string &search_path) {
   const Program program = inspect_program(command.front(), search_path);
   std::vector<std::string> words = program.words.empty() ? std::vector{command.front()} : program.words;
@@ -301,8 +301,7 @@ void simulate(const RunRequest &request, const Library &library, const std::stri
   environment.set("LD_LIBRARY_PATH", prepend_folder(environment.value("LD_LIBRARY_PATH"), library.simulator));
   environment.set("SIMCUDA_DEVICES", std::get<SimulatedDevices>(parse_simulated_devices(*request.simulate)).text);
   environment.set("SIMCUDA_NOTES", folder.empty() ? "" : make_notes_folder(folder));
-  // The context size of a small card. The simulated driver's default is that of an H100; few such contexts fit into 8
-  // GiB.
+  // The context size of a small card. The simulated driver's default is an H100's; few such contexts fit into 8 GiB.
   if (environment.value("SIMCUDA_CONTEXT_BYTES").empty() && environment.value("SIMCUDA_COSTS").empty()) {
     environment.set("SIMCUDA_CONTEXT_BYTES", "256MiB");
   }

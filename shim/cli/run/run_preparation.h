@@ -41,8 +41,7 @@ Program inspect(const RunRequest &request, const Library &library, const Environ
 
 void preload(const Library &library, const Program &program, EnvironmentBlock &environment);
 
-// Prepares the simulated driver of --sim. `folder` holds the simulated machine, unless SIMCUDA_MACHINE already names
-// one.
+// Prepares the simulated driver of --sim. `folder` holds the simulated machine, unless SIMCUDA_MACHINE names one.
 void simulate(const RunRequest &request, const Library &library, const std::string &folder,
               EnvironmentBlock &environment);
 

@@ -18,8 +18,7 @@ std::vector<std::string> summary_lines(const std::vector<events::Summary> &summa
 // One JSON document for programs, with every process and each device that it used. Sizes in bytes.
 std::string summary_json(const std::vector<events::Summary> &summaries);
 
-// The names that the logs have by now, relative to the current folder; and a line that shows them, empty if there are
-// none.
+// The logs' present names, relative to the current folder; and a line that shows them, empty if there are none.
 std::vector<std::string> log_files(const std::vector<events::Summary> &summaries);
 std::string log_names(const std::vector<std::string> &files);
 

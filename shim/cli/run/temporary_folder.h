@@ -8,8 +8,7 @@ namespace ration::cli {
 
 class TemporaryFolder {
  public:
-  // Creates it in `parent`. If that is empty or not writable, in the first of $TMPDIR, /tmp and /dev/shm that is
-  // writable.
+  // Creates it in `parent`, or if that is empty or not writable, in the first writable of $TMPDIR, /tmp and /dev/shm.
   explicit TemporaryFolder(const std::string &parent = {});
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder &) = delete;

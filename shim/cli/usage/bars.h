@@ -30,7 +30,7 @@ BarParts parts_of(const BarFigures &figures, std::size_t length);
 // '-'; what others hold follows as 'x'.
 std::string bar_of(const BarFigures &figures, std::size_t width, bool is_unicode);
 
-// The latest `width` values, one block for each. A full block stands for `most`, or for the largest value if that is
+// The latest `width` values, a block for each. A full block stands for `most`, or for the largest value if that is
 // more.
 std::string sparkline_of(const std::vector<std::uint64_t> &values, std::uint64_t most, std::size_t width);
 

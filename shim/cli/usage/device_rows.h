@@ -1,5 +1,4 @@
-// The device rows of a snapshot, from the rows of processes and groups and from NVML. Layer: cli. Threads: values, pure
-// functions.
+// The device rows of a snapshot, made from its other rows and from NVML. Layer: cli. Threads: values, pure functions.
 #pragma once
 
 #include <map>

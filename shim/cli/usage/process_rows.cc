@@ -67,7 +67,7 @@ bool waits(const ledger::Member &member, const std::string &uuid) {
                            [&uuid](const ledger::DeviceUse &use) { return use.uuid == uuid && use.waiting != 0; });
 }
 
-// True for a member that holds a guarantee for others if nothing is held or guaranteed there, or if another row shows
+// True for a member that holds a guarantee for others if it holds and guarantees nothing there, or another row shows
 // it.
 bool has_no_row(const ledger::Member &member, const ledger::DeviceUse &use, const TreeGuarantees &trees) {
   const bool is_idle = use.reserved == 0 && use.used == 0 && use.guarantee == 0 && use.waiting == 0;
@@ -88,8 +88,7 @@ void count_members(const ledger::Group &group, const TreeGuarantees &trees, Grou
   }
 }
 
-// A device that no member uses has a row if it has a limit; the row shows what is free. Each group has at least one
-// row.
+// A device that no member uses has a row, showing what is free, if it has a limit. Each group has at least one row.
 void add_group_rows(const ledger::Group &group, const TreeGuarantees &trees, std::vector<GroupRow> &rows) {
   GroupRow of_none;
   of_none.kind = group.kind;

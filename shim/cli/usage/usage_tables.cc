@@ -54,8 +54,7 @@ std::string mark_of(const TableLook &look) {
   return look.is_unicode ? (is_falling ? "\u25bc" : "\u25b2") : is_falling ? ">" : "<";
 }
 
-// Marks the column that rows are sorted by: with one sign if the largest is at the top, with another if it is at the
-// bottom.
+// Marks the column that rows are sorted by, with different signs for the largest at the top and at the bottom.
 template <class Row>
 Table table_of_rows(std::vector<Shown<Row>> shown, const std::vector<Row> &rows, const TableLook &look) {
   std::vector<Column> columns;
