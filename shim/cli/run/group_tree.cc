@@ -20,7 +20,6 @@ std::string new_tree_number() {
   std::array<unsigned char, 8> random{};
   std::string number;
   // No handler is installed, so nothing interrupts the call; up to 256 bytes are never split (getrandom(2)).
-  // (getrandom(2)).
   if (getrandom(random.data(), random.size(), 0) == static_cast<ssize_t>(random.size())) {
     for (const unsigned char byte : random) {
       number += {kHex[byte >> 4], kHex[byte & 15]};

@@ -73,7 +73,7 @@ std::string spoken(const events::Summary::Group &group) {
   }
 }
 
-// A tree without a limit exists for a guarantee. Only a named group without a limit was asked for by somebody.
+// A tree without a limit exists only for its guarantee; a named group without one is what somebody asked for.
 std::string limits(const Row &row, const std::vector<events::Summary> &processes) {
   std::string text;
   if (row.device->limit_asked) {

@@ -55,7 +55,7 @@ BarParts parts_of(const BarFigures &figures, std::size_t length) {
   parts.reserved = minus_or_zero((halves + 1) / 2, parts.used);
   parts.ends_half = parts.reserved != 0 && halves % 2 == 1;
   if (parts.reserved == 0 && held > figures.used && parts.used == 1 && parts.eighths < 8 &&
-      length > 1) {  // of a small amount, more is reserved than used
+      length > 1) {  // a small amount, of which more is reserved than used
     parts.reserved = 1;
     parts.ends_half = true;
   }

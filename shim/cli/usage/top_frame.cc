@@ -199,7 +199,7 @@ void FrameParts::add_processes(std::size_t height) {
   TableLook look{draft_.width(), true, state_.is_unicode, state_.sorted_by, state_.is_reversed};
   look.end = end.empty() ? 0 : end.size() + 1;
   Table table = process_table(usage_, look);
-  if (!end.empty() && !has_bars(table)) {  // rather cut off a title
+  if (!end.empty() && !has_bars(table)) {  // no room for bars: rather cut off a title
     look.end = 0;
     table = process_table(usage_, look);
   }
