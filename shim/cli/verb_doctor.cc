@@ -1,5 +1,5 @@
-// `ration doctor`: explains why a limit does not hold here, for a command or a process; or what Ration covers. Layer:
-// cli.
+// `ration doctor`: explains why a limit does not hold, here or for a command or process; or what Ration covers.
+// Layer: cli.
 #include <algorithm>
 #include <iostream>
 

@@ -58,7 +58,7 @@ class LogReplay {
         limit_(limit),
         log_(mode == ReplayMode::async ? logs::DeviceLog::Counts::blocks : logs::DeviceLog::Counts::reserved) {}
 
-  // False if the log is not complete, which then was logged.
+  // False if the file is not a whole log, which was then reported.
   bool read();
   void answer();
   // Logs the cases that the answer does not cover.

@@ -39,7 +39,7 @@ std::string near_among(const std::string &word, const std::vector<std::string> &
   return std::string(config::near_word(word, views));
 }
 
-// True if `ours` is an option of the verb, or not an option but other text.
+// True if `ours` can be suggested: it begins with an option of the verb, or with no option at all.
 bool has_option(const CLI::App &app, std::string_view ours) {
   const std::string name(ours.substr(0, ours.find(' ')));
   return !ours.empty() && (name[0] != '-' || app.get_option_no_throw(name) != nullptr);

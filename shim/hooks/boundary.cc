@@ -16,7 +16,7 @@ namespace ration::hooks {
 namespace {
 
 enum class Earlier {
-  lives,  // it is on the stack below this call
+  lives,  // it is on the stack, among the callers of this call
   gone,   // its place on the stack belongs to another function by now
   unseen
 };

@@ -65,7 +65,7 @@ enum class Crossing {
   forwarding,  // returns or reports memory: fails open; nested calls consult our records too
 };
 
-// DeviceMemory's hits are too short to afford two more calls: it switches cancellation off itself, on its slow paths.
+// Leaves cancellation on. DeviceMemory's hits are too short for two more calls: it switches it off on its slow paths.
 struct NotSwitched {
   explicit NotSwitched(RationThread * /*thread*/) {}
 };

@@ -71,7 +71,7 @@ void add_lists(const Third &third, const Second &second, const First &first, nvm
          add_list<nvmlProcessInfo_v1_t>(first, device, shares));
 }
 
-// Counts the rows that NVML returned as well, because a process may have started since.
+// Corrects the rows that NVML gave to the program. They count too, as the lists may have changed since.
 template <class Info>
 void correct(nvmlDevice_t device, Info *rows, unsigned count) {
   const std::optional<MemoryFigures> figures = figures_of(device);

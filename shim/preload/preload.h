@@ -66,7 +66,7 @@ bool disabled();
 // Call this after look-ups of ours that may have failed: the program's dlerror() must not report them.
 void leave_no_error();
 
-// The process's libcuda, which is not loaded for it; nullptr if none is loaded yet.
+// The libcuda that the process has loaded; nullptr if there is none yet. Never loads it.
 void *loaded_driver();
 // The handle that an earlier loaded_driver() found, or nullptr.
 void *found_driver();
