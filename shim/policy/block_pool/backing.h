@@ -1,5 +1,6 @@
-// What pools are made of: pieces of a device's memory, which are the driver's allocations (slab_backing.h) or granules
-// of physical memory, mapped where they are needed (granule_backing.h). BlockPools::pool_of() decides once for a pool.
+// The memory that a pool is made of: pieces, which are either allocations of the driver's (slab_backing.h) or granules
+// of physical memory, mapped where they are needed (granule_backing.h). BlockPools::pool_of() chooses once for each
+// pool.
 // Layer: policy/block_pool. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -27,14 +28,14 @@ struct PoolCall {
 struct Wanted {
   std::uint64_t bytes;
   ledger::Effort effort;
-  const char *why;                         // in the log
-  std::uint64_t piece_bytes = UINT64_MAX;  // no piece is larger, unless the device has the bytes in one piece only
+  const char *why;                         // the reason that the log gives
+  std::uint64_t piece_bytes = UINT64_MAX;  // no piece is larger, unless only one piece of `bytes` can be had
 };
 
 struct Taken {
   TakeOutcome outcome;
   std::vector<pool::Slab> pieces{};
-  CUresult error = CUDA_SUCCESS;  // of `failed`
+  CUresult error = CUDA_SUCCESS;  // the driver's error if the outcome is `failed`
 };
 
 struct Returned {
@@ -45,25 +46,28 @@ struct Returned {
 
 class Backing {
  public:
-  // Takes `wanted` from the device of the current context, reserved and recorded, all or nothing; in one piece where
-  // memory() is null. Throws bad_alloc.
+  // Takes `wanted.bytes` from the device of the current context, all of them or none, and reserves and records them.
+  // The result is one piece if memory() is null. Throws bad_alloc.
   virtual Taken take(const PoolCall &call, const Wanted &wanted) = 0;
   // Returns a piece to the driver. False: the driver refused.
   virtual bool give_back(const char *api, const ContextRef &context, const pool::Slab &piece) noexcept = 0;
-  // Returns what no block of the pool is in, `need.bytes` of it or all; `idle`: the device is.
+  // Returns memory that no block of the pool lies in: `need.bytes` of it, or as much as there is. `idle`: the device is
+  // idle.
   virtual Returned give_back_free(const Room::Need &need, const ContextRef &context, bool idle) noexcept = 0;
-  // At most so many bytes would give_back_free() return once all that is retired is clean.
+  // The most bytes that give_back_free() could return once all retired blocks are clean. `asking`: the request comes
+  // from this pool.
   virtual std::uint64_t returnable(ContextPool &pool, bool asking) = 0;
-  // Adds so many bytes to a pool, or fewer, but `least`, where the device has fewer. Throws bad_alloc.
+  // Adds `bytes` to a pool, or fewer if the device has fewer. A slab has at least `least`. Throws bad_alloc.
   virtual void preallocate(const PoolCall &call, std::uint64_t bytes, std::uint64_t least) = 0;
-  // Where other processes find a block. `refused`: why they cannot, in words.
+  // Writes to `in` where other processes find a block. If they cannot, `refused` gets the reason in words.
   virtual CUresult locate(const ContextRef &owner, const pool::Block &block, ledger::ExportedBlock &in,
                           std::string &refused) = 0;
-  // The context has ended, and no block of its pool lives.
+  // Gives up all memory of a pool. Its context has ended, and no block of the pool is live.
   virtual void end(const char *api, const ContextRef &context, ContextPool &pool) noexcept = 0;
-  // The driver's calls for plans of a pool that stitches; else nullptr. Throws bad_alloc.
+  // The driver calls by which a pool of granules carries out its plans (pool/stitch); nullptr for slabs. Throws
+  // bad_alloc.
   virtual std::unique_ptr<pool::stitch::DeviceMemory> memory(const char *api, const ContextRef &context) = 0;
-  // Whether what is free goes back to others while blocks live beside it.
+  // Whether free parts of a piece of memory can go back to the driver while blocks next to them are live.
   virtual bool gives_parts() const = 0;
 
  protected:

@@ -9,11 +9,12 @@
 namespace ration::policy {
 namespace {
 
-// How often a request looks again because other threads freed meanwhile; ends a request that no hole will ever fit.
+// How often a request tries again because other threads freed meanwhile. The bound ends a request that no hole will
+// ever fit.
 constexpr int kMostTries = 100;
 
-// CUDA_SUCCESS where a free may go into `stream`, else the driver's error. A graph's free node must be given a graph's
-// own allocation (cuda.h).
+// CUDA_SUCCESS if a free may go into `stream`, else an error of the driver's. A stream that is being captured cannot
+// take one: the free node of a graph must be given an allocation of a graph (cuda.h).
 CUresult state_of_stream(CUstream stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   const CUresult result = capture_status(stream, status);
@@ -63,7 +64,7 @@ ContextPool &BlockPools::pool_of(const ContextRef &context) {
     return made;
   }
   made.backing->end("cuMemAddressFree", context, made);
-  made.release();  // a handler within this call was faster
+  made.release();  // a handler that ran within this call was faster
   return *existing_pool(*context);
 }
 
@@ -107,7 +108,7 @@ CUresult BlockPools::serve(const PoolCall &call, pool::Block &block, std::option
       block = outcome.block;
       return CUDA_SUCCESS;
     }
-    // The driver's own error goes back, unless it is out of memory, or concerns calls of ours alone.
+    // The driver's own error is returned, unless it is out of memory or concerns only calls of ours.
     if (growth.error() != CUDA_SUCCESS && growth.error() != CUDA_ERROR_OUT_OF_MEMORY &&
         growth.error() != CUDA_ERROR_NOT_SUPPORTED) {
       return growth.error();
@@ -146,7 +147,7 @@ CUresult BlockPools::retire(const char *api, std::uint64_t address, std::optiona
                                      reinterpret_cast<std::uintptr_t>(stream.value_or(nullptr)), events::Source::pool});
   pending.reset();
   if (due || bytes >= device.quarantine.pace().large_bytes()) {
-    device.quarantine.collect(Quarantine::Sealing::always);  // its error is for the allocation that needs the memory
+    device.quarantine.collect(Quarantine::Sealing::always);  // its error is for the call that needs the memory
     returning.keep_to_threshold(api, owner->device);
   }
   gifts.note_change(api, device, is_stitched(pool, address));
@@ -210,7 +211,7 @@ void BlockPools::finish_end(const char *api, const ContextRef &context) noexcept
     return;
   }
   for (Waiter waiter; pool->in_flight.load() != 0; waiter.pause()) {
-    // That call sees that the context is gone, or is writing its record.
+    // The other call sees that the context is gone, or is writing its record.
   }
   device->quarantine.forget(*pool);
   exports_.forget(*pool);

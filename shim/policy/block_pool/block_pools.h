@@ -1,5 +1,5 @@
-// Mode pool: blocks of the program from the pools of its contexts, one pool for each context life. README.md walks
-// through a hit, a miss and a free.
+// Mode pool: serves the program's allocations from pools, one for each context life. README.md walks through a hit, a
+// miss and a free.
 // Layer: policy/block_pool. Threads: any; no lock is held across a driver call. Owns: each device's quarantine.
 #pragma once
 
@@ -21,7 +21,7 @@
 namespace ration::policy {
 
 struct BlockPoolOptions {
-  bool no_fast_path = false;  // every call has more to do than that does
+  bool no_fast_path = false;  // every call has work that the fast path does not do
   bool synchronous_free = false;
   BackingKind backing = BackingKind::slab;
 };
@@ -32,17 +32,17 @@ class BlockPools {
   BlockPools(const BlockPools &) = delete;
   BlockPools &operator=(const BlockPools &) = delete;
 
-  // A block of `request.upper_bound` bytes. `denied` gets the reason where there is no memory for it.
+  // Allocates a block of `request.upper_bound` bytes. If there is no memory for it, `denied` gets the reason.
   CUresult allocate(const Request &request, const Contexts::Current &where, events::Via via, CUdeviceptr *address,
                     std::optional<events::Reason> &denied);
   // REQUIRES: `owner` is the answer of slabs.owner_of(). Anything but the start of a live block: INVALID_VALUE.
   CUresult free(const char *api, std::uint64_t address, const ContextRef &owner);
   // Design: design/quarantine.md#stream-ordered-frees
   CUresult free_in_stream(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner);
-  // Fills in what an oom record says of the pools; `of` is the requesting context.
+  // Fills in what an oom record says about the pools. `of`: the requesting context.
   void explain(events::Oom &oom, const Context *of);
 
-  // A context that ends takes its pool along: begin before the driver's call, then cancel or finish.
+  // A context's pool ends with it. Call begin_end() before the driver's call, then cancel_end() or finish_end().
   void begin_end(const ContextRef &context) noexcept;
   void cancel_end(const ContextRef &context) noexcept { slabs.cancel_end(context); }
   void finish_end(const char *api, const ContextRef &context) noexcept;
@@ -51,10 +51,10 @@ class BlockPools {
   const PoolParts parts_;
   IpcExporter &exports_;
   const bool synchronous_free_;
-  SlabBacking slab_backing_;  // as old as the pools of it
+  SlabBacking slab_backing_;  // exists as long as the pools made of slabs
 
  public:
-  // The rooms, each of which serves callers of its own.
+  // The parts that other classes call directly.
   DevicePools devices;
   SlabDirectory slabs;
   Publication publication;
@@ -65,7 +65,7 @@ class BlockPools {
   FastPath fast_path;
 
  private:
-  // The pool of a context, made at its first request, of the backing that its device allows. Throws bad_alloc.
+  // The pool of a context. The first request makes it, with the backing that the device allows. Throws bad_alloc.
   ContextPool &pool_of(const ContextRef &context);
   CUresult serve(const PoolCall &call, pool::Block &block, std::optional<events::Reason> &denied);
   CUresult retire(const char *api, std::uint64_t address, std::optional<CUstream> stream, const ContextRef &owner,

@@ -10,13 +10,13 @@ bool Cleaning::collect(bool may_grow) {
   seen_retired_ = quarantine.retired();
   seen_cleaned_ = quarantine.reclaimed();
   const std::uint64_t held = quarantine.bytes();
-  // Not at every block of a program that frees and allocates in turn.
+  // A program that frees and allocates in turn must not pay for this at every block.
   if (may_grow && held + call_.request.upper_bound <= call_.device.bounds.slack_bytes()) {
     return false;
   }
   const Quarantine::Cleaned cleaned =
       quarantine.collect(may_grow ? Quarantine::Sealing::worthwhile : Quarantine::Sealing::always);
-  error_ = cleaned.error;  // a later look may have succeeded
+  error_ = cleaned.error;  // also clears the error of an earlier call
   if (cleaned.blocks > 0) {
     return true;
   }

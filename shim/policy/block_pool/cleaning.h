@@ -1,4 +1,4 @@
-// What of a device's quarantine is clean, for one request that its pool has no room for.
+// Reclaims clean blocks from a device's quarantine, for one request that its pool has no room for.
 // Layer: policy/block_pool. Threads: lives on the stack of one call.
 #pragma once
 
@@ -13,14 +13,15 @@ class Cleaning {
  public:
   Cleaning(FenceTracker &fences, const PoolCall &call) : fences_(fences), call_(call) {}
 
-  // Reclaims what is clean, unless the pool may grow and little is freed: asking costs driver calls. Where more than
-  // the quarantine's cap is freed, waits briefly.
+  // Reclaims what is clean; true if anything was. If the pool may grow and little is freed, does nothing, because
+  // asking costs driver calls. If the pool may grow and more than the quarantine's cap is freed, waits briefly.
   bool collect(bool may_grow);
-  // Waits until something is clean, or a capture of another thread ends.
+  // Waits until something is clean; for a while also if only a capture in another thread prevents that.
   bool wait();
-  // Of the latest look.
+  // The driver's error in the latest collect() or wait().
   CUresult error() const { return error_; }
-  // Another thread freed while this one looked: the room may have moved between hole, block and quarantine meanwhile.
+  // Whether another thread freed while this one searched: the room may meanwhile have moved between holes, blocks and
+  // quarantine.
   // Design: design/quarantine.md#looking-again
   bool overtaken() const;
 
@@ -30,7 +31,7 @@ class Cleaning {
   FenceTracker &fences_;
   const PoolCall &call_;
   CUresult error_ = CUDA_SUCCESS;
-  // The quarantine's counts before the latest look into the pool.
+  // The quarantine's counts before the latest search of the pool.
   std::uint64_t seen_retired_ = 0;
   std::uint64_t seen_cleaned_ = 0;
   bool capturing_ = false;

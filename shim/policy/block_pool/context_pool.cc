@@ -48,7 +48,7 @@ void ContextPool::release() noexcept {
 std::optional<pool::Block> block_at(std::uint64_t address, const Context &owner) {
   std::optional<pool::Block> block = existing_pool(owner)->blocks.find(address);
   if (block && address - block->address >= std::max<std::uint64_t>(1, block->requested)) {
-    block.reset();  // the rest of its last unit is no block to the driver
+    block.reset();  // to the driver, the rest of the last unit is not part of the block
   }
   return block;
 }

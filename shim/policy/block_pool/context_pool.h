@@ -2,10 +2,11 @@
 // Layer: policy/block_pool. Threads: any; the lock of `blocks` guards the fast path too, and nothing is taken under it.
 // Owns: the pool's books; its pieces go with the context, or by its backing.
 //
-// The fast path is open while a call of the default kind concerns the pool alone: no free that waits, no use that
-// brings the preallocation, and a context that is alive and not about to end. A thread that changes one of these closes
-// the fast path under the lock first; the next allocation on the slow path opens it again. With a log a hit is followed
-// by its record, and until that is written the call is in flight; a block that it freed enters the quarantine after it.
+// The fast path is open while an ordinary call concerns this pool alone: frees do not wait, no use is about to trigger
+// the preallocation, and the context is alive and not about to end. A thread that changes one of these first closes the
+// fast path under the lock; the next allocation on the slow path opens it again. With a log, a hit writes its record
+// after the critical section: until then the call is in flight, and only then a block that it freed enters the
+// quarantine.
 // Design: design/fast-path.md#closing-it
 #pragma once
 
@@ -25,15 +26,17 @@ namespace ration::policy {
 class Backing;
 class ContextPools;
 
-// The least that a pool grows by: the driver's own page for large allocations.
+// The least that a pool normally grows by, which is the driver's own page size for large allocations.
 constexpr std::uint64_t kFirstSlabBytes = 2U << 20U;
 
-// Rounded down: no block fits in the rest, and a driver would round it up, past a limit that it reaches.
+// Rounds down to whole units. No block fits in the rest, and a driver would round the size up, past a limit that it
+// just reaches.
 constexpr std::uint64_t whole_units(std::uint64_t bytes) {
   return bytes / pool::kUnitBytes * pool::kUnitBytes;
 }
 
-// How a slab that is refused backs off: the step of the BFC allocator that JAX and TensorFlow users know.
+// The next smaller size to try after a slab was refused: the step of the BFC allocator that JAX and TensorFlow users
+// know.
 constexpr std::uint64_t nine_tenths(std::uint64_t bytes) {
   return bytes - bytes / 10 - 1;
 }
@@ -45,16 +48,17 @@ class alignas(64) ContextPool final : public PoolOfContext {
   ContextPool(const ContextPool &) = delete;
   ContextPool &operator=(const ContextPool &) = delete;
 
-  // Of a pool in a table, which has a fast path: its life with a context begins and ends.
+  // Only for a pool in a table, which has a fast path: begins and ends its life with one context.
   void begin_life(ContextPools &table, Context &owner, std::unique_ptr<pool::Address[]> kept_frees);
   void end_life() noexcept;
   bool has_fast_path() const { return table_ != nullptr; }
-  // Whether it is open. A hint: a thread that has the lock looks again.
+  // Whether the fast path is open for this context. A hint, which must be checked again under the lock.
   bool serves(CUcontext handle) const { return handle_.load(std::memory_order_relaxed) == handle; }
-  // The live bytes that no hit reaches. A hint; kAnyUse: no bound.
+  // Hits keep the live bytes below this figure; kAnyUse: no bound. A hint.
   static constexpr std::uint64_t kAnyUse = UINT64_MAX;
   std::uint64_t most_used() const { return most_used_.load(std::memory_order_relaxed); }
-  // `most_used`, asked under the lock: that bound; 0: it stays as it is. REQUIRES: has_fast_path().
+  // Calls `most_used` under the lock. It returns the new bound, or 0 to leave the fast path as it is. REQUIRES:
+  // has_fast_path().
   template <class MostUsed>
   void open_to_hits(CUcontext handle, const MostUsed &most_used) noexcept {
     const pool::Guard guard(blocks.mutex());
@@ -64,9 +68,9 @@ class alignas(64) ContextPool final : public PoolOfContext {
     }
   }
   void close_to_hits() noexcept override;
-  // The ordinal of its device; -1: it has no context. A hint.
+  // The ordinal of its device; -1 if it has no context. A hint.
   int device() const { return device_.load(); }
-  // What kept.hand_over() does, under the lock, where the pool is of that device.
+  // Calls kept.hand_over() under the lock if the pool is of that device.
   template <class Take>
   void hand_over_kept(int of_device, const Take &take) {
     const pool::Guard guard(blocks.mutex());
@@ -75,11 +79,12 @@ class alignas(64) ContextPool final : public PoolOfContext {
     }
   }
 
-  // The end of the context object: back to the table, or gone. REQUIRES: no other thread uses it but for hits.
+  // Called when the context object is destroyed: returns the pool to the table, or deletes it. REQUIRES: no other
+  // thread uses it but for hits.
   void release() noexcept override;
 
-  // A call between a change to the blocks and its record. The thread that records the end of the whole pool waits for
-  // it.
+  // A call between its change to the blocks and its record of that change. The thread that records the end of the whole
+  // pool waits for such calls.
   class InFlight {
    public:
     explicit InFlight(ContextPool &pool) : pool_(pool) {
@@ -118,17 +123,19 @@ class alignas(64) ContextPool final : public PoolOfContext {
  public:
   pool::SharedPool blocks;
   Backing *backing = nullptr;     // set before the first request, for the rest of the life
-  pool::stitch::Layout layout{};  // where the blocks stitch
+  pool::stitch::Layout layout{};  // the address ranges of a pool of granules
   Context *context = nullptr;
-  // Counted before the context's end is looked at; the end is set before this is: seq_cst both.
+  // The calls in flight. A call is counted before it checks whether the context has ended, and the end is set before
+  // this is read: both seq_cst.
   std::atomic<int> in_flight{0};
-  // Blocks that other processes may have open, or are about to (ipc_exporter.h): a free of any block then asks.
+  // The number of blocks that other processes may have open, or are about to (ipc_exporter.h). If it is not 0, a free
+  // of any block asks the exporter.
   std::atomic<int> shared{0};
-  // Its context is gone and nothing is taken into quarantine any more; written under the quarantine's lock.
+  // The context is gone, and no more blocks enter the quarantine. Written under the quarantine's lock.
   std::atomic<bool> closed{false};
 };
 
-// nullptr: nothing was allocated in it yet.
+// The context's pool; nullptr if nothing was allocated in it yet.
 inline ContextPool *existing_pool(const Context &context) {
   return static_cast<ContextPool *>(context.pool.load(std::memory_order_acquire));
 }
@@ -139,7 +146,7 @@ inline bool has_granules(const Context &context) {
   return pool != nullptr && pool->blocks.stitches();
 }
 
-// Whether a block there is stitched: it lies among the views. REQUIRES: a context's pool.
+// Whether the block at `address` is stitched: such blocks lie among the views. REQUIRES: a context's pool.
 inline bool is_stitched(const ContextPool &pool, std::uint64_t address) {
   return pool.blocks.stitches() && address - pool.layout.views < pool.layout.views_bytes;
 }

@@ -4,7 +4,7 @@
 
 namespace ration::policy {
 
-// Handles are small numbers or addresses: their low and their high bits say little, the middle of a product enough.
+// Handles are small numbers or addresses, whose low and high bits say little. The top bits of a product depend on all.
 unsigned ContextPools::first_of(CUcontext handle) {
   const auto number = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(handle));
   return static_cast<unsigned>((number * 0x9e3779b97f4a7c15U) >> 58U) % kPools;

@@ -3,16 +3,18 @@
 // freed.
 //
 // Why a stale handle is harmless: find() reads only this array, which always exists, and its answer is a hint. A pool's
-// handle changes under the pool's lock and each hit compares it again under that lock, so a thread that comes late
+// handle changes under the pool's lock, and each hit compares it again under that lock. A thread that comes late thus
 // finds a pool that is closed or serves another context, and takes the slow path. If the driver reused the handle, the
-// pool belongs to the context that has it now, which is what the driver would use.
+// pool belongs to the context that has the handle now, which is also the context that the driver would use.
 //
 // Why recycling is safe: recycle() runs when the context object is destroyed. It closes the pool under the lock, after
-// which no hit touches the blocks. All other users hold the context (ContextRef); for the quarantine the slabs of its
-// blocks do, in the directory, until it forgot the pool. So the blocks are reset without the lock.
+// which no hit touches the blocks. All other users keep the context object alive (ContextRef). The quarantine does not,
+// but the pool's slabs do: they stay in the slab directory until the quarantine has forgotten the pool. So the blocks
+// are reset without the lock.
 //
-// A program under ThreadSanitizer sees libc's functions, not our atomics: locks as old as the runtime need no other
-// proof that they were made before they are taken, and a last lock and unlock orders the reset before the next owner.
+// ThreadSanitizer in a program sees calls of libc's functions, but not our atomics. Locks that are as old as the
+// runtime need no other proof that they were made before they are taken, and a last lock and unlock orders the reset
+// before the next owner's use.
 #pragma once
 
 #include <atomic>
@@ -29,19 +31,20 @@ class ContextPools {
   ContextPools(const ContextPools &) = delete;
   ContextPools &operator=(const ContextPools &) = delete;
 
-  // A pool for the rest of the context's life; without a fast path where too many contexts want one. Throws bad_alloc.
+  // A pool for the rest of the context's life. It has no fast path if too many contexts want one. Throws bad_alloc.
   ContextPool &acquire(Context &context);
 
-  // Whether any fast path was ever opened: else it is not worth asking what is current. With a log its hits are
-  // recorded, and no others are in use.
+  // in_use(): whether any fast path was ever opened; if not, asking which context is current is not worth it. With a
+  // log, in_recorded_use() says the same of hits that are recorded, and in_use() stays false.
   bool in_use() const { return in_use_.load(std::memory_order_relaxed); }
   bool in_recorded_use() const { return in_recorded_use_.load(std::memory_order_relaxed); }
   void note_use(bool recorded) { (recorded ? in_recorded_use_ : in_use_).store(true, std::memory_order_relaxed); }
-  // The pool whose fast path is open for `handle`, or nullptr. No lock: it may close any time.
+  // The pool whose fast path is open for `handle`, or nullptr. Takes no lock, so the fast path may close at any time.
   ContextPool *find(CUcontext handle);
   void close_all(int device) noexcept;
   // Calls visit(pool) with every pool of `device` that has a fast path, and perhaps with some that were just recycled.
-  // A pool that it misses was acquired after it: what was stored before, seq_cst, is seen by that pool's `may_open`.
+  // A pool that the loop misses was acquired after the loop began, so open_to_hits() of that pool sees what was stored
+  // before (seq_cst).
   template <class Visit>
   void each_of(int device, const Visit &visit) {
     for (std::uint64_t left = claimed_.load(); left != 0; left &= left - 1) {
@@ -52,12 +55,12 @@ class ContextPools {
     }
   }
 
-  // The end of a pool's life.
+  // Ends a pool's life and makes it available to another context.
   void recycle(ContextPool &pool) noexcept;
 
  private:
-  static constexpr unsigned kPools = 64;  // a bit each of claimed_
-  static constexpr unsigned kWays = 4;    // places that a handle may have
+  static constexpr unsigned kPools = 64;  // each has one bit in claimed_
+  static constexpr unsigned kWays = 4;    // slots that a handle may be in
   static unsigned first_of(CUcontext handle);
 
   ContextPool pools_[kPools];

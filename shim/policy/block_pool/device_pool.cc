@@ -93,7 +93,8 @@ bool DevicePool::can_grow(std::uint64_t block_bytes) const {
   return !is_full() && account.available() >= pool::Pool::slab_bytes_for(block_bytes);
 }
 
-// An allocation would have to wait for that sooner or later, perhaps under a lock that the work needs: the free waits.
+// If so, a free waits: otherwise an allocation would have to wait for that memory sooner or later, perhaps under a lock
+// that the device's work needs.
 bool DevicePool::has_much_freed() {
   return quarantine.freed_bytes() > bounds.most_bytes() / 2 || quarantine.exceeds_cap();
 }

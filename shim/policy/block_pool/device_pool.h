@@ -1,4 +1,4 @@
-// What the pools of one device share: how much they hold, what was freed and is not clean yet, who preallocates.
+// What the pools of one device share: how much they hold, what was freed and is not clean yet, and who preallocates.
 // Layer: policy/block_pool. Threads: any; no lock is held across a driver call. Owns: the device's quarantine.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace ration::policy {
 
-// What all pools of the process work with.
+// The parts that all pools of the process work with.
 struct PoolParts {
   Devices &devices;
   ledger::Ledger &ledger;
@@ -43,32 +43,34 @@ class DevicePool {
   PreallocationTurn turn;
   ReentrantGate::Owner making{nullptr};  // one thread at a time makes a context's pool
 
-  // The contexts that have a pool here. Throws bad_alloc, as do the three sums, which take each pool's lock.
+  // The contexts that have a pool on this device. Throws bad_alloc, as do the three sums below, which take each pool's
+  // lock.
   std::vector<ContextRef> contexts() const;
-  // In holes.
+  // The bytes in holes.
   std::uint64_t clean_bytes() const;
-  // Held, and in no live block.
+  // The bytes that are held but in no live block.
   std::uint64_t unused_bytes() const;
-  // Whether `bytes` would fit under the limit if other contexts' pools held nothing free.
+  // Whether `bytes` would fit under the limit if the pools of other contexts held only live blocks.
   bool holds_elsewhere(const Context *caller, std::uint64_t bytes) const;
-  // In live blocks, in every mode.
+  // The bytes in live blocks, in every mode.
   std::uint64_t used() const { return parts_.journal.live_bytes(device); }
 
-  // Reserves `bytes`, then asks the driver for them by `call`. `error`: of `failed`.
+  // Reserves `bytes`, then runs `call`, which asks the driver for them. `error` is set if the outcome is `failed`.
   TakeOutcome obtain(std::uint64_t bytes, ledger::Effort effort, ledger::Transit &transit, CUresult &error,
                      FunctionRef<CUresult()> call);
-  // The pools hold so much more, or less.
+  // Notes that the pools hold so many bytes more, or fewer.
   void note_taken(std::uint64_t bytes);
   void note_gone(std::uint64_t bytes) noexcept;
   std::uint64_t held_bytes() const { return held_bytes_.load(std::memory_order_relaxed); }
-  // Whether the driver had no memory lately.
+  // Whether the driver had no memory for the pools, and they took and returned none since.
   bool is_full() const { return full_.load(std::memory_order_relaxed); }
 
-  // After a free: waits as the driver's would where what is clean could not serve such a block again, or where half of
-  // the limit, or more than the quarantine's cap, is freed and not clean.
+  // Called after a free. Waits, as the driver's free would, if clean memory could not serve such a block again, or if
+  // more than half of the limit, or more than the quarantine's cap, is freed and not clean.
   // Design: design/quarantine.md#waiting-in-the-free
   void wait_after_free(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept;
-  // Waits until nothing is in quarantine, at most so long: the device's work may itself wait for this call to return.
+  // Waits until nothing is in quarantine, but no longer than `most_ns`: the device's work may itself wait for this call
+  // to return.
   void drain_briefly(const char *api, std::uint64_t most_ns);
   void record_wait(const char *api, const char *how, const Quarantine::Cleaned &cleaned, std::uint64_t start_ns) const;
 
@@ -82,7 +84,7 @@ class DevicePool {
   std::atomic<bool> full_{false};
 };
 
-// Those of all devices.
+// The DevicePool of each device.
 class DevicePools {
  public:
   explicit DevicePools(const PoolParts &parts) : parts_(parts) {}
@@ -92,7 +94,7 @@ class DevicePools {
 
   // Throws bad_alloc.
   DevicePool &on(int device);
-  // nullptr: nothing was asked of the device yet.
+  // nullptr if nothing was asked of the device yet.
   DevicePool *known(int device) { return devices_[device].load(std::memory_order_acquire); }
   template <class Visit>
   void each(const Visit &visit) {
@@ -103,20 +105,21 @@ class DevicePools {
     }
   }
 
-  // Before work is submitted: whether a free has no fence yet, most likely; and its fence, unless so many were taken
-  // lately that they cost too much.
+  // Called before work is submitted. has_unsealed_frees(): whether a free most likely has no fence yet. seal_frees():
+  // gives such frees a fence, unless so many fences were taken recently that they cost too much.
   bool has_unsealed_frees() noexcept;
   void seal_frees() noexcept;
-  // Before a synchronise of the program's: the number of the fence that has passed if the driver answers success.
+  // Called before a synchronise of the program's. Returns the number of the fence that has passed if the driver's call
+  // succeeds.
   std::uint64_t before_synchronise() noexcept;
 
-  // Of a slab, granule or range in the log.
+  // The next number for a slab, granule or address range in the log.
   std::uint64_t next_number() { return last_number_.fetch_add(1, std::memory_order_relaxed) + 1; }
 
  private:
   const PoolParts parts_;
   std::atomic<DevicePool *> devices_[ledger::kMaxDevices] = {};
-  std::atomic<int> end_{0};  // after the last device that is known
+  std::atomic<int> end_{0};  // one past the last known device
   std::atomic<std::uint64_t> last_number_{0};
 };
 

@@ -8,7 +8,8 @@ namespace {
 
 using driver::real;
 
-// Under the lock. One of few blocks may need slabs, or holes, to be merged first.
+// Called under the lock. A block so large that few fit is no hit unless the pool is in one piece: slabs or holes may
+// have to be merged first.
 inline pool::AllocateOutcome allocate_locked(ContextPool &pool, CUcontext handle, std::uint64_t bytes) noexcept
     RATION_POOL_ANNOTATE(requires_capability(pool.blocks.mutex())) {
   if (!pool.serves(handle) || pool.blocks.used_bytes_locked() + bytes >= pool.most_used() ||
@@ -18,8 +19,9 @@ inline pool::AllocateOutcome allocate_locked(ContextPool &pool, CUcontext handle
   return pool.blocks.allocate_locked(bytes);
 }
 
-// No block: it is of another pool, of none, or of more than `most`, whose fall of the use must be published. A shared
-// block may be this one, which another process has open.
+// Returns "not a block" if the address is in another pool or in none, or if the block has more than `most` bytes, so
+// that the fall in use must be published. It does so for every address while any block is shared: this one may be the
+// block that another process has open.
 inline pool::FreeOutcome retire_locked(ContextPool &pool, CUcontext handle, std::uint64_t address,
                                        [[maybe_unused]] std::uint64_t most) noexcept
     RATION_POOL_ANNOTATE(requires_capability(pool.blocks.mutex())) {
@@ -56,7 +58,8 @@ bool allocate(ContextPool &pool, CUcontext handle, std::uint64_t bytes, events::
   if (!outcome) {
     return false;
   }
-  // Under the lock: a thread that closes the fast path finds every block that was taken here in the totals.
+  // Counted under the lock, so that a thread that closes the fast path finds every block that was taken here in the
+  // totals.
   journal.count_pool_alloc(pool.device(), outcome.block.bytes);
   address = outcome.block.address;
   return true;
@@ -68,7 +71,7 @@ bool allocate_unrecorded(ContextPool &pool, CUcontext handle, std::uint64_t byte
   if (!outcome) {
     return false;
   }
-  pool.in_flight.fetch_add(1);  // under the lock: a thread that closes the fast path finds it, and waits
+  pool.in_flight.fetch_add(1);  // under the lock, so that a thread that closes the fast path sees it, and waits
   event.address = outcome.block.address;
   event.size = outcome.block.bytes;
   event.slab = outcome.block.slab;
@@ -120,8 +123,9 @@ ContextPool *FastPath::pool_of_caller(CUcontext &current) {
   return parts_.context_pools.find(current);
 }
 
-// Usage is published in shared memory, so a call that would take it too far from the published figure is no hit. This
-// bounds its rise. And one of few blocks may need a slab that takes what is left of the limit, too.
+// Use is published in shared memory, so a call that would raise it too far above the published figure is no hit. Nor is
+// an allocation of a block so large that few fit, while some of the limit is left: it may need a slab that takes that
+// rest, too.
 ContextPool *FastPath::pool_for(std::uint64_t bytes, CUcontext &current) {
   ContextPool *pool = pool_of_caller(current);
   const int device = pool != nullptr ? pool->device() : -1;
@@ -134,7 +138,8 @@ ContextPool *FastPath::pool_for(std::uint64_t bytes, CUcontext &current) {
   return concerns_others ? nullptr : pool;
 }
 
-// And this its fall. Only the pool knows how large the block is.
+// The size of the largest block whose free does not take use too far below the published figure. It is passed as a
+// bound, because only the pool knows how large the block is.
 std::uint64_t FastPath::most_to_free_unpublished(const ContextPool &pool) const {
   const int device = pool.device();
   if (device < 0) {
@@ -189,7 +194,8 @@ bool FastPath::free_hit(std::uint64_t address) noexcept {
   return freed.kind != Freed::no;
 }
 
-// The block is retired, then its record written, then it enters the quarantine: nobody gets it before.
+// The block is retired, then its record is written, and only then the block enters the quarantine: until then nobody
+// can get it.
 bool FastPath::free_hit(const char *api, std::uint64_t address) noexcept {
   CUcontext current = nullptr;
   ContextPool *pool = records_hits() ? pool_of_caller(current) : nullptr;
@@ -213,7 +219,7 @@ inline void FastPath::finish_free(const char *api, CUcontext current, const Free
   }
 }
 
-// Asks the driver, whose calls may be cancellation points. The context may have ended since; then its blocks went with
+// Makes driver calls, which may be cancellation points. If the context has ended since the free, its blocks went with
 // it.
 void FastPath::clean_after(const char *api, CUcontext current, const Freed &freed) noexcept {
   const CancellationOff uncancelled;
@@ -231,7 +237,7 @@ void FastPath::clean_after(const char *api, CUcontext current, const Freed &free
   returning_.keep_to_threshold(api, freed.device);
 }
 
-// The allocation that brings the preallocation is no hit; only the device's first context makes one.
+// The allocation that triggers the preallocation must not be a hit. Only the device's first context preallocates.
 void FastPath::open(ContextPool &pool, const DevicePool &device) noexcept {
   const Context &context = *pool.context;
   if (never_opens_ || !pool.has_fast_path() ||

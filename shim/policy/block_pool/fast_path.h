@@ -1,6 +1,6 @@
-// The calls that most programs make most: an allocation that finds a hole, and a free, in one critical section of the
-// context's pool. A hit touches only what that lock guards and the totals, and asks the driver only for the current
-// context; with a log its record follows. A call whose change must be published in the ledger is no hit.
+// The most frequent calls: an allocation that finds a hole, and a free. Each is one critical section of the context's
+// pool. Such a call (a hit) touches only the totals and what that lock guards, and asks the driver only for the current
+// context; with a log, its record follows. A call whose change must be published in the ledger is no hit.
 // Layer: policy/block_pool. Threads: any.
 // Design: design/fast-path.md#one-critical-section
 #pragma once
@@ -13,17 +13,18 @@
 
 namespace ration::policy {
 
-// One critical section each, for a thread whose current context is `handle`. Nothing happens where they answer false,
-// or Freed::no.
+// Each function is one critical section, for a thread whose current context is `handle`. If it returns false, or
+// Freed::no, it changed nothing.
 namespace hit {
 
 bool allocate(ContextPool &pool, CUcontext handle, std::uint64_t bytes, events::Journal &journal,
               std::uint64_t &address) noexcept;
-// A block of more than `most` bytes is not freed here.
+// Does not free a block of more than `most` bytes.
 Freed free(ContextPool &pool, CUcontext handle, std::uint64_t address, events::Journal &journal,
            std::uint64_t most) noexcept;
-// With a log: the caller writes `event`, in which these fill in what the pool knows, and keeps what it freed after
-// that. The totals change with the record. GUARANTEES: where true, the call is in flight until ContextPool::land().
+// With a log: the first two fill in what the pool knows of `event`. The caller writes the record, in which the totals
+// change, and then passes a freed block to keep(). GUARANTEES: where true, the call is in flight until
+// ContextPool::land().
 // Design: design/fast-path.md#hits-with-a-log
 bool allocate_unrecorded(ContextPool &pool, CUcontext handle, std::uint64_t bytes, events::Alloc &event) noexcept;
 bool retire_unrecorded(ContextPool &pool, CUcontext handle, std::uint64_t most, events::Free &event) noexcept;
@@ -33,20 +34,20 @@ Freed keep(ContextPool &pool, const events::Free &event) noexcept;
 
 class FastPath {
  public:
-  // `never_opens`: every call has more to do than a hit does.
+  // `never_opens`: every call has work that a hit does not do.
   FastPath(const PoolParts &parts, DevicePools &pools, Returning &returning, bool never_opens)
       : parts_(parts), pools_(pools), returning_(returning), never_opens_(never_opens) {}
 
-  // False: nothing happened; take the slow path.
+  // False: nothing was changed; take the slow path.
   bool allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept;
-  // A due free runs the quarantine, too.
+  // If the free makes the quarantine due, runs that, too.
   bool free_hit(std::uint64_t address) noexcept;
-  // The same with a log; only where records_hits().
+  // The same two calls with a log, to be used only if records_hits().
   bool records_hits() const { return parts_.context_pools.in_recorded_use(); }
   bool allocate_hit(const Request &request, events::Via via, CUdeviceptr *address) noexcept;
   bool free_hit(const char *api, std::uint64_t address) noexcept;
 
-  // At the end of every allocation on the slow path.
+  // Opens the fast path if it may be open. Called at the end of every allocation on the slow path.
   void open(ContextPool &pool, const DevicePool &device) noexcept;
 
  private:

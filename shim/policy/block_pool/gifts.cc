@@ -13,8 +13,8 @@ constexpr std::uint64_t kGaveLatelyNs = 10'000'000;
 
 }  // namespace
 
-// The counts of stitched blocks change whatever their size. A call that publishes touches shared memory anyway, so it
-// looks there for wishes.
+// A stitched block of any size changes a published count. A call that publishes touches shared memory anyway, so it
+// also looks there for wishes.
 void Gifts::note_change(const char *api, DevicePool &device, bool stitched) noexcept {
   if (stitched || device.account.is_worth_publishing(device.used())) {
     publication_.publish(device.device);
@@ -30,7 +30,8 @@ void Gifts::after_synchronise(int device) noexcept {
 void Gifts::give_to_others(const char *api, int device) noexcept {
   ledger::Account &account = parts_.ledger.account(device);
   const std::uint64_t held = account.charged();
-  // Below its own guarantee nobody else would gain; of that of a tree others of the tree would.
+  // What this process gives out of its own guarantee, no other process may take. What it gives out of the guarantee of
+  // a group tree, others in that tree may.
   const std::uint64_t wanted = std::min(account.newly_wanted(), minus_or_zero(held, account.own_guarantee()));
   if (wanted == 0) {
     return;

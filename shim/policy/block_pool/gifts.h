@@ -1,4 +1,5 @@
-// What other processes wish for of what the pools hold and no block needs, and what was ordered for this process.
+// Gives memory that the pools hold and no block needs to other processes that lack it (a wish), and applies the limits
+// that `ration set` orders for this process.
 // Layer: policy/block_pool. Threads: any; never waits.
 #pragma once
 
@@ -17,25 +18,26 @@ class Gifts {
   Gifts(const PoolParts &parts, DevicePools &pools, Publication &publication, Returning &returning, Room &room)
       : parts_(parts), pools_(pools), publication_(publication), returning_(returning), room_(room) {}
 
-  // After a call that took or retired a block, a stitched one or not: publishes where others must see it, and then
-  // gives.
+  // Called after a block was taken or retired; `stitched`: it is a stitched one. Publishes the change if others must
+  // see it, and then gives to others.
   void note_change(const char *api, DevicePool &device, bool stitched) noexcept;
-  // After the program's synchronise succeeded, in a context of `device`.
+  // Called after the program's synchronise succeeded in a context of `device`.
   void after_synchronise(int device) noexcept;
-  // In a call of the program's that touches shared memory anyway, and by the giver.
+  // Returns memory that others lack to the driver. Called by the giver, and in calls of the program's that touch shared
+  // memory anyway.
   void give_to_others(const char *api, int device) noexcept;
-  // Whether a wish was granted so lately that its owner may still be about to take it.
+  // Whether a wish was granted so recently that the process that made it may still be about to take the memory.
   bool gave_lately(int device) const;
-  // Applies what was ordered for this process; where it holds more than was ordered, gives back what is free, and
-  // closes the fast path.
+  // Applies the limits that were ordered for this process. On a device where it holds more than that, gives back what
+  // is free and closes the fast path.
   void heed_orders(const char *api) noexcept;
-  // Whether a limit that was ordered lies below what is held, and leaves no room for so much more use.
+  // Whether an ordered limit lies below what is held and leaves no room for `bytes` more of use.
   bool is_beyond_order(int device, std::uint64_t bytes);
-  // For the giver, while the program calls nothing: thresholds, orders and publication.
+  // Called by the giver while the program calls nothing: applies thresholds and orders, and publishes.
   void look_after() noexcept;
-  // A pool may hold what others wish for. Early: later the program may forbid new threads.
+  // Starts the giver's threads. Called as soon as a pool exists, because the program may forbid new threads later.
   void start_giving() noexcept { giver_.start(); }
-  // At the end of the process, and of its main thread.
+  // Called at the end of the process, and of its main thread.
   void stop_giving() noexcept { giver_.stop(); }
   void end_giving() noexcept { giver_.end(Giver::kLastGiftNs); }
 
@@ -46,7 +48,7 @@ class Gifts {
   Returning &returning_;
   Room &room_;
   std::atomic<std::uint64_t> gave_ns_[ledger::kMaxDevices] = {};
-  Giver giver_{*this, parts_.ledger};  // the destructor ends it first
+  Giver giver_{*this, parts_.ledger};  // declared last: its threads end first
 };
 
 }  // namespace ration::policy

@@ -11,8 +11,8 @@
 namespace ration::policy {
 namespace {
 
-// How late memory beyond the threshold goes back, and others see what hits have changed, where the program makes no
-// call that would do it.
+// The longest delay before memory beyond the threshold goes back, and before others see what hits have changed, while
+// the program makes no call that would do this.
 constexpr std::uint64_t kLookNs = 1'000'000'000;
 
 }  // namespace
@@ -73,7 +73,7 @@ void Giver::listen(const ledger::Membership &group, std::uint32_t seen) noexcept
     const bool wished = woken == Woken::by_wish;
     seen = wished ? group.wishes() : seen;
     giving_.fetch_add(1);
-    if (stopped_.load()) {  // stop() reads giving_ after it stores this
+    if (stopped_.load()) {  // stop() reads giving_ after it stores stopped_
       giving_.fetch_sub(1);
       return;
     }

@@ -1,5 +1,5 @@
-// Gives others what they wish for of what the pools hold and no block needs, while the program makes no call in which
-// that could be seen (Gifts::give_to_others): it sleeps, computes, or allocates in hits alone.
+// Gives unused memory of the pools to processes that lack it while the program makes no call that would do so
+// (Gifts::give_to_others): it sleeps, computes, or makes nothing but hits.
 // Layer: policy/block_pool. Threads: any start and stop; its own, one for each group and one for the file of all
 // processes, sleep in the kernel until a member wishes. Owns: those threads; a forked child has none.
 #pragma once
@@ -22,23 +22,23 @@ class Giver {
   Giver(const Giver &) = delete;
   Giver &operator=(const Giver &) = delete;
 
-  // Idempotent. Where no thread can be made, the program's calls give alone.
+  // Idempotent. If no thread can be made, only the program's calls give.
   void start() noexcept {
     if (!started_.load(std::memory_order_relaxed)) [[unlikely]] {
       start_now();
     }
   }
-  // For good. Returns once nothing is being given, unless that takes long.
+  // Stops giving for good. Returns once no thread is giving, but after kLastGiftNs at the latest.
   void stop() noexcept;
-  // The same, once its threads have ended, unless that takes longer. For ever only where the process goes on without
-  // this library's state, as in tests.
+  // The same, but returns once the threads have ended, or after `most_ns`. A wait without bound is only for a process
+  // that goes on without this library's state, as tests do.
   void end(std::uint64_t most_ns = UINT64_MAX) noexcept;
 
  private:
   struct Listener {
     Giver *giver;
     const ledger::Membership *group;
-    std::uint32_t seen;  // of its wishes
+    std::uint32_t seen;  // the count of the group's wishes that was read last
   };
   [[gnu::cold, gnu::noinline]] void start_now() noexcept;
   static void *run(void *listener) noexcept;

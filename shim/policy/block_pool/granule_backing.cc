@@ -12,16 +12,16 @@ namespace {
 
 using driver::real;
 
-// What is wanted is released in at most so many parts, of at least so many bytes.
+// Wanted memory is released in at most so many parts, each of at least so many bytes.
 constexpr std::uint64_t kGifts = 16;
 constexpr std::uint64_t kLeastGift = 32U << 20U;
-// Addresses cost nothing but page tables of what is mapped: a view has them for itself for as long as it may be used.
-// Fewer where the process has no more.
+// The address space for views, as a multiple of the home range. Addresses cost nothing but the page tables of what is
+// mapped, so each view has addresses of its own for as long as it may be used. A process that has no more gets fewer.
 constexpr std::uint64_t kViewSpaces = 16;
 
 }  // namespace
 
-// Once for each pool. One thread at a time is here for a device.
+// Called once for each pool, by one thread at a time for each device.
 bool GranuleBacking::open(const ContextRef &context, ContextPool &pool) noexcept try {
   if (support_.asked() == BackingKind::slab) {
     return false;
@@ -74,7 +74,8 @@ std::optional<pool::stitch::Layout> GranuleBacking::reserve(int device, std::uin
   layout.page_bytes = page_bytes;
   layout.home_bytes = pool::stitch::home_bytes(total, page_bytes);
   layout.slab = pools_.next_number();
-  // As in a preallocation: what it grows by would else lie across the places of blocks of its size.
+  // The size is that of a preallocation's granules: otherwise memory that the pool grows by would lie across the places
+  // of blocks of a granule's size.
   layout.granule_bytes = support_.granule_bytes(device, page_bytes);
   CUdeviceptr address = 0;  // one range, so that the views lie above the home range
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
@@ -101,7 +102,7 @@ std::optional<pool::stitch::Layout> GranuleBacking::reserve(int device, std::uin
   return layout;
 }
 
-// The device makes none: `reason`, which stderr shows if `is_said`.
+// Notes that the device has no granules. stderr shows `reason` if `is_said`.
 bool GranuleBacking::have_none(int device, const std::string &reason, bool is_said) {
   support_.note(device, 0, {});
   if (is_said) {
@@ -119,7 +120,7 @@ void GranuleBacking::let_late_peers_in(const Context &context, ContextPool &pool
   }
 }
 
-// Granules that are mapped meanwhile see the new peer, or are in the list.
+// A granule that is mapped meanwhile either sees the new peer or is in the pool's list of mappings.
 void GranuleBacking::peer_may_access(int device, int peer) noexcept try {
   if (support_.asked() == BackingKind::slab || !support_.add_peer(device, peer)) {
     return;
@@ -133,8 +134,8 @@ void GranuleBacking::peer_may_access(int device, int peer) noexcept try {
 } catch (...) {  // no memory of the host
 }
 
-// All or none of them. Of two processes in the middle of this neither may have enough: then they go back, and one
-// handle for all is tried.
+// Creates all pieces or none. If two processes do this at once, neither may get enough. Then the pieces go back, and
+// one handle for all the bytes is tried.
 // Design: design/granules.md#growing-by-granules
 CUresult GranuleBacking::create(int device, std::uint64_t bytes, std::uint64_t piece_bytes,
                                 std::vector<pool::Slab> &pieces) {
@@ -156,7 +157,7 @@ CUresult GranuleBacking::create(int device, std::uint64_t bytes, std::uint64_t p
   return result == CUDA_ERROR_OUT_OF_MEMORY && piece_bytes < bytes ? create(device, bytes, bytes, pieces) : result;
 }
 
-// In whole pages; the id of a piece is the driver's handle.
+// Takes whole pages. The id of a piece is the driver's handle.
 Taken GranuleBacking::take(const PoolCall &call, const Wanted &wanted) {
   const std::uint64_t page_bytes = call.pool.layout.page_bytes;
   const std::uint64_t bytes = wanted.bytes / page_bytes * page_bytes;
@@ -174,7 +175,7 @@ Taken GranuleBacking::take(const PoolCall &call, const Wanted &wanted) {
   return taken;
 }
 
-// Without memory of the host, what is noted serves.
+// If the host has no memory to note all pieces, those that were noted serve, and the rest go back.
 void GranuleBacking::note_all(const PoolCall &call, const char *why, std::uint64_t each_ns,
                               std::vector<pool::Slab> &pieces) {
   std::size_t noted = 0;
@@ -203,7 +204,7 @@ bool GranuleBacking::give_back(const char *api, const ContextRef &context, const
   return true;
 }
 
-// Nothing waits for it: what is in no block is clean. REQUIRES: the quarantine was asked lately.
+// Nothing has to wait, because memory that no block is in is clean. REQUIRES: the quarantine was asked lately.
 Returned GranuleBacking::give_back_free(const Room::Need &need, const ContextRef &context, bool) noexcept {
   Returned all;
   ContextPool &pool = *existing_pool(*context);
@@ -213,7 +214,7 @@ Returned GranuleBacking::give_back_free(const Room::Need &need, const ContextRef
   }
   std::uint64_t wanted = need.bytes;
   for (std::uint64_t part = 0, gone = 0; wanted != 0 && gone >= part; wanted -= std::min(wanted, gone)) {
-    // The end of this puts what was released into the ledger: who waits for it sees it come.
+    // Its destructor releases the bytes in the ledger, so a process that waits for them sees each part come.
     GranuleMemory memory(granule_parts_, need.api, context);
     part = std::min(wanted, std::max(kLeastGift, wanted / kGifts));
     gone = pool.blocks.release_granules(part, memory);
@@ -265,7 +266,7 @@ CUresult GranuleBacking::locate(const ContextRef &owner, const pool::Block &, le
   return CUDA_SUCCESS;
 }
 
-// Unlike slabs, granules do not go with their context.
+// Unlike slabs, granules are not freed with their context.
 void GranuleBacking::end(const char *api, const ContextRef &context, ContextPool &pool) noexcept {
   const RelaxedCapture relaxed;
   {

@@ -1,5 +1,5 @@
-// Pools of granules: physical memory that is mapped where it is needed (pool/stitch). What no block is in goes back
-// granule by granule, whatever the device does.
+// Pools of granules: physical memory that is mapped where it is needed (pool/stitch). A granule that no block lies in
+// goes back to the driver on its own, even while the device is at work.
 // Layer: policy/block_pool. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -21,24 +21,27 @@ class GranuleBacking final : public Backing {
         unreturned_(parts.ledger),
         granule_parts_{parts.ledger, support_, log_, unreturned_, publication} {}
 
-  // Makes an empty pool one of granules, before its first request. False: they were not asked for, or the device has
-  // none, or they would lose too much of its limit.
+  // Turns an empty pool into one of granules, before its first request. False if granules were not asked for, if the
+  // device has none, or if they would lose too much of its limit.
   bool open(const ContextRef &context, ContextPool &pool) noexcept;
   // What pools of a device are made of, as far as its driver says, and why.
   BackingKind backing_on(CUdevice handle, std::string &reason) { return support_.backing_on(handle, reason); }
   // Whether other processes can open what lies in the granules of a device.
   bool can_share(int device) const { return support_.kind(device).exportable; }
-  // A context of `peer` may access the memory of a device's contexts from now on: access was enabled, or it copies.
+  // Called when a context of `peer` may access the memory of `device`'s contexts from now on: access was enabled, or
+  // the context makes copies.
   void peer_may_access(int device, int peer) noexcept;
-  // For a pool that others see from now on: a peer that came meanwhile did not find it.
+  // Called for a pool that has just become visible: gives access to peers that were added while the pool could not be
+  // found.
   void let_late_peers_in(const Context &context, ContextPool &pool);
 
   Taken take(const PoolCall &call, const Wanted &wanted) override;
   bool give_back(const char *api, const ContextRef &context, const pool::Slab &granule) noexcept override;
-  // But not of the pool that asks.
+  // Returns nothing of the pool that asks.
   Returned give_back_free(const Room::Need &need, const ContextRef &context, bool idle) noexcept override;
   std::uint64_t returnable(ContextPool &pool, bool asking) override;
-  // In granules of the sizes that a preallocation has; where the device has less, in smaller ones while it has any.
+  // Takes granules of the sizes that a preallocation is divided into. If the device has less, takes smaller ones as
+  // long as there are any.
   void preallocate(const PoolCall &call, std::uint64_t bytes, std::uint64_t least) override;
   CUresult locate(const ContextRef &owner, const pool::Block &block, ledger::ExportedBlock &in,
                   std::string &refused) override;

@@ -23,7 +23,7 @@ bool failed(CUresult &error, CUresult result) {
 
 GranuleCheck::Result GranuleCheck::run(GranuleKind &kind) {
   if (account_.reserve(layout_.page_bytes, ledger::Effort::kImmediate) != ledger::ReserveOutcome::granted) {
-    return Result::no_room;  // it says nothing of granules
+    return Result::no_room;  // which says nothing about granules
   }
   const RelaxedCapture relaxed;
   CUresult error = CUDA_SUCCESS;
@@ -64,7 +64,7 @@ const char *GranuleCheck::create_and_map(GranuleKind kind, CUresult &error) {
   return failed(error, real.cuMemSetAccess(layout_.home, bytes, &access, 1)) ? "cuMemSetAccess" : nullptr;
 }
 
-// In a stream of its own, which waits for no other and belongs to no capture.
+// Copies in a stream of its own, which waits for no other stream and belongs to no capture.
 const char *GranuleCheck::copy(CUresult &error) const {
   if (!real.cuStreamCreate.present() || !real.cuStreamDestroy_v2.present() || !real.cuStreamSynchronize.present() ||
       !real.cuMemcpyHtoDAsync_v2.present() || !real.cuMemcpyDtoHAsync_v2.present()) {
@@ -89,7 +89,7 @@ const char *GranuleCheck::copy(CUresult &error) const {
   return "a copy";
 }
 
-// A second mapping, which a view may be; it has no access, so that no page table has to change.
+// Maps the granule a second time, as a view may. The mapping gets no access, so that no page table has to change.
 const char *GranuleCheck::unmap_alias(CUresult &error) {
   if (failed(error, real.cuMemMap(layout_.views, layout_.page_bytes, 0, granule_, 0))) {
     return "cuMemMap";
@@ -102,7 +102,8 @@ const char *GranuleCheck::unmap_alias(CUresult &error) {
   return nullptr;
 }
 
-// What stays is charged once, with the first of its parts that keeps the memory.
+// Returns everything. If the driver refuses some of it, the memory is charged once, with the first part that was
+// refused.
 void GranuleCheck::undo() {
   std::uint64_t charged = layout_.page_bytes;
   const auto end_mapping = [&](bool &is_mapped, std::uint64_t address) {

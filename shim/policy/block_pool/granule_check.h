@@ -1,5 +1,5 @@
-// Tries what a driver promises of granules: one is created, mapped twice, copied to and from, unmapped and released.
-// A driver may say that it can what it cannot: in a container without its device files, for instance.
+// Tests whether a driver's granules work: creates one, maps it twice, copies to and from it, unmaps and releases it. A
+// driver may claim more than it can do, for instance in a container without its device files.
 // Layer: policy/block_pool. Threads: one, in the context of the pool.
 #pragma once
 
@@ -19,7 +19,8 @@ class GranuleCheck {
                const pool::stitch::Layout &layout)
       : account_(ledger.account(device)), unreturned_(unreturned), device_(device), handle_(handle), layout_(layout) {}
 
-  // A driver that refuses `kind` gets a plain one. What it refuses to take back stays charged until it does.
+  // If the driver refuses `kind`, tries a plain one and sets `kind` to that. What the driver does not take back stays
+  // charged until it does.
   Result run(GranuleKind &kind);
   // What failed, in words.
   const std::string &reason() const { return reason_; }
@@ -40,7 +41,7 @@ class GranuleCheck {
   bool made_ = false;
   bool mapped_ = false;
   bool aliased_ = false;
-  bool is_left_ = false;  // something is the device's still, and charged
+  bool is_left_ = false;  // the driver still holds something, which stays charged
   std::string reason_;
 };
 

@@ -1,5 +1,5 @@
-// The driver's calls for the plans of a pool that stitches: physical memory, which is charged and in the log, and its
-// places in reserved addresses.
+// The driver calls by which a pool of granules carries out its plans: they create physical memory, which is charged and
+// logged, and map it at reserved addresses.
 // Layer: policy/block_pool. Threads: lives on the stack of one call; GranuleLog: any.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace ration::policy {
 
-// The numbers of granules in the log, and the log and sums of each.
+// Gives each granule a number, logs its beginning and its end, and keeps the device's sums.
 class GranuleLog {
  public:
   GranuleLog(events::Journal &journal, DevicePools &pools) : journal_(journal), pools_(pools) {}
@@ -33,7 +33,7 @@ class GranuleLog {
   std::unordered_map<std::uint64_t, std::uint64_t> numbers_ GUARDED_BY(mutex_);  // by handle
 };
 
-// What granules of all devices work with.
+// The parts that the granules of all devices work with.
 struct GranuleParts {
   ledger::Ledger &ledger;
   GranuleSupport &support;
@@ -52,20 +52,20 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
         change_(account_.changes()) {
     parts.unreturned.retry();
   }
-  // Gives back what the end of the last plan left reserved.
+  // Releases what the last plan left reserved.
   ~GranuleMemory() override { release_rest(); }
 
   std::optional<std::uint64_t> create(std::uint64_t bytes) noexcept override;
-  // What it held stays reserved until release_rest(), for the parts of a handle that is divided.
+  // The released bytes stay reserved until release_rest(): if a granule is divided, its parts use them.
   void release(std::uint64_t handle, std::uint64_t bytes) noexcept override;
   bool map(pool::Address address, std::uint64_t handle, std::uint64_t bytes) noexcept override;
   bool allow(pool::Address address, std::uint64_t bytes) noexcept override;
   bool unmap(pool::Address address, std::uint64_t bytes) noexcept override;
   void release_rest() noexcept override;
-  // A mapping that the driver has not undone. The memory under it is the device's still: as much of what was released
-  // stays charged.
+  // Notes a mapping that the driver did not undo. The driver still holds the memory under it, so as many of the
+  // released bytes stay charged.
   void leave_mapped(std::uint64_t address, std::uint64_t bytes) noexcept;
-  // Handles.
+  // The number of handles that were released.
   std::uint64_t released() const { return released_; }
 
  private:
@@ -74,7 +74,7 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
   const ContextRef &context_;
   ledger::Account &account_;
   const ledger::Change change_;  // what was released is charged until release_rest()
-  std::uint64_t reserved_ = 0;   // that no handle has
+  std::uint64_t reserved_ = 0;   // bytes that belong to no handle
   std::uint64_t released_ = 0;
 };
 

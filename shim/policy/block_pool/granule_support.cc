@@ -16,8 +16,9 @@ constexpr int kVirtualMemoryManagementSupported = 102;  // cuda.h, CU_DEVICE_ATT
 constexpr int kDescriptorsSupported = 103;
 constexpr int kRdmaSupported = 110;       // ..._GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED
 constexpr int kMinimum = 0;               // CU_MEM_ALLOC_GRANULARITY_MINIMUM
-constexpr std::uint64_t kMostPeers = 64;  // bits
-// What a limit has beyond whole pages is lost to granules. From this part of it on slabs serve it better.
+constexpr std::uint64_t kMostPeers = 64;  // one bit each
+// With granules, the part of a limit beyond whole pages is lost. If more than this fraction of the limit would be lost,
+// slabs serve it better.
 constexpr std::uint64_t kLostPart = 1024;
 constexpr std::uint64_t kLostPartOfGroup = 128;
 
@@ -118,7 +119,7 @@ bool GranuleSupport::loses_much(int device, std::uint64_t page_bytes) const {
     return false;
   }
   const ledger::Account &account = ledger_.account(device);
-  // Of a group's limit more may be lost: from a slab nothing goes back to another member while a block is in it.
+  // More may be lost of a group's limit, because nothing of a slab goes back to other members while a block is in it.
   const std::uint64_t limit = std::min(account.limit(), account.group_limit());
   const std::uint64_t part = account.group_limit() <= account.limit() ? kLostPartOfGroup : kLostPart;
   return limit != UINT64_MAX && limit % page_bytes > limit / part;

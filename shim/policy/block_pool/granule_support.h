@@ -1,4 +1,4 @@
-// What the devices' drivers say of granules, and how they are made and reached on each.
+// What each device's driver says about granules, and how they are made and made accessible there.
 // Layer: policy/block_pool. Threads: any; no lock is held.
 #pragma once
 
@@ -13,14 +13,14 @@
 
 namespace ration::policy {
 
-// `best`: granules on devices that have them.
+// `best`: granules on devices that have them, slabs on the others.
 enum class BackingKind { slab, vmm, best };
 constexpr const char *name_of(BackingKind kind) {
   return kind == BackingKind::slab ? "slab" : kind == BackingKind::vmm ? "vmm" : "auto";
 }
 
-// How granules are made, where the device can: so that other processes can map them, and network cards reach them.
-// Aligned to its size, so that an atomic one needs no library.
+// What granules are made for, if the device can: to be mapped by other processes, and to be reached by network cards.
+// The alignment equals the size, so that an atomic one needs no library.
 struct alignas(2) GranuleKind {
   bool exportable = false;
   bool rdma = false;
@@ -37,24 +37,25 @@ class GranuleSupport {
   BackingKind backing_on(CUdevice handle, std::string &reason);
 
   struct Answer {
-    std::uint64_t page_bytes = 0;  // 0: it has none
+    std::uint64_t page_bytes = 0;  // 0: the device has no granules
     GranuleKind kind{};
-    std::string reason;  // in words, either way
+    std::string reason;  // why it has them or not, in words
   };
-  // Asks the driver, and takes nothing.
+  // Asks the driver; allocates nothing.
   static Answer ask(CUdevice handle);
-  // What was noted of a device; nullopt: nothing yet.
+  // What was noted about a device; nullopt: nothing yet.
   std::optional<Answer> known(int device) const;
   void note(int device, std::uint64_t page_bytes, GranuleKind kind);
   GranuleKind kind(int device) const { return of_[device].kind.load(std::memory_order_relaxed); }
 
-  // Whether too much of a limit that is not in whole pages would be lost. How large granules are for the limit.
+  // loses_much(): whether granules would lose too much of a limit that is not a whole number of pages. granule_bytes():
+  // the size of granules under the device's limit.
   bool loses_much(int device, std::uint64_t page_bytes) const;
   std::uint64_t granule_bytes(int device, std::uint64_t page_bytes) const;
 
   CUdevice handle_of(int device) const;
   static CUresult create(CUdevice handle, std::uint64_t bytes, GranuleKind kind, CUmemGenericAllocationHandle &granule);
-  // For the device and its peers. False, of the second: that one is known.
+  // allow_access(): for the device and its peers. add_peer(): false if the peer is known already.
   CUresult allow_access(int device, std::uint64_t address, std::uint64_t bytes) const noexcept;
   bool add_peer(int device, int peer);
   bool has_peers(int device) const { return of_[device].peers.load() != 0; }

@@ -46,8 +46,8 @@ Growth::Growth(const GrowthParts &parts, const PoolCall &call)
       lacking_(pool::Pool::slab_bytes_for(call.request.upper_bound)),
       reason_(call.device.account.limit() == UINT64_MAX ? events::Reason::device : events::Reason::limit) {}
 
-// It may not grow where only a slab for this request alone would fit: there could soon be very many of those. And not
-// while another process is about to take what this one gave it: what is freed here can be cleaned instead.
+// The pool may not grow if only a slab for this request alone would fit: there could soon be very many such slabs. Nor
+// may it grow while another process is about to take what this one gave: what is freed here can be cleaned instead.
 bool Growth::collect() noexcept {
   parts_.sharing.reclaim_unshared();
   const std::uint64_t least = std::max(pool::Pool::slab_bytes_for(call_.request.upper_bound), kFirstSlabBytes);
@@ -88,7 +88,7 @@ Growth::Pieces Growth::take(std::uint64_t bytes, const pool::GrowthWish &wish, l
         if (first.address % pool::kUnitBytes == 0 || first.bytes >= least + pool::kUnitBytes) {
           return std::move(taken.pieces);
         }
-        shrink(first);  // a driver that aligns to less: the block would not fit after the rest of the first unit
+        shrink(first);  // aligned to less than a unit: the block would not fit after the rest of the first unit
         bytes = least += pool::kUnitBytes;
         continue;
       }
@@ -158,7 +158,8 @@ Growth::Pieces Growth::grow_now(const pool::GrowthWish &wish) {
   return pieces;
 }
 
-// What another thread reserved in vain or is returning may leave room for this request, and so may a process that ends.
+// Waits for memory that another thread reserved in vain or is returning, and for that of a process that has ended.
+// Either may leave room for this request.
 Growth::Pieces Growth::wait_for_others(const pool::GrowthWish &wish, std::uint64_t ended) {
   ledger::Account &account = call_.device.account;
   const ledger::Transits &transits = account.transits();
@@ -170,7 +171,7 @@ Growth::Pieces Growth::wait_for_others(const pool::GrowthWish &wish, std::uint64
   for (Waiter waiter; refused_by(false) && transits.may_have_refused(ended); changed = true) {
     waiter.pause();
     ended = transits.ended();
-    // A search for dead members by each thread would count as transit for the others.
+    // kImmediate, because a search for dead members by each thread would count as transit for the others.
     pieces = take(wish.bytes, wish, ledger::Effort::kImmediate);
   }
   if (changed && refused_by(false)) {
@@ -209,8 +210,9 @@ bool Growth::make_room(std::uint64_t bytes, Room::Patience patience) {
                                            : parts_.room.make_room(need, patience);
 }
 
-// Whether some stretch of a slab without a live block is long enough: if all that is retired were clean, the request
-// could be served. In pieces, so that no other thread waits for the pool's lock. A granule serves wherever it is.
+// Whether some stretch of a slab has no live block and is long enough, so that the request could be served if all
+// retired blocks were clean. Asks the pool for a few blocks at a time, so that no other thread waits for its lock.
+// Granules serve wherever they are, so only their sum counts.
 bool Growth::has_stretch() const {
   pool::SharedPool &blocks = call_.pool.blocks;
   const std::uint64_t bytes = call_.request.upper_bound;
@@ -241,7 +243,7 @@ bool Growth::has_stretch() const {
   return false;
 }
 
-// Looked at only where the pool would grow: it reads shared memory.
+// Decided only if the pool would grow, because it reads shared memory.
 bool Growth::stays_out() {
   if (!call_.request.in_holes_only || call_.pool.backing->gives_parts()) {
     return false;
@@ -259,8 +261,8 @@ bool Growth::wait() noexcept {
   if (has_stretch() && cleaning_.wait()) {
     return true;
   }
-  // Only slabs that go back to the driver can serve it, and they can only while the device is idle; or what others
-  // have.
+  // The request can now be served only by slabs that go back to the driver, which takes them back only while the device
+  // is idle, or by what others hold.
   return grow_error_ == CUDA_SUCCESS && retries_.allow() && make_room(lacking_, Room::Patience::briefly);
 }
 

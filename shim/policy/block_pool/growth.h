@@ -1,5 +1,4 @@
-// Serves one request that its pool has no room for, as the pool's upstream: cleans, grows, waits; and says why it
-// failed.
+// The pool's upstream for one request that the pool has no room for: cleans, grows and waits, and says why that failed.
 // Layer: policy/block_pool. Threads: lives on the stack of one call; the pool lets one call grow at a time.
 #pragma once
 
@@ -15,7 +14,7 @@
 
 namespace ration::policy {
 
-// What requests work with whose pool has no room.
+// The parts that a Growth works with.
 struct GrowthParts {
   Contexts &contexts;
   FenceTracker &fences;
@@ -29,7 +28,8 @@ class Growth final : public pool::Upstream {
  public:
   Growth(const GrowthParts &parts, const PoolCall &call);
 
-  // The pool calls them in this order, each as often as it helps: clean blocks, then the driver, then waiting.
+  // The pool calls the first three in this order, each as often as it helps: they reclaim clean blocks, ask the driver,
+  // and wait.
   bool collect() noexcept override;
   std::vector<pool::Slab> grow(const pool::GrowthWish &wish) noexcept override;
   bool wait() noexcept override;
@@ -39,9 +39,9 @@ class Growth final : public pool::Upstream {
   // Why there is no room once the pool has given up: the driver's own error, or a reason.
   CUresult error() const { return grow_error_ != CUDA_SUCCESS ? grow_error_ : cleaning_.error(); }
   events::Reason reason() const { return reason_; }
-  // Whether another try may succeed: another thread freed while this one looked.
+  // Whether another try may succeed, because another thread freed while this one searched.
   bool overtaken() const { return error() == CUDA_SUCCESS && cleaning_.overtaken(); }
-  // For base/held.h, of a thread that left grow(), or a merge, without returning.
+  // Called by base/held.h if a thread left grow(), or a merge, without returning.
   static void give_up(void *blocks) noexcept;
 
  private:
@@ -58,7 +58,7 @@ class Growth final : public pool::Upstream {
   const PoolCall &call_;
   Cleaning cleaning_;
   std::unique_ptr<pool::stitch::DeviceMemory> memory_;
-  std::uint64_t lacking_;  // what the pool needs beside all that it has
+  std::uint64_t lacking_;  // the bytes that the pool needs beyond what it holds
   CUresult grow_error_ = CUDA_SUCCESS;
   events::Reason reason_;
   Room::Retries retries_;

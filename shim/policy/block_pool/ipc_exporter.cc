@@ -9,7 +9,7 @@
 namespace ration::policy {
 namespace {
 
-// A block that may be shared: every free of that pool's blocks asks the exporter meanwhile.
+// While this exists, a block of the pool may be shared, so every free of the pool's blocks asks the exporter.
 class Announced {
  public:
   explicit Announced(std::atomic<int> &shared) : shared_(shared) { shared_.fetch_add(1); }
@@ -58,7 +58,7 @@ bool IpcExporter::free_record(std::uint32_t &record) {
   return true;
 }
 
-// Announced before the pool is asked: a free that comes after that, under the pool's lock, sees it.
+// The announcement comes before the search of the pool: a free that takes the pool's lock after the search sees it.
 IpcExporter::Shared IpcExporter::share(const ContextRef &owner, const pool::Block &block,
                                        const ledger::ExportedBlock &in, ledger::ExportToken &token,
                                        std::string &problem) {
@@ -132,7 +132,7 @@ bool IpcExporter::find_own(const ledger::ExportToken &token, ledger::ExportedBlo
   return true;
 }
 
-// A block that is kept is open: its opener may still ask.
+// A kept block is open in another process, which may still ask for its parts.
 IpcExporter::Exporting::Exporting(IpcExporter &exports, const ledger::ExportToken &token, std::uint64_t first)
     : exports_(exports), record_(token.record) {
   parts_.reserve(ledger::kPartsAtOnce);
@@ -206,7 +206,7 @@ std::vector<IpcExporter::Candidate> IpcExporter::candidates(std::size_t most) {
   return found;
 }
 
-// The generation identifies the candidate: another thread may have returned it and shared the next block there.
+// The generation identifies the candidate: another thread may have returned its block and shared the next one there.
 bool IpcExporter::begin_return(const Candidate &candidate, Kept &block) {
   Guard guard(mutex_);
   Entry &entry = entries_[candidate.record];
@@ -219,7 +219,7 @@ bool IpcExporter::begin_return(const Candidate &candidate, Kept &block) {
 }
 
 void IpcExporter::finish_return(std::uint32_t record, bool taken) {
-  Kept dropped;  // its context, and with it its pool, may end with it: outside the lock
+  Kept dropped;  // destroyed after the lock is released, as its context and pool may end with it
   std::vector<Part> parts;
   Guard guard(mutex_);
   Entry &entry = entries_[record];

@@ -1,7 +1,8 @@
-// The blocks of this process's pools that it shares with others, and those that it freed while another process has them
-// open: these are kept out of their pool until none has (ledger/export_file.h). They wait for other processes' locks,
-// not for a fence, and then enter the quarantine. Layer: policy/block_pool. Threads: any; no system call under the
-// lock, which is taken inside the quarantine's and before a pool's. Owns: the file, made at the first share.
+// The blocks that this process shares with others from its pools. A block that is freed while another process has it
+// open is kept out of its pool until none has it open (ledger/export_file.h). It waits for other processes' locks, not
+// for a fence, and then enters the quarantine.
+// Layer: policy/block_pool. Threads: any; no system call under the lock, which is taken inside the quarantine's and
+// before a pool's. Owns: the file, made at the first share.
 #pragma once
 
 #include <atomic>
@@ -33,20 +34,21 @@ class IpcExporter {
 
   enum class Shared {
     shared,
-    not_a_block,  // it is not live any more
+    not_a_block,  // the block is not live any more
     no_place,     // all records are in use
-    no_file,      // or nothing that sends its parts; `problem` says why
+    no_file,      // no file, or no thread that sends a block's parts; `problem` says why
   };
-  // The token of a live block: the same one for as long as it lives. `in` is where it lies; of granules only the kind
-  // and the bytes. Throws bad_alloc.
+  // Gives a live block its token, which stays the same for as long as the block lives. `in` says where the block lies;
+  // for granules it holds only the kind and the size. Throws bad_alloc.
   Shared share(const ContextRef &owner, const pool::Block &block, const ledger::ExportedBlock &in,
                ledger::ExportToken &token, std::string &problem);
-  // For a token of this process: the driver's handle. False: its block has ended, or it is no such token.
+  // is_own(): whether the token is of this process. find_own(): where its block lies; false if the block has ended or
+  // the token names none.
   bool is_own(const ledger::ExportToken &token) const;
   bool find_own(const ledger::ExportToken &token, ledger::ExportedBlock &block);
 
-  // A few parts of a block in granules, from number `first` on, while their descriptors are made: until then the block
-  // is not given back to its pool. False: the token names no such block.
+  // A few parts of a block in granules, from number `first` on. As long as this object exists, while their descriptors
+  // are made, the block is not given back to its pool. Converts to false if the token names no such block.
   using Part = pool::stitch::Stitcher::Parts::Part;
   class Exporting {
    public:
@@ -67,8 +69,8 @@ class IpcExporter {
     std::uint64_t total_ = 0;
   };
 
-  // Whether a block that was just retired was shared: then it can be opened no more, and is kept here. Called under the
-  // quarantine's lock, so that no shared block enters the quarantine.
+  // True if a block that was just retired had been shared: the exporter then keeps it, and no process can open it any
+  // more. Called under the quarantine's lock, so that no shared block enters the quarantine.
   bool keep(ContextPool &pool, pool::Address address, std::uint64_t bytes) noexcept;
   bool keeps_any() const { return kept_.load(std::memory_order_relaxed) != 0; }
   std::uint64_t kept_bytes(int device);
@@ -78,13 +80,14 @@ class IpcExporter {
     pool::Address address = 0;
     std::uint64_t bytes = 0;
   };
-  // Asks, for `most` of the kept blocks, whether another process still has them open; offers the others to `take_back`,
+  // Checks at most `most` of the kept blocks. Offers each one that no other process has open any more to `take_back`,
   // which returns whether it took the block.
   void reconcile(std::size_t most, FunctionRef<bool(const Kept &)> take_back) noexcept;
 
-  // The pool's context has ended: what it shared can be opened no more, and what was kept of it is reclaimed.
+  // Called when the pool's context has ended: its shared blocks cannot be opened any more, and its kept blocks are
+  // reclaimed.
   void forget(ContextPool &pool) noexcept;
-  // At the end of the process.
+  // Called at the end of the process.
   void leave() noexcept;
   void end_thread() noexcept { server_.end_thread(); }
 
@@ -95,7 +98,7 @@ class IpcExporter {
     Kept block;
     ledger::ExportToken token;
     ledger::ExportedBlock in;
-    std::vector<Part> parts;  // of granules
+    std::vector<Part> parts;  // of a block in granules
     unsigned exporting = 0;
   };
   struct Candidate {
@@ -114,9 +117,9 @@ class IpcExporter {
   std::atomic<std::size_t> kept_{0};  // written under the lock
   RankedMutex mutex_{Rank::kExports};
   std::vector<Entry> entries_ GUARDED_BY(mutex_);                                   // by record
-  std::unordered_map<pool::Address, std::uint32_t> by_address_ GUARDED_BY(mutex_);  // live ones
+  std::unordered_map<pool::Address, std::uint32_t> by_address_ GUARDED_BY(mutex_);  // live blocks only
   std::size_t next_kept_ GUARDED_BY(mutex_) = 0;                                    // where the next reconcile() begins
-  PartServer server_{*this};                                                        // ends first
+  PartServer server_{*this};                                                        // declared last: ends first
 };
 
 }  // namespace ration::policy

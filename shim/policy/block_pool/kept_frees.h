@@ -18,28 +18,30 @@ struct Freed {  // fits two registers
   enum Kind : std::uint8_t {
     no,     // nothing happened; take the slow path
     freed,  // retired, and kept here for the quarantine
-    due,    // and it is time for the quarantine of `device` to gather what is kept
-    large,  // and to seal it, too
+    due,    // freed, and it is time for the quarantine of `device` to gather what is kept
+    large,  // freed, and it is time to gather and to seal what is kept
   };
   Kind kind = no;
-  bool first = false;  // of those kept here
+  bool first = false;  // the only block that is kept here now
   std::int32_t device = 0;
-  std::uint64_t unserved_bytes = 0;  // the block's size where no hole is as large, or much is freed and not clean
+  std::uint64_t unserved_bytes = 0;  // the block's size if no hole is as large or much is unclean; else 0
 };
 
 class KeptFrees {
  public:
   static constexpr std::uint32_t kMost = 1024;
 
-  // Hints. Whether a free that this thread knows of may be kept here.
+  // A hint: whether any free is kept here, at least of those that this thread knows of.
   bool keeps_any() const { return count_.load(std::memory_order_relaxed) != 0; }
-  // Of blocks of this size few fit under the limit, so that it matters where each lies (PoolBounds::is_of_few).
+  // A hint: whether so few blocks of this size fit under the limit that it matters where each lies
+  // (PoolBounds::is_of_few).
   bool is_of_few(std::uint64_t bytes) const { return bytes >= few_bytes_.load(std::memory_order_relaxed); }
 
-  // Whether one more has room, beside those that are to be kept once they are in the log.
+  // Whether there is room for one more block, besides those that will be kept once they are in the log.
   bool has_room() const { return count_.load(std::memory_order_relaxed) + unrecorded_ != kMost; }
   void expect_one() { ++unrecorded_; }
-  // One that was expected, where `expected`. `retired_bytes`: of the pool; `has_hole`: as large a one.
+  // Keeps a block. `expected`: expect_one() announced it. `retired_bytes`: all of the pool. `has_hole`: the pool has a
+  // hole as large as the block.
   Freed keep(pool::Address address, std::uint64_t bytes, bool expected, std::uint64_t retired_bytes, bool has_hole) {
     unrecorded_ -= expected ? 1 : 0;
     const std::uint32_t count = count_.load(std::memory_order_relaxed);
@@ -58,7 +60,7 @@ class KeptFrees {
     }
     return freed;
   }
-  // Calls take(addresses, count, bytes) with what is kept; the caller has it from then on.
+  // Calls take(addresses, count, bytes) with what is kept, which then belongs to the caller.
   template <class Take>
   void hand_over(const Take &take) {
     if (const std::uint32_t count = count_.load(std::memory_order_relaxed); count != 0) {
@@ -68,20 +70,20 @@ class KeptFrees {
     }
   }
 
-  // When a free is due.
+  // Sets when a free is due.
   void set_due(std::uint64_t blocks_left, std::uint64_t bytes_left, std::uint64_t large_bytes,
                std::uint64_t most_unwaited_bytes) {
     due_blocks_.store(blocks_left, std::memory_order_relaxed);
     due_bytes_.store(bytes_left, std::memory_order_relaxed);
     large_bytes_.store(large_bytes, std::memory_order_relaxed);
     few_bytes_.store(large_bytes / 2, std::memory_order_relaxed);
-    constexpr std::uint64_t kHalf = 32;  // of the limit, in large blocks
+    constexpr std::uint64_t kHalf = 32;  // half of the limit, counted in large blocks
     const std::uint64_t half = large_bytes < UINT64_MAX / kHalf ? large_bytes * kHalf : UINT64_MAX;
     most_retired_bytes_.store(std::min(half, most_unwaited_bytes), std::memory_order_relaxed);
   }
 
-  // For the next context, with room for kMost, or for none: empty; the first free asks the quarantine. Answers the room
-  // that was there.
+  // Empties it for the next context. `addresses` has room for kMost blocks, or is null if there is no next context. The
+  // first free then asks the quarantine. Returns the room that was used before.
   std::unique_ptr<pool::Address[]> reset(std::unique_ptr<pool::Address[]> addresses) {
     count_.store(0, std::memory_order_relaxed);
     unrecorded_ = 0;
@@ -94,9 +96,9 @@ class KeptFrees {
  private:
   std::atomic<std::uint32_t> count_{0};
   std::uint32_t unrecorded_ = 0;  // retired, to be kept once they are in the log
-  std::uint64_t bytes_ = 0;       // of those kept
+  std::uint64_t bytes_ = 0;       // of the kept blocks
   std::unique_ptr<pool::Address[]> addresses_;
-  std::atomic<std::uint64_t> due_blocks_{1};  // hints of the quarantine's
+  std::atomic<std::uint64_t> due_blocks_{1};  // hints from the quarantine
   std::atomic<std::uint64_t> due_bytes_{1};
   std::atomic<std::uint64_t> large_bytes_{UINT64_MAX};
   std::atomic<std::uint64_t> few_bytes_{UINT64_MAX / 2};

@@ -1,4 +1,4 @@
-// How large one piece of device memory is that takes the place of several free ones.
+// The size of one piece of device memory that replaces several free ones.
 // Layer: policy/block_pool. Threads: pure functions.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace ration::policy {
 
-// A request waits longer than a fence takes on an idle device, so that pieces become one, once in so many times that
-// wait.
+// A request may wait longer than a fence takes on an idle device, so that pieces can become one. After such a wait,
+// none follows until this many times its length has passed.
 inline constexpr std::uint64_t kWaitsApart = 100;
 
 // Free slabs of a pool, or chunks of a driver's pool, and how many blocks of one size fit in them.
@@ -20,10 +20,11 @@ struct FreePieces {
   std::uint64_t blocks = 0;
 };
 
-// 0: they stay as they are. `rest`: bytes of the limit beside them. A single piece that could not hold the request is
-// given back where the pool grows.
+// The size of the piece that replaces the free ones; 0 if they stay as they are. `rest`: unreserved bytes of the limit,
+// which the piece may include. A single piece that could not hold the request stays: it is given back when the pool
+// grows.
 constexpr std::uint64_t merged_bytes(const FreePieces &free, std::uint64_t rest, std::uint64_t block_bytes) {
-  constexpr std::uint64_t kSmallRest = 8;  // a rest that is so much smaller joins them
+  constexpr std::uint64_t kSmallRest = 8;  // a rest that is so many times smaller joins the pieces
   const std::uint64_t all = whole_units(free.bytes + rest);
   if (free.count == 0 || all < block_bytes || (free.count == 1 && free.blocks == 0)) {
     return 0;

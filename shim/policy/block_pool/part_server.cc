@@ -92,7 +92,7 @@ void PartServer::serve() noexcept try {
   wake_waiters();
 }
 
-// A forked child would inherit the descriptors.
+// Excludes fork(): a forked child would inherit the descriptors.
 void PartServer::answer(const ledger::PartRequest &request) noexcept try {
   const ForkExclusion exclusion;
   ledger::PartReply reply;
@@ -109,8 +109,8 @@ void PartServer::answer(const ledger::PartRequest &request) noexcept try {
 } catch (...) {  // no memory of the host, and nothing exported: the opener asks again
 }
 
-// The context's end waits for calls in flight; a later one sees that the context has ended. Neither the context nor the
-// block waits for the answer: an opener that is still there keeps the block by its lease.
+// The end of a context waits for calls in flight, and a later call sees that the context has ended. Neither the context
+// nor the block waits for the answer to be sent: an opener that is still there keeps the block by its lease.
 ledger::PartsState PartServer::export_parts(const ledger::PartRequest &request, ledger::PartReply &reply,
                                             Files &files) {
   const IpcExporter::Exporting exporting(exports_, request.token, request.first);

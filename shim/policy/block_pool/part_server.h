@@ -1,5 +1,5 @@
-// Sends openers descriptors of the granules that this process's shared blocks lie in: an own thread, from the first
-// share of such a block on.
+// Sends descriptors of granules to processes that open this process's shared blocks. It does so on a thread of its own,
+// which starts when the first block in granules is shared.
 // Layer: policy/block_pool. Threads: any start and stop; its own serves, one request at a time, with no lock held.
 // Owns: the thread and its socket (ledger/part_socket.h); a forked child has neither.
 // Design: design/granules.md#descriptors-for-openers
@@ -25,11 +25,11 @@ class PartServer {
   PartServer(const PartServer &) = delete;
   PartServer &operator=(const PartServer &) = delete;
 
-  // Idempotent. False: `problem` says why nothing can be asked for.
+  // Idempotent. If the parts cannot be served, returns false, and `problem` says why.
   bool start(const std::string &state_folder, std::uint64_t exporter, std::string &problem);
-  // For good. Returns once the thread makes no more driver calls, unless that takes long.
+  // Stops for good. Returns once the thread makes no more driver calls, or after a while if that takes long.
   void stop() noexcept;
-  // The same, until the next start().
+  // The same, but start() can start it again.
   void end_thread() noexcept;
 
  private:

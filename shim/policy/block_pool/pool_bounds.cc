@@ -12,7 +12,7 @@ namespace {
 
 // A pool that grows on demand leaves at most this in quarantine to save driver calls.
 constexpr std::uint64_t kMostSlackOnDemand = 64U << 20U;
-// Processes without Ration may hold what would look like a larger context.
+// No context is assumed to be larger: processes without Ration may hold what looks like one.
 constexpr std::uint64_t kMostOfContext = std::uint64_t{640} << 20;
 
 }  // namespace
@@ -37,8 +37,8 @@ std::uint64_t PoolBounds::rest_of_limit() const {
   return has_rest() && account_.group_available() == UINT64_MAX ? account_.available() : 0;
 }
 
-// A context takes what is used of the device and in nobody's books, shared out among this process's contexts and the
-// processes that are there.
+// The memory of a context is estimated as what is used on the device and in nobody's books, divided among this
+// process's contexts and the other processes.
 std::uint64_t PoolBounds::headroom(const Preallocation &planned, std::uint64_t free_bytes) const {
   const std::uint64_t total = devices_.total_on(device_);
   if (!planned.leaves_context || total <= free_bytes) {

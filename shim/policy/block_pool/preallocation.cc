@@ -27,8 +27,8 @@ void Preallocator::prepare(const PoolCall &call) {
   turn.wait_while_running();  // another thread preallocates; its memory serves this request, too
 }
 
-// Takes the plan's bytes less what is held already. Where not even this request would fit, the pool grows for it as for
-// any other.
+// Takes the plan's bytes less what is held already. If not even this request would fit, takes nothing, and the pool
+// grows for the request as for any other.
 void Preallocator::preallocate(const PoolCall &call) {
   const Preallocation &plan = call.device.bounds.plan;
   ledger::Account &account = call.device.account;
@@ -38,8 +38,8 @@ void Preallocator::preallocate(const PoolCall &call) {
   if (call.device.held_bytes() > 0) {
     call.device.drain_briefly(call.request.api, kBrieflyNs);
   }
-  // Free small slabs would only fragment the device, and what the driver's pools keep would be missing in one piece.
-  // Granules do not fragment it.
+  // Free memory goes back first: small free slabs would only fragment the device, and what the driver's pools keep
+  // would be missing from the one large piece. Granules do not fragment it, so this pool keeps its own.
   const bool in_parts = call.pool.backing->gives_parts();
   room_.give_back({call.request.api, call.device.device, 0, in_parts ? &call.pool : nullptr}, Room::Patience::none);
   const RelaxedCapture relaxed;

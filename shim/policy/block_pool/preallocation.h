@@ -1,4 +1,4 @@
-// What a device's first context takes before its first request, or once so much lives there.
+// Preallocates in a device's first context, before its first request or once a planned number of bytes is live there.
 // Layer: policy/block_pool. Threads: any; one preallocates, the others wait for it.
 #pragma once
 
@@ -10,7 +10,7 @@ class Preallocator {
  public:
   explicit Preallocator(Room &room) : room_(room) {}
 
-  // Before a request is served: preallocates where it is time to.
+  // Called before a request is served; preallocates if it is time to.
   void prepare(const PoolCall &call);
 
  private:

@@ -1,4 +1,4 @@
-// Which context of a device preallocates, the first one to allocate, and how far that is.
+// Which context of a device preallocates (the first one to allocate), and how far the preallocation is.
 // Layer: policy/block_pool. Threads: any.
 // Design: design/placement.md#first-context-only
 #pragma once
@@ -18,12 +18,12 @@ class PreallocationTurn {
   bool is_done() const { return stage_.load(std::memory_order_acquire) == done; }
   // Whether the context's preallocation is still to come.
   bool is_owed_to(const Context *context) const { return stage_.load() != done && first_.load() == context; }
-  // Whether the context is the first, as which the first caller is noted.
+  // Whether the context is the first; the first caller's context becomes that.
   bool is_of(Context *context) {
     Context *first = nullptr;
     return first_.compare_exchange_strong(first, context) || first == context;
   }
-  // True for one caller, which calls end() afterwards; a thread that never comes back ends it by base/held.h.
+  // True for one caller, which calls end() afterwards. If its thread never comes back, base/held.h ends the turn.
   bool begin() {
     int stage = due;
     if (!stage_.compare_exchange_strong(stage, running)) {
@@ -41,7 +41,8 @@ class PreallocationTurn {
     for (Waiter waiter; stage_.load(std::memory_order_acquire) == running; waiter.pause()) {
     }
   }
-  // The context has ended: if it was the first, the next one to allocate will be. `planned`: and preallocates.
+  // Called when a context has ended. If it was the first, returns true, and the next context to allocate becomes the
+  // first; it preallocates if `planned`.
   bool begin_anew(Context *gone, bool planned) {
     if (!first_.compare_exchange_strong(gone, nullptr)) {
       return false;

@@ -29,7 +29,8 @@ void Publication::publish_exactly(int device) noexcept {
     const std::uint64_t used = tally.live_bytes.load(std::memory_order_relaxed);
     const std::uint64_t allocations = tally.allocs.load(std::memory_order_relaxed);
     publish(device);
-    // Another thread may have published newer figures first: what this one wrote must be seen before it looks again.
+    // Another thread may have published newer figures before these. Then this thread's figures must be visible before
+    // it reads the tally again.
     publications_.fetch_add(1, std::memory_order_acq_rel);  // a fence is unknown to ThreadSanitizer
     if (used == tally.live_bytes.load(std::memory_order_relaxed) &&
         allocations == tally.allocs.load(std::memory_order_relaxed)) {

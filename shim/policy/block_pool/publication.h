@@ -15,9 +15,10 @@ class Publication {
   Publication(const PoolParts &parts, DevicePools &pools) : parts_(parts), pools_(pools) {}
 
   void publish(int device) noexcept;
-  // Those that hold when it returns, unless they change all the time; for calls that the driver has served.
+  // Publishes the figures that hold when it returns, unless they change all the time. For calls that the driver has
+  // served.
   void publish_exactly(int device) noexcept;
-  // Of every device of which others see anything else.
+  // The same for every device whose published figures are out of date.
   void publish_all_exactly() noexcept;
 
  private:
@@ -25,7 +26,7 @@ class Publication {
 
   const PoolParts parts_;
   DevicePools &pools_;
-  std::atomic<std::uint64_t> publications_{0};  // each thread that publishes sees what the ones before published
+  std::atomic<std::uint64_t> publications_{0};  // so that each publishing thread sees what earlier ones published
 };
 
 }  // namespace ration::policy

@@ -13,7 +13,7 @@ QuarantineBatch &batch_of(const std::unique_ptr<Deferred> &item) {
   return static_cast<QuarantineBatch &>(*item);
 }
 
-// Adjacent entries. The pool's lock is taken once for as many neighbours as are its own: mostly all.
+// Reclaims adjacent entries. Takes a pool's lock once for each run of entries that are its own: mostly for all.
 DeferredSize release(const QuarantineBatch::Entry *entries, std::size_t count) {
   DeferredSize released;
   std::array<pool::Address, kSliceBlocks> addresses;
@@ -93,7 +93,7 @@ Quarantine::Retired Quarantine::retire(ContextPool &pool, pool::Address address,
     return Retired::not_a_block;
   }
   gather();
-#ifdef RATION_BREAK_QUARANTINE  // for the test that shows that the data tests see it
+#ifdef RATION_BREAK_QUARANTINE  // for the test which proves that the data tests notice this
   const pool::FreeOutcome broken = pool.blocks.free(address);
   bytes = broken.bytes;
   pending = PendingRecord();
@@ -131,8 +131,9 @@ bool Quarantine::take_back(ContextPool &pool, pool::Address address, std::uint64
   return true;
 }
 
-// The analysis does not follow a lock into a callback; both run under ours, and the inner one under the fast path's
-// too. Room for all that a fast path can hold comes before its lock: obtaining it may be a system call.
+// The thread-safety analysis does not follow a lock into a callback. Both callbacks run under our lock, and the inner
+// one under the pool's, too. Room for all that a fast path can keep is made before the pool's lock is taken, because
+// that may need a system call.
 void Quarantine::gather() {
   static_assert(KeptFrees::kMost <= SealPace::kFinestBlocks);
   bool any = false;
@@ -164,7 +165,8 @@ void Quarantine::note_seal(Seal seal) {
   publish_due();
 }
 
-// To each what is left until then as if it were the only one: with several at work an epoch may come to hold more.
+// Each pool is told all that is left until a seal is due, as if it were the only one. If several are at work, an epoch
+// may come to hold more.
 void Quarantine::publish_due() {
   const DeferredSize left = pace_.left(open_size_);
   pools_.each_of(device_, [&](ContextPool &pool) {
@@ -201,7 +203,7 @@ void Quarantine::collect_freed(bool large) noexcept {
       return;
     }
   }
-  (void)collect(Sealing::always);  // an error of it belongs to the call that needs the memory
+  (void)collect(Sealing::always);  // its error is for the call that needs the memory
 }
 
 Quarantine::Cleaned Quarantine::wait(std::uint64_t seen) noexcept {
@@ -244,7 +246,7 @@ void Quarantine::forget(ContextPool &pool) noexcept {
   Guard guard(mutex_);
   pool.closed.store(true, std::memory_order_relaxed);
   gather();
-  // What gather() had no host memory for.
+  // The blocks that gather() had no host memory for.
   pool.hand_over_kept(device_, [&](const pool::Address *addresses, std::size_t count, std::uint64_t) {
     pool.blocks.assert_locked();
     for (std::size_t i = 0; i < count; ++i) {

@@ -24,7 +24,7 @@ struct QuarantineBatch final : Deferred {
   };
   std::array<Entry, SealPace::kFinestBlocks> entries;
   std::size_t count = 0;
-  std::atomic<int> unrecorded{0};  // pending records
+  std::atomic<int> unrecorded{0};  // blocks whose free is not in the log yet
 };
 
 class Quarantine final : public DeferredQueue {
@@ -32,7 +32,7 @@ class Quarantine final : public DeferredQueue {
   Quarantine(FenceTracker &fences, ContextPools &pools, int device)
       : DeferredQueue(fences, Rank::kQuarantine, device), pools_(pools) {}
 
-  // A free that was taken in but is not in the log yet: until it is, its block is not reused.
+  // A free that is in quarantine but not in the log yet. Its block is not reused until the record is written.
   struct Close {
     void operator()(std::atomic<int> *pending) const;
   };
@@ -43,55 +43,58 @@ class Quarantine final : public DeferredQueue {
     not_a_block,     // nothing live starts there; nothing changed
     no_host_memory,  // nothing changed
   };
-  // `bytes` gets the block's size. True in `due` when it is time to collect(). `ordered`: it is freed in stream order.
+  // Retires a block and takes it in. `bytes` gets its size; `due` becomes true when it is time to collect(). `ordered`:
+  // the block is freed in stream order.
   Retired retire(ContextPool &pool, pool::Address address, std::uint64_t &bytes, PendingRecord &pending, bool &due,
                  IpcExporter *exports = nullptr, bool ordered = false);
-  // A retired block that the exporter kept and that no other process has open any more. False: the host has no memory,
-  // nothing changed.
+  // Takes in a retired block that the exporter kept and that no other process has open any more. False: the host has no
+  // memory, and nothing changed.
   bool take_back(ContextPool &pool, pool::Address address, std::uint64_t bytes);
   void set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes, std::uint64_t most_bytes,
                  bool takes_from_others = false);
   const SealPace &pace() const { return pace_; }
 
-  // For a free of the fast path that was due, or of a large block; what the fast path knows of other paths' frees may
-  // be old.
+  // Called after a free on the fast path that was due, or of a large block. Checks again whether a seal is due, unless
+  // the block is large: the fast path may not know of recent frees on other paths.
   void collect_freed(bool large) noexcept;
   Cleaned wait(std::uint64_t seen) noexcept;
   Cleaned wait_for_context(const Context &context) noexcept;
-  // With what the fast path retired. `retired`: so far.
+  // These include what the fast path retired. retired() counts all blocks so far; the other two cover what is in
+  // quarantine now.
   std::uint64_t retired();
   std::uint64_t bytes();
   std::uint64_t blocks();
   std::uint64_t freed_bytes() const { return DeferredQueue::bytes(); }  // without what the fast path retired since
 
-  // Whether more is freed and not clean than the cap, where only a call that waits learns what is clean, and growth
-  // would take from other processes.
+  // Whether more than the cap is freed and not clean. There is a cap only if only a call that waits learns what is
+  // clean, and growth would take from other processes.
   bool exceeds_cap();
 
-  // Whether a free has no fence yet, most likely. No lock.
+  // Whether a free most likely has no fence yet. Takes no lock.
   bool has_unsealed() {
     bool kept = DeferredQueue::has_unsealed();
     pools_.each_of(device_, [&](const ContextPool &pool) { kept |= pool.kept.keeps_any(); });
     return kept;
   }
 
-  // The pool's context has ended, so the device is through with its blocks: they are reclaimed at once.
+  // Called when the pool's context has ended. The device is then through with the pool's blocks, so they are reclaimed
+  // at once.
   void forget(ContextPool &pool) noexcept;
 
  private:
   using Batch = QuarantineBatch;
 
   bool reclaim(Items &items, Cleaned &cleaned) override REQUIRES(mutex_);
-  // What the fast paths retired becomes open. If the host has no memory for it, it stays there, covered by no fence.
+  // Takes in what the fast paths retired. Blocks that the host has no memory for stay there, covered by no fence.
   void gather() override REQUIRES(mutex_);
   bool worth_sealing() override REQUIRES(mutex_);
   void note_seal(Seal seal) override REQUIRES(mutex_);
 
-  // For as many blocks as a batch holds. False: the host has no memory.
+  // Makes room for a batch of blocks. False: the host has no memory.
   bool make_room() REQUIRES(mutex_);
   // REQUIRES: make_room().
   Batch &enter(ContextPool &pool, pool::Address address) REQUIRES(mutex_);
-  // UINT64_MAX: no cap.
+  // The cap on bytes that are freed and not clean; UINT64_MAX: none.
   std::uint64_t most_unwaited_bytes() const;
   // Tells the fast paths when their frees are due.
   void publish_due() REQUIRES(mutex_);

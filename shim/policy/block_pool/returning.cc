@@ -43,7 +43,7 @@ bool Returning::is_worth_waiting(const Room::Need &need, DevicePool &pool, Room:
                      [](const ContextRef &context) { return existing_pool(*context)->blocks.has_wholly_free_slab(); });
 }
 
-// With what was freed clean, so that its slabs are wholly free. Bounded in time.
+// Waits until the device is idle and what was freed is clean, so that its slabs are wholly free. Bounded in time.
 bool Returning::becomes_idle(const char *api, DevicePool &pool) {
   FenceTracker &fences = parts_.fences;
   const std::uint64_t start = now_ns();
@@ -69,7 +69,8 @@ Returned Returning::give_back_free(const Room::Need &need, DevicePool &pool, boo
   ledger::Transit transit(pool.account.transits());
   for (const ContextRef &context : pool.contexts()) {
     ContextPool &each = *existing_pool(*context);
-    // A piece in transit, or refused, is in neither list that the context's end goes through.
+    // The end of a context goes through two lists, and a piece that is in transit or was refused is in neither. So the
+    // end must wait.
     const ContextPool::InFlight in_flight(each);
     Room::Need left = need;
     left.bytes = need.bytes == 0 ? UINT64_MAX : minus_or_zero(need.bytes, all.bytes);
@@ -91,7 +92,7 @@ bool Returning::give_back(const Room::Need &need, Room::Patience patience) noexc
     return false;
   }
   clean(need.device);
-  // What is clean of granules goes back at once; what is retired may wait for the device, as slabs do.
+  // Clean granules go back at once. Retired ones may have to wait for the device, as slabs do.
   const bool gave = give_back_free(need, *pool, false).bytes > 0;
   const bool enough = patience == Room::Patience::none || pool->account.available() >= need.bytes;
   if ((gave && enough) || !is_worth_waiting(need, *pool, patience)) {
@@ -99,7 +100,7 @@ bool Returning::give_back(const Room::Need &need, Room::Patience patience) noexc
   }
   if (!parts_.fences.by_events()) {
     if (patience == Room::Patience::briefly) {
-      pool->quarantine.drain();  // such a driver does not say how far the device is
+      pool->quarantine.drain();  // this driver does not say how far the device's work is
     }
   } else if (!(patience == Room::Patience::none ? parts_.fences.is_idle(need.device) : becomes_idle(need.api, *pool))) {
     return gave;
@@ -109,7 +110,7 @@ bool Returning::give_back(const Room::Need &need, Room::Patience patience) noexc
   return false;
 }
 
-// A device without a whole free piece has nothing to give, and is not searched again before more of it is free.
+// A device without a wholly free piece has nothing to give. It is not searched again before more of it is free.
 void Returning::keep_to_threshold(const char *api, int device) noexcept try {
   DevicePool *pool = pools_.known(device);
   if (pool == nullptr) {

@@ -1,5 +1,5 @@
-// What the pools of a device hold and no block needs goes back to the driver: for a request that lacks it, for another
-// process, or because it is more than a threshold.
+// Returns memory that the pools of a device hold and no block needs to the driver: for a request that lacks it, for
+// another process, or because it exceeds a threshold.
 // Layer: policy/block_pool. Threads: any; never waits but where it says so.
 #pragma once
 
@@ -16,21 +16,22 @@ class Returning {
   Returning(const PoolParts &parts, DevicePools &pools, Sharing &sharing)
       : parts_(parts), pools_(pools), sharing_(sharing) {}
 
-  // Free in the pools of a device, quarantined blocks included.
+  // The free bytes in the pools of a device, including quarantined blocks.
   std::uint64_t free_bytes(int device);
-  // What could go back to the driver: slabs without a live block, and whole granules, but not the granules of the pool
-  // that asks, which keeps them.
+  // The bytes that could go back to the driver: slabs without a live block, and whole granules. The granules of the
+  // pool that asks do not count, because it keeps them.
   std::uint64_t returnable(int device, const ContextPool *asking = nullptr);
   // Reclaims what the device is through with.
   void clean(int device) noexcept;
-  // Granules go back at once, slabs if the device is idle, because the driver's free waits for its work. `briefly`
-  // waits for that. False: there was nothing, the device is at work, or the driver refused.
+  // Granules go back at once, slabs only if the device is idle, because the driver's free of a slab waits for the
+  // device's work. With `briefly`, this waits until the device is idle. False: there was nothing, the device is at
+  // work, or the driver refused.
   // Design: design/granules.md#returning-slabs
   bool give_back(const Room::Need &need, Room::Patience patience) noexcept;
-  // Gives back what is free beyond the threshold of a device, or what this process holds beyond an order. After frees,
-  // where the quarantine was asked.
+  // Gives back what is free beyond the device's threshold, and what this process holds beyond an order (`ration set`).
+  // Called after frees, when the quarantine has been asked.
   void keep_to_threshold(const char *api, int device) noexcept;
-  // Where there is a threshold: asks the quarantine, then the same.
+  // If there is a threshold, asks the quarantine, then does the same.
   void clean_to_threshold(const char *api, int device) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// What a pool that must grow asks of everything else that holds memory of its device.
+// How a pool that must grow asks everything else that holds memory of its device for room.
 // Layer: policy/block_pool. Threads: any; never called under a lock. Implemented in policy/calls (room_maker.h).
 #pragma once
 
@@ -16,14 +16,14 @@ class Room {
     const char *api;
     int device;
     std::uint64_t bytes;                  // to reserve
-    const ContextPool *asking = nullptr;  // keeps its granules, and its slabs where it has a hole for `block_bytes`
+    const ContextPool *asking = nullptr;  // keeps its granules, and its slabs once a hole holds `block_bytes`
     std::uint64_t block_bytes = 0;
-    std::uint64_t begun_ns = 0;  // of the call; 0: now
+    std::uint64_t begun_ns = 0;  // when the call began; 0: now
   };
   // Whether to wait for the device, for kIdlePatienceNs at most. REQUIRES of `briefly`: other threads wait for nothing
   // that this thread holds.
   enum class Patience { none, briefly };
-  // A request whose room others took before it asks again, so often and so long.
+  // Bounds how often and how long a request tries again because others took its room first.
   class Retries {
    public:
     bool allow() noexcept {
@@ -39,10 +39,12 @@ class Room {
   };
   // Makes the bytes reservable in the device's account. False: nothing that is left would make them so.
   virtual bool make_room(const Need &need, Patience patience) noexcept = 0;
-  // Returns to the driver all that is wholly free, if the device is idle; `briefly`, then asks others for what the
-  // device still lacks. False: nothing came. Also true where the device lacks nothing any more and others take of it.
+  // Returns to the driver all that is wholly free, if the device is idle. With `briefly`, then asks others for what the
+  // device still lacks. False: nothing came. Also true if the device lacks nothing any more, though others may take
+  // some of that.
   virtual bool give_back(const Need &need, Patience patience) noexcept = 0;
-  // Returns so much of what is free, from whatever holds it, or what there is. Waits for nothing. False: nothing was.
+  // Returns `bytes` of free memory, from whatever holds it, or as much as there is. Does not wait. False: there was
+  // none.
   virtual bool give_away(const char *api, int device, std::uint64_t bytes) noexcept = 0;
 
  protected:

@@ -1,4 +1,5 @@
-// When the frees of one device's pools are due to get a fence, and how much of them may stay without being clean.
+// When the frees of one device's pools are due to get a fence, and how many of their bytes may stay without being
+// clean.
 // Layer: policy/block_pool. Threads: under the quarantine's lock, but for what is atomic.
 #pragma once
 
@@ -13,10 +14,10 @@ namespace ration::policy {
 
 class SealPace {
  public:
-  static constexpr std::uint64_t kFinestBlocks = 1024;  // of an epoch
+  static constexpr std::uint64_t kFinestBlocks = 1024;  // in the smallest epoch
 
-  // How large the device's pools are, how many bytes may well stay unsealed, how large the pools can become, and
-  // whether other processes could have what they take.
+  // `pool_bytes`: the size of the device's pools. `slack_bytes`: how much may stay unsealed. `most_bytes`: how large
+  // the pools can become. `takes_from_others`: other processes could have what the pools take.
   void set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes, std::uint64_t most_bytes,
                  bool takes_from_others) {
     finest_bytes_ = std::max(pool_bytes / 8, slack_bytes);
@@ -30,7 +31,7 @@ class SealPace {
   bool is_worthwhile(DeferredSize open) const {
     return open.blocks >= kFinestBlocks / 4 || open.bytes >= finest_bytes_ / 4;
   }
-  // What may be freed until it is due, as if one thread freed alone.
+  // What may still be freed before a seal is due, if only one thread frees.
   DeferredSize left(DeferredSize open) const {
     const bool refused = open.blocks < next_seal_blocks_;
     const std::uint64_t blocks = refused ? next_seal_blocks_ : epoch_blocks();
@@ -42,21 +43,21 @@ class SealPace {
   // A program that has to wait is bound by the device: only fewer and longer waits can help it.
   void coarsen() { coarseness_ = std::min(coarseness_ + 1, kCoarsest); }
 
-  // The free of a block of so many bytes seals at once: few of them fit, so the program will need this one again soon,
-  // and what it submits until then would count against it.
+  // The free of a block of this size or more seals at once. Few such blocks fit, so the program will need the memory
+  // again soon, and a later fence would also wait for all that the program submits until then.
   std::uint64_t large_bytes() const { return large_bytes_.load(std::memory_order_relaxed); }
   // A pool that could grow should first look for freed memory once this much is not clean: half of what the pools hold,
   // 64 MiB at least.
   std::uint64_t cap_bytes() const { return cap_bytes_.load(std::memory_order_relaxed); }
-  // Where only a call that waits learns what is clean: how much may be freed and not clean; UINT64_MAX: no cap. What
-  // other contexts keep does not count: until they pass, the next wait is for as much again.
+  // The most bytes that may be freed and not clean if only a call that waits learns what is clean; UINT64_MAX: no cap.
+  // What other contexts kept at the last wait does not count, so the next wait comes only after as much again is freed.
   // Design: design/groups.md#frees-that-wait
   std::uint64_t most_unwaited_bytes(std::uint64_t freed_bytes) const {
     return takes_from_others_.load(std::memory_order_relaxed)
                ? cap_bytes() + std::min(left_bytes_.load(std::memory_order_relaxed), freed_bytes)
                : UINT64_MAX;
   }
-  // After a wait for one context: what others keep.
+  // Called after a wait for one context; `bytes`: what the other contexts keep.
   void note_left(std::uint64_t bytes) { left_bytes_.store(bytes, std::memory_order_relaxed); }
 
  private:
@@ -67,8 +68,8 @@ class SealPace {
   std::uint64_t epoch_blocks() const { return kFinestBlocks << coarseness_; }
   std::uint64_t epoch_bytes() const { return finest_bytes_ << coarseness_; }
 
-  std::uint64_t finest_bytes_ = 0;      // of an epoch
-  std::uint64_t next_seal_blocks_ = 0;  // not before so many are open
+  std::uint64_t finest_bytes_ = 0;      // in the smallest epoch
+  std::uint64_t next_seal_blocks_ = 0;  // no seal before this many blocks are open
   unsigned coarseness_ = 0;             // epochs are 2^this times the finest
   std::atomic<std::uint64_t> large_bytes_{UINT64_MAX};
   std::atomic<std::uint64_t> cap_bytes_{kLeastCapBytes};

@@ -1,4 +1,4 @@
-// Blocks of the pools that other processes open by a handle.
+// Shares blocks of the pools with other processes, which open them by a handle.
 // Layer: policy/block_pool. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -15,10 +15,10 @@ class Sharing {
  public:
   Sharing(DevicePools &pools, IpcExporter &exports) : pools_(pools), exports_(exports) {}
 
-  // A handle by which other processes can open the live block around `address`, and only that (ipc_exporter.h).
-  // `refused` says why there can be none. Throws bad_alloc.
+  // Makes a handle by which other processes can open the live block around `address`, and nothing else
+  // (ipc_exporter.h). `refused` says why if there can be none. Throws bad_alloc.
   CUresult share(std::uint64_t address, const ContextRef &owner, CUipcMemHandle *handle, std::string &refused);
-  // Moves freed blocks that no other process has open any more into quarantine; looks at `most` of them.
+  // Moves freed blocks that no other process has open any more into quarantine; looks at no more than `most` of them.
   static constexpr std::size_t kFew = 8;
   void reclaim_unshared(std::size_t most = SIZE_MAX) noexcept;
 

@@ -10,7 +10,7 @@
 
 namespace ration::policy {
 
-// The slabs of a pool without a live block.
+// The sums over all slabs of a pool that have no live block.
 FreePieces free_slabs(const pool::SharedPool &pool, std::uint64_t block_bytes);
 
 class SlabBacking final : public Backing {
@@ -20,10 +20,10 @@ class SlabBacking final : public Backing {
 
   Taken take(const PoolCall &call, const Wanted &wanted) override;
   bool give_back(const char *api, const ContextRef &context, const pool::Slab &slab) noexcept override;
-  // All of them, unless the pool that asks gets a hole for its block so.
+  // Returns all free slabs. If the pool that asks owns them, stops once a hole is large enough for its block.
   Returned give_back_free(const Room::Need &need, const ContextRef &context, bool idle) noexcept override;
   std::uint64_t returnable(ContextPool &pool, bool asking) override;
-  // In one slab; where the driver has no such one, of nine tenths of that, again and again.
+  // Takes one slab; if the driver has none so large, tries nine tenths of that, again and again.
   void preallocate(const PoolCall &call, std::uint64_t bytes, std::uint64_t least) override;
   CUresult locate(const ContextRef &owner, const pool::Block &block, ledger::ExportedBlock &in,
                   std::string &refused) override;

@@ -15,10 +15,10 @@ bool SlabDirectory::insert(std::uint64_t address, std::uint64_t bytes, const Con
   wait_for_ends(address, bytes);
   Guard guard(mutex_);
   const auto place = first_after(address);
-  // A range that the driver gives twice had ended in a way that we did not see.
+  // If the driver gives out a range that is still entered, the slab there ended in a way that we did not see.
   const auto last =
       std::find_if(place, slabs_.end(), [&](const Slab &slab) { return slab.address >= address + bytes; });
-  // If another context has the range meanwhile, while this one is being destroyed, the destruction released it.
+  // If another context has the range now, while this one is being destroyed, the destruction has released this slab.
   if (context->ended_by.load(std::memory_order_acquire) != nullptr || (place != last && context->is_ending())) {
     return false;
   }

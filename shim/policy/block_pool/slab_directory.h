@@ -18,19 +18,20 @@ class SlabDirectory {
  public:
   // False: the context has ended, and the slab with it. Throws bad_alloc, with nothing changed.
   bool insert(std::uint64_t address, std::uint64_t bytes, const ContextRef &context);
-  // Only where it is still that context's.
+  // Removes the slab if it still belongs to that context.
   void erase(std::uint64_t address, const Context &context);
-  // Returns once no slab that is about to end lies there: its records come before those of the range's next owner.
+  // Returns once no slab in the range is about to end, so that the records of that slab come before those of the
+  // range's next owner.
   void wait_for_ends(std::uint64_t address, std::uint64_t bytes);
 
-  // The context of the slab around `address`, or nullptr: none, or this thread is inside the call that ends it. Waits
-  // while another thread is in such a call: the driver may refuse to end the context.
+  // The context of the slab around `address`; nullptr if there is none, or if this thread is inside the call that ends
+  // the slab. Waits while another thread is in such a call, because the driver may refuse to end the context.
   ContextRef owner_of(std::uint64_t address);
 
   // The device of the slab around `address`, or -1. Never waits.
   int device_at(std::uint64_t address);
 
-  // Of every slab of a context, or of one slab.
+  // These apply to every slab of a context, or to the one slab at `address`.
   void begin_end(const ContextRef &context) noexcept;
   void cancel_end(const ContextRef &context) noexcept;
   void begin_end(std::uint64_t address) noexcept;
@@ -49,7 +50,7 @@ class SlabDirectory {
 
   RankedMutex mutex_{Rank::kSlabs};
   std::vector<Slab> slabs_ GUARDED_BY(mutex_);  // by address, disjoint
-  // How many there are, so that a process without a pool never takes the lock. Relaxed: a thread that holds an address
+  // The number of slabs, so that a process without a pool never takes the lock. Relaxed: a thread that holds an address
   // got it after the insert of its slab.
   std::atomic<std::size_t> count_{0};
 };

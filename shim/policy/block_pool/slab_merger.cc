@@ -22,7 +22,7 @@ class MergingUpstream final : public SlabReleaser {
 
   std::vector<pool::Slab> grow(const pool::GrowthWish &released) noexcept override try {
     const RelaxedCapture relaxed;
-    // Where a slab stayed, or the driver refused one, no more than what went.
+    // If a slab stayed, or the driver refused one, takes no more than what went back.
     const std::uint64_t most =
         released.bytes == expected_ && !refused() ? merged_ : std::min(released.bytes, this->bytes);
     for (std::uint64_t bytes = most; bytes >= least_; bytes = whole_units(nine_tenths(bytes))) {
@@ -58,7 +58,7 @@ void SlabMerger::prepare(const PoolCall &call) {
   };
   const auto possible = [&]() -> Possible {
     const FreePieces free = free_slabs(call.pool.blocks, bytes);
-    // One that was preallocated with less than the limit stays as large as that.
+    // A single slab that was preallocated with less than the limit keeps its size.
     const bool as_planned = bounds.plan.bytes > 0 && bounds.plan.bytes < whole_units(bounds.most_bytes());
     if (free.count == 1 && as_planned) {
       return {};
@@ -70,7 +70,7 @@ void SlabMerger::prepare(const PoolCall &call) {
     return {free.bytes, merged_bytes(free, rest, bytes)};
   };
   const pool::Statistics held = call.pool.blocks.statistics();
-  // Placed now, it would lie beside what the program has freed.
+  // Placed now, the block would lie next to what the program has freed.
   const bool empty = held.used_bytes == 0 && held.retired_bytes > 0 && held.largest_hole >= bytes;
   const bool in_slabs = !call.pool.backing->gives_parts();  // whose borders no block crosses
   if (!empty && (!in_slabs || possible().merged == 0)) {
@@ -98,7 +98,7 @@ void SlabMerger::merge(const PoolCall &call, std::uint64_t expected, std::uint64
   }
 }
 
-// Never long, as the driver's allocation does not wait.
+// Never waits long, because the driver's allocation does not wait.
 void SlabMerger::clean(const PoolCall &call) {
   call.device.quarantine.collect(Quarantine::Sealing::always);
   if (call.device.quarantine.blocks() == 0) {

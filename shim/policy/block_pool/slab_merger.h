@@ -1,4 +1,4 @@
-// Slabs that no block is in become one slab, as a driver's free leaves no borders between what is free.
+// Merges slabs that no block is in into one slab. Memory that a program frees to the driver has no borders either.
 // Layer: policy/block_pool. Threads: any; waits briefly for what was freed to be clean.
 // Design: design/granules.md#merging-slabs
 #pragma once
@@ -14,8 +14,8 @@ class SlabMerger {
  public:
   explicit SlabMerger(FenceTracker &fences, events::Journal &journal) : fences_(fences), journal_(journal) {}
 
-  // Before one of few blocks that fit is placed: what was freed becomes clean where the block would else lie beside it,
-  // and free slabs that could hold more of them as one slab become one.
+  // Called before a block is placed that is so large that few fit. Cleans what was freed if the block would otherwise
+  // lie next to it, and merges free slabs if one slab could hold more such blocks.
   void prepare(const PoolCall &call);
 
  private:

@@ -1,6 +1,6 @@
-// What the driver did not take back of granules: mappings, handles and addresses. It is asked again at each later
-// change of granules, and at the end of each context, because what it refuses once it may take the next time. Layer:
-// policy/block_pool. Threads: any; no driver call under the lock.
+// Mappings, handles and addresses of granules that the driver did not take back. It is asked again at each later change
+// of granules, and at the end of each context, because it may accept later what it refused once.
+// Layer: policy/block_pool. Threads: any; no driver call under the lock.
 #pragma once
 
 #include <atomic>
@@ -17,13 +17,14 @@ class Unreturned {
  public:
   explicit Unreturned(ledger::Ledger &ledger) : ledger_(ledger) {}
 
-  // `charged`: of the device's account, which is released with it. Without memory of the host it stays charged, and
-  // goes with the process.
+  // `charged`: bytes of the device's account, which are released when the driver takes the memory back. If the host has
+  // no memory to note this, they stay charged until the process ends.
   void add_mapping(int device, std::uint64_t address, std::uint64_t bytes, std::uint64_t charged) noexcept;
   void add_handle(int device, std::uint64_t handle, std::uint64_t charged) noexcept;
-  // Gives a pool's addresses back, which fails while something is mapped there.
+  // Gives a pool's addresses back to the driver; tries again later if something is still mapped there.
   void give_up(const pool::stitch::Layout &layout) noexcept;
-  // Asks the driver once more, in the order in which it can answer.
+  // Asks the driver once more: first for mappings, then for handles, then for addresses, as each can depend on the one
+  // before.
   void retry() noexcept {
     if (count_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
       retry_all();

@@ -14,7 +14,8 @@ AddressBook::Inserted AddressBook::insert(std::uint64_t address, const Block &bl
         if (entry.block.context != nullptr) {
           displaced = entry.block;
         }
-        // Either the sweep of a context that goes still finds this entry, or we see here that it is gone.
+        // If the context ends now, either the sweep over its blocks still finds this entry, or we see here
+        // that the context is gone.
         if (block.context->ended_by.load(std::memory_order_acquire) != nullptr) {
           shard.entries.erase(address);
           return Inserted::context_gone;
@@ -71,7 +72,8 @@ bool AddressBook::cancel_end(std::uint64_t address) {
   Shard &shard = shard_of(address);
   Guard guard(shard.mutex);
   const auto found = shard.entries.find(address);
-  // Either the sweep of a context that goes still finds this entry, or we see here that it is gone.
+  // If the context ends now, either the sweep over its blocks still finds this entry, or we see here
+  // that the context is gone.
   if (found == shard.entries.end()) {
     return true;
   }

@@ -36,31 +36,33 @@ class AddressBook {
     entered,
     context_gone,  // its context was destroyed meanwhile, and the block with it
   };
-  // `displaced` gets a block that was still entered at this address: it ended unseen, since the driver reused the
-  // address. An entered block counts as ending until announce(), so that no thread ends it before its record.
+  // Enters a block. `displaced` gets the block that was still entered at this address: it ended unseen, since the
+  // driver reused the address. The new block counts as ending until announce(), so that no thread ends it before its
+  // record.
   Inserted insert(std::uint64_t address, const Block &block, std::optional<Block> &displaced);
 
-  // False: its context has gone meanwhile, and the caller must finish its end.
+  // Called after the record. False: the block's context has gone meanwhile, and the caller must finish the block's end.
   [[nodiscard]] bool announce(std::uint64_t address) { return cancel_end(address); }
 
   enum class Found {
     unknown,           // not in the book, or this thread is inside the call that ends it
-    begun,             // the caller finishes or cancels it
+    begun,             // its end has begun, and the caller finishes or cancels it
     ending_elsewhere,  // another thread is freeing it
   };
-  // Waits where another thread is ending the whole context, which may yet live on.
+  // Waits while another thread is ending the block's whole context, because the context may yet live on.
   Found begin_end(std::uint64_t address, Block &block);
   void finish_end(std::uint64_t address);
-  // A live block that starts there.
+  // The live block that starts at `address`.
   std::optional<Block> find(std::uint64_t address);
-  // The driver refused: the block lives on. False: its context has gone, and the caller must finish its end.
+  // Called when the driver refused the end: the block lives on. False: its context has gone, and the caller must finish
+  // its end.
   bool cancel_end(std::uint64_t address);
 
-  // The same for every block of a context that is not ending already. Need no host memory.
+  // The same for every block of a context that is not ending already. Neither needs host memory.
   void begin_end_of(const ContextRef &context) noexcept;
   void cancel_end_of(const ContextRef &context) noexcept;
-  // Up to a batch of the blocks that this thread began to end with `context`; answers how many. Each must be finished
-  // before the next batch is requested.
+  // Fills `batch` with blocks whose end this thread began together with that of `context`, and returns how many. Each
+  // must be finished before the next batch is requested.
   using Batch = std::array<AddressedBlock, 32>;
   std::size_t begun_of(const ContextRef &context, Batch &batch) noexcept;
 
@@ -68,13 +70,13 @@ class AddressBook {
   struct Entry {
     Block block;
     const void *ender = nullptr;  // the thread that is ending it
-    bool with_context = false;    // together with its context
+    bool with_context = false;    // its end was begun together with its context's
   };
   struct Shard {
     RankedMutex mutex{Rank::kAddressBook};
     std::unordered_map<std::uint64_t, Entry> entries GUARDED_BY(mutex);
   };
-  static constexpr std::size_t kShards = 256;  // a shard that grows moves its entries at once
+  static constexpr std::size_t kShards = 256;  // many, because a shard that grows moves all its entries at once
   Shard &shard_of(std::uint64_t address) { return shards_[(address >> 21 ^ address >> 9) % kShards]; }
 
   Shard shards_[kShards];

@@ -25,7 +25,7 @@ events::Holder as_event(ledger::Holder &&holder) {
   return {holder.pid, std::move(holder.program), holder.reserved, holder.used, holder.guarantee};
 }
 
-// The group that leaves least, and its largest members.
+// Fills in the group that leaves least, and its largest members.
 // Design: design/groups.md#full-groups
 void explain_group(const ledger::Account &account, events::Oom &oom) {
   events::GroupState &group = oom.group;
@@ -51,7 +51,7 @@ void explain_group(const ledger::Account &account, events::Oom &oom) {
   }
 }
 
-// The driver's pools count whole units, the log what was asked for.
+// The driver's pools count whole units; the log counts what was asked for.
 std::uint64_t without_rounding(std::uint64_t used, const events::DeviceTally &tally) {
   const std::uint64_t live = tally.live_bytes.load(std::memory_order_relaxed);
   const std::uint64_t frees = tally.frees.load(std::memory_order_relaxed);
@@ -60,8 +60,8 @@ std::uint64_t without_rounding(std::uint64_t used, const events::DeviceTally &ta
   return rounded ? live : used;
 }
 
-// What the figures say, where the try that failed last was for more than the request: a slab, or a step of a pool.
-// `left`: of the limits.
+// The reason by the figures. The try that failed last may have been for more than the request: for a slab, or a step of
+// a pool. `left`: what is left of the limits.
 events::Reason cause_of(const events::Oom &oom, std::uint64_t left) {
   const std::uint64_t held_free = minus_or_zero(oom.reserved, oom.used);
   const std::uint64_t device_free = oom.device_free.value_or(0);
@@ -80,8 +80,8 @@ events::Reason cause_of(const events::Oom &oom, std::uint64_t left) {
   }
 }
 
-// Instead of the driver's call, which a capture may forbid before memory matters. A pool's block would have been
-// served.
+// Answers instead of the driver's call, which a capture may forbid before memory matters. A pool would have served its
+// block all the same.
 CUresult deny_reserve(const CallParts &parts, const Request &request, const Contexts::Current &where,
                       ledger::ReserveOutcome outcome) {
   const bool ordered = request.kind == events::Kind::pool;
@@ -102,12 +102,12 @@ CUresult deny_reserve(const CallParts &parts, const Request &request, const Cont
   return parts.admission.deny(request, where, held ? events::Reason::pool_holds : reason);
 }
 
-// What the driver will refuse whatever memory there is, in its own words.
+// For a request that the driver will refuse however much memory there is: returns the driver's own error.
 CUresult ask_beyond_limit(const CallParts &parts, const Request &request, const Contexts::Current &where,
                           ledger::ReserveOutcome outcome, Act act, Undo undo) {
   Obtained obtained;
   const CUresult result = act(obtained);
-  if (result == CUDA_SUCCESS) {  // the driver takes what no other did
+  if (result == CUDA_SUCCESS) {  // this driver accepts what no other did
     undo(obtained.address);
     return deny_reserve(parts, request, where, outcome);
   }
@@ -125,7 +125,7 @@ bool deferred_could_serve(const CallParts &parts, const Request &request, int de
   return ours >= request.upper_bound || parts.room.within_reach(device) >= request.upper_bound - ours;
 }
 
-// `returned` gets what mode async had returned to its pool before the last try.
+// Reserves the request's bound. `returned` gets what mode async had returned to its pool before the last try.
 bool reserve(const CallParts &parts, const Request &request, const Contexts::Current &where, std::uint64_t &returned,
              ledger::ReserveOutcome &outcome, std::optional<ledger::Transit> *surplus) {
   ledger::Account &account = parts.account(where.device);
@@ -149,10 +149,10 @@ bool reserve(const CallParts &parts, const Request &request, const Contexts::Cur
       return true;
     }
     if (surplus != nullptr) {
-      surplus->reset();  // others, and this one, wait for those that hold something
+      surplus->reset();  // ended, because all threads wait for transits that hold something
     }
     if (where.error != CUDA_SUCCESS || request.invalid) {
-      return false;  // the driver will not get as far as memory
+      return false;  // the driver will refuse before it needs memory
     }
     begun_ns = begun_ns != 0 ? begun_ns : now_ns();
     if (parts.async_pools.release_retained(where.device) ||
@@ -164,7 +164,7 @@ bool reserve(const CallParts &parts, const Request &request, const Contexts::Cur
     }
     if (account.transits().may_have_refused(ended)) {
       waiter.pause();
-      effort = ledger::Effort::kImmediate;  // a look for the dead by each thread would be a change for the others
+      effort = ledger::Effort::kImmediate;  // a search for the dead by each thread would be a change for the others
     } else if (effort == ledger::Effort::kImmediate) {
       effort = ledger::Effort::kReclaimFromDead;
     } else {
@@ -173,8 +173,8 @@ bool reserve(const CallParts &parts, const Request &request, const Contexts::Cur
   }
 }
 
-// After the driver has had no memory: gives back to the device what is free elsewhere, as often as it helps.
-// `returned` as in reserve().
+// Called after the driver had no memory: gives back to the device what is free elsewhere and tries again, as often as
+// that helps. `returned` as in reserve().
 CUresult act_again(const CallParts &parts, const Request &request, const Contexts::Current &where, Act act,
                    Obtained &obtained, std::uint64_t &returned) {
   const Room::Need need{request.api, where.device, request.upper_bound};
@@ -235,7 +235,7 @@ void Admission::record_oom(const char *api, std::uint64_t requested, std::uint64
     event.used = without_rounding(event.used, parts_.journal.tally().devices[device]);
   }
   if (event.reason == events::Reason::group || event.reason == events::Reason::device) {
-    parts_.pools.publication.publish(device);  // its own row is among those of the holders
+    parts_.pools.publication.publish(device);  // this process's own row is among those of the holders
   }
   if (event.reason == events::Reason::group) {
     explain_group(account, event);
@@ -280,7 +280,7 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
   const ledger::Change change(account.changes());
   ledger::ReserveOutcome reserved{};
   std::uint64_t returned = 0;
-  // Zero bytes are the driver's to refuse, also in a process beyond its limit, where not even they fit.
+  // A request for zero bytes is the driver's to refuse, even in a process beyond its limit, where not even that fits.
   if (request.upper_bound != 0 && !reserve(parts_, request, where, returned, reserved, surplus)) {
     return where.error != CUDA_SUCCESS || request.invalid
                ? ask_beyond_limit(parts_, request, where, reserved, act, undo)
@@ -289,11 +289,11 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
   CUresult result = act(obtained);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     if (surplus != nullptr) {
-      surplus->reset();  // what follows may wait for work
+      surplus->reset();  // ended, because what follows may wait for work
     }
     result = act_again(parts_, request, where, act, obtained, returned);
   }
-  // A pool at its own cap refuses while the device has enough.
+  // A pool at its own cap refuses although the device has enough. Then no returning memory would help.
   const auto device_is_full = [&] { return parts_.device_free(where.device).value_or(0) < request.upper_bound; };
   for (ReturningMemory returning(parts_.devices, where.device, account, request.upper_bound);
        result == CUDA_ERROR_OUT_OF_MEMORY && device_is_full() && returning.expected();) {
@@ -310,12 +310,12 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
     account.release(request.upper_bound);
     if (result == CUDA_ERROR_OUT_OF_MEMORY) {
       deny(request, where, events::Reason::device);
-    } else if (result != CUDA_ERROR_INVALID_CONTEXT) {  // the runtime probes with no context and comes again
+    } else if (result != CUDA_ERROR_INVALID_CONTEXT) {  // the runtime probes with no context and tries again
       parts_.journal.count_failed_alloc();
     }
     return result;
   }
-  // The driver took more than the bound: held to the limit all the same.
+  // The driver took more than the bound: the excess must fit under the limit, too.
   if (obtained.bytes > request.upper_bound) {
     reserved = account.reserve(obtained.bytes - request.upper_bound);
     if (reserved != ledger::ReserveOutcome::granted) {
@@ -361,7 +361,7 @@ CUresult Admission::obtain(AddressBook &book, const Request &request, const Cont
       parts_.books.enter(book, request, block, obtained.address, parts_.journal.logging() ? now_ns() - start : 0);
   if (entered == CUDA_SUCCESS) {
     *key = obtained.address;
-  } else if (undo(obtained.address) == CUDA_SUCCESS) {  // nothing is held that is not in the books
+  } else if (undo(obtained.address) == CUDA_SUCCESS) {  // nothing stays allocated that is not in the books
     parts_.books.discharge(block);
   }
   return entered;

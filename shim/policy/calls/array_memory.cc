@@ -14,7 +14,8 @@ CUresult ArrayMemory::create(Request request, const ArrayShape &shape, Act act, 
   }
   const Contexts::Current where = parts_.admission.current();
   ledger::Account &account = parts_.account(where.device);
-  // The bound may be what does not fit. Else the program's own array tells how the driver is to be asked.
+  // Perhaps only the bound does not fit: then a probe finds out how to ask the driver for the cost. Otherwise the
+  // program's own array shows that.
   Request least = request;
   least.upper_bound = shape.least();
   if (where.error == CUDA_SUCCESS && costs_.is_to_learn() && !parts_.admission.has_room(request, where) &&

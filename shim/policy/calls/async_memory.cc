@@ -14,17 +14,19 @@ namespace {
 
 using driver::real;
 
-// A block of which fewer fit under the limit is worth a fence of its own, and must not lose the rest of a step.
+// If at most this many blocks of a size fit under the limit, each is worth a fence of its own, and must not lose the
+// rest of a step.
 constexpr std::uint64_t kFewAtMost = 64;
-// A smaller part of a step leaves no rest that matters.
+// A block smaller than this part of a step leaves no rest that matters.
 constexpr std::uint64_t kSplintered = 64;
-// Of the limit: so much may lie in rests of steps, if it is less than one block.
+// The part of the limit that may lie in rests of steps, if it is less than one block.
 constexpr std::uint64_t kInRests = 32;
-// What is freed may count as so much more to the driver: a look at it is then worth its cost.
+// The driver may count freed blocks as this much more. If no more than that is in use, a look at the pool is worth its
+// cost.
 constexpr std::uint64_t kRoundedUp = 2U << 20U;
 
-// A pool grows by whole steps. Where few blocks of this size would fill the limit, nearly to the last byte, the rests
-// of all steps would be one block less in the end.
+// Whether the rests of a pool's steps would cost one block in the end. A pool grows by whole steps, so this can be if
+// few blocks of this size fill the limit nearly to the last byte.
 bool loses_a_block(const CallParts &parts, int device, std::uint64_t bytes, std::uint64_t bound) {
   const std::uint64_t limit = parts.account(device).attainable();
   if (limit == UINT64_MAX || bytes == 0 || limit / bytes > kFewAtMost || limit % bytes > limit / kFewAtMost) {
@@ -46,10 +48,10 @@ class PoolRequest {
 
   std::uint64_t bound() const { return bound_; }
   CUresult result() const { return result_; }
-  // Waits for what was freed before only where that can serve it, and for other threads only where they may have
-  // crowded it out: for each that was under way at this thread's look, however long that one is kept from running.
-  // Whoever had a reservation in vain waits for them all, and looks a limited number of times: such threads could wait
-  // for one another.
+  // Tries to take a block from the pool. Waits for earlier frees only if they can serve the request, and for other
+  // threads only if they may have crowded it out: for each thread that was under way when this one looked, however long
+  // that thread does not run. A thread that reserved in vain waits for all of these, and tries a limited number of
+  // times, because such threads could wait for one another.
   bool take_in_turn() {
     constexpr int kMostInVain = 20;
     ledger::Transits &transits = account_.transits();
@@ -87,18 +89,19 @@ class PoolRequest {
   }
 
  private:
-  // Some of the limit, reserved for a call that needs less: whoever fails to reserve meanwhile waits for its end.
+  // A part of the limit that is reserved for a call that needs less: a thread that fails to reserve meanwhile waits for
+  // the end of this reservation.
   class Reservation {
    public:
     explicit Reservation(PoolRequest &of) : of_(of), transit_(of.account_.transits()) {}
     ~Reservation() { of_.reservations_ += holds_ ? 1 : 0; }
     Reservation(const Reservation &) = delete;
     Reservation &operator=(const Reservation &) = delete;
-    // nullopt: not so much is left.
+    // Reserves what the pool may grow by; nullopt if that much is not left.
     std::optional<StreamPools::Call> step(ledger::Effort effort) {
       return hold(of_.parts_.stream_pools.reserve(*of_.pool_, of_.bound_, effort));
     }
-    // All that its cap leaves the pool. nullopt: other memory is charged, so not so much is left.
+    // Reserves all that its cap leaves the pool; nullopt if that much is not left, because other memory is charged.
     std::optional<StreamPools::Call> to_cap() { return hold(of_.parts_.stream_pools.reserve_to_cap(*of_.pool_)); }
     void trim_by(std::uint64_t bytes) {
       if (of_.parts_.stream_pools.trim_by(of_.request_.api, *of_.pool_, bytes)) {
@@ -129,12 +132,12 @@ class PoolRequest {
     crowded_out,  // not enough is left to try; other threads may have reserved it
   };
 
-  // What is idle in pieces too small for the request, as far as is known.
+  // The idle bytes in pieces too small for the request, as far as is known.
   std::uint64_t splinters(std::uint64_t idle) const {
     const bool of_size = bytes_ >= hints_.splintered_for.load(std::memory_order_relaxed);
     return of_size ? std::min(idle, hints_.splinters.load(std::memory_order_relaxed)) : 0;
   }
-  // After the pool has served it: where it grew, nothing that was idle could serve it.
+  // Called after the pool has served the request. If the pool grew, nothing that was idle could serve it.
   void note_splinters() {
     if (!large_ || parts_.async_pools.idle_bytes(device_) < idle_) {
       return;
@@ -142,9 +145,9 @@ class PoolRequest {
     hints_.splinters.store(idle_ + bound_ % StreamPools::whole_units(bytes_), std::memory_order_relaxed);
     hints_.splintered_for.store(bytes_, std::memory_order_relaxed);
   }
-  // Whether fewer blocks of this size, by more than one, are to be had once the pool has grown for it. Not in a program
-  // of many sizes: beside a block of the driver's, what is free in the pool cannot be had once less than a step is
-  // left.
+  // Whether growth of the pool for this request would cost a block of this size, in rests that are no longer small. Not
+  // in a program of many sizes: once less than a step is left, what is free in the pool cannot be had next to a block
+  // of the driver's own.
   bool wastes_a_block(std::uint64_t available) const {
     const std::uint64_t limit = account_.attainable();
     if (!again_ || limit == UINT64_MAX || available < bound_) {
@@ -158,12 +161,13 @@ class PoolRequest {
     const std::uint64_t rests = bound_ - in_bound * bytes + splinters(parts_.async_pools.idle_bytes(device_));
     return rests > limit / kInRests || rests >= bytes;
   }
-  // While anything else is charged, what is free in the pool can be had only with a step's room for it to grow.
+  // While anything else is charged, what is free in the pool can be had only if there is room for the pool to grow by a
+  // step.
   bool strands_a_step(std::uint64_t available) const {
     return available / 2 < bound_ && !parts_.stream_pools.can_reach_cap(*pool_);
   }
-  // Whether the driver itself serves it better than its pool. What neighbours there are is in shared memory, so it is
-  // asked last.
+  // Whether the driver itself serves the request better than its pool does. The neighbours are read from shared memory,
+  // so they are checked last.
   bool is_for_driver() const {
     const std::uint64_t available = account_.available();
     const std::uint64_t idle = parts_.async_pools.idle_bytes(device_);
@@ -193,8 +197,8 @@ class PoolRequest {
     result_ = parts_.admission.enter_pooled(pool_, request_, where_, where_.context, bytes_, undo, obtained, address_);
     return Taken::over;
   }
-  // With all that its cap leaves it reserved, the pool cannot grow beyond the limit. nullopt: not so much is left,
-  // because other memory is charged.
+  // Takes a block while all that the pool's cap leaves it is reserved, so that the pool cannot grow beyond the limit.
+  // nullopt if that much is not left, because other memory is charged.
   std::optional<Taken> take_to_cap() {
     Reservation rest(*this);
     if (const std::optional<StreamPools::Call> call = rest.to_cap()) {
@@ -254,13 +258,13 @@ class PoolRequest {
   const std::uint64_t bytes_ = request_.upper_bound;
   const std::uint64_t bound_ = parts_.stream_pools.upper_bound(*pool_, bytes_);  // the most that the pool may grow by
   const bool large_ = bytes_ >= bound_ / kSplintered;  // a part of a step that leaves a rest worth counting
-  const std::uint64_t idle_ = large_ ? parts_.async_pools.idle_bytes(device_) : 0;  // in the pool, before
+  const std::uint64_t idle_ = large_ ? parts_.async_pools.idle_bytes(device_) : 0;  // in the pool before the call
   const bool again_ = large_ && hints_.latest.exchange(bytes_) == bytes_;  // the latest large request was of this size
   std::uint64_t reservations_ = 0;
   CUresult result_ = CUDA_SUCCESS;
 };
 
-// Makes the pool reserve so much. OUT_OF_MEMORY: also where the limit has not so much left.
+// Makes the pool reserve `bytes`. OUT_OF_MEMORY also if the limit does not have that much left.
 CUresult extend(const CallParts &parts, const Contexts::Current &where, const StreamPools::PoolRef &pool,
                 std::uint64_t bytes) {
   const std::uint64_t bound = parts.stream_pools.upper_bound(*pool, bytes);
@@ -319,7 +323,8 @@ CUresult AsyncMemory::allocate(Request request, const Contexts::Current &where, 
   return parts_.admission.obtain_in_units(parts_.books.blocks, request, where, act, undo_free, address);
 }
 
-// What the program has freed goes back first, without a wait for anything but a fence of an idle device.
+// Gives back what the program has freed first. Apart from a rare brief wait, it waits only as long as a fence takes on
+// an idle device.
 bool AsyncMemory::has_no_block(const StreamPools::Pool &pool, const ContextRef &context) {
   const int device = pool.device;
   const auto freed = [&] {
@@ -380,11 +385,12 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
   const std::uint64_t limit = parts_.account(device).limit();
   const std::uint64_t rest = left();
   const bool loses_one = (held + rest) / bytes > held / bytes + rest / bytes &&
-                         !parts_.account(device).transits().any();  // else the figures are of two moments
-  // Chunks that hold nothing are trimmed where the pool must grow: little of the limit, or one block, is no matter.
+                         !parts_.account(device).transits().any();  // otherwise the figures may be of two moments
+  // Empty chunks are trimmed anyway when the pool must grow, so chunks of little of the limit, or of one block, do not
+  // matter.
   if (merged == 0 || (!single && !loses_one && (held < limit / 2 || merged / bytes < 2))) {
     if (exact && (!single || free.blocks < limit / bytes)) {
-      parts_.stream_pools.trim_by(request.api, *pool, held);  // the driver serves such blocks
+      parts_.stream_pools.trim_by(request.api, *pool, held);  // the driver itself serves such blocks
     }
     return;
   }
@@ -396,9 +402,9 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
     parts_.stream_pools.trim(request.api, device);
   }
   CUresult result = extend(parts_, where, pool, merged);
-  // Where an exact chunk cannot be had the driver serves such blocks.
+  // If an exact chunk cannot be had, the driver itself serves such blocks.
   for (std::uint64_t less = merged; result == CUDA_ERROR_OUT_OF_MEMORY && !exact && less / 2 >= bytes;) {
-    // Other threads may have taken blocks of that size meanwhile: the rest of one would be lost.
+    // Other threads may have taken blocks of that size meanwhile, so the chunk is cut to a whole number of them.
     less = std::min(nine_tenths(less), std::max(bytes, parts_.account(device).available())) / bytes * bytes;
     result = extend(parts_, where, pool, less);
   }
@@ -406,7 +412,7 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
   hints_[device].single_chunk.store(parts_.async_pools.idle_bytes(device), std::memory_order_relaxed);
 }
 
-// One allocation and its free. The driver keeps what was freed, up to the release threshold.
+// Preallocates by one allocation and its free: the driver keeps what was freed, up to the release threshold.
 void AsyncMemory::preallocate(const Request &request, const Contexts::Current &where,
                               const StreamPools::PoolRef &pool) {
   if (!parts_.async_pools.begin_preallocation(where.device)) {
@@ -458,8 +464,8 @@ CUresult AsyncMemory::finish_free(const char *api, const Block &block) {
     return parts_.async_pools.drain(api, device);
   }
   const ledger::Account &account = parts_.account(device);
-  // A large one has its fence before any later work. It waits as the driver's free does where the next allocation of
-  // its size would have to.
+  // A large block gets its fence before any later work. Its free waits, as the driver's does, if the next allocation of
+  // its size would have to wait.
   const bool large = block.size >= account.limit() / kFewAtMost;
   if (large) {
     parts_.async_pools.collect(device);
@@ -468,14 +474,15 @@ CUresult AsyncMemory::finish_free(const char *api, const Block &block) {
   }
   const bool full = account.available() < block.size || (parts_.async_pools.was_full(device) &&
                                                          parts_.device_free(device).value_or(UINT64_MAX) < block.size);
-  // An allocation would have to wait for half of the limit sooner or later, perhaps under a lock that the work needs.
+  // The free also waits if half of the limit is freed. Otherwise an allocation would have to sooner or later, perhaps
+  // under a lock that the device's work needs.
   const auto holds_much = [&] {
     return account.limit() != UINT64_MAX && parts_.async_pools.deferred_bytes(device) > account.limit() / 2;
   };
   if (holds_much()) {
     parts_.async_pools.collect(device);
   }
-  // What is free is rarely all in one.
+  // Free memory is rarely all in one piece.
   if ((full && parts_.async_pools.idle_bytes(device) / (large ? 2 : 1) < block.size) || holds_much()) {
     parts_.async_pools.wait_for_context(api, device, *block.context);
   }

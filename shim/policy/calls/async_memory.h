@@ -14,27 +14,27 @@ namespace ration::policy {
 
 struct CallParts;
 
-// What is known of a device: figures of two requests may be mixed up.
+// What is known about a device. These are hints: figures of two requests may be mixed up.
 struct AsyncHints {
   std::atomic<std::uint64_t> splinters{0};       // idle bytes in pieces too small for a request
-  std::atomic<std::uint64_t> splintered_for{0};  // of so many bytes
+  std::atomic<std::uint64_t> splintered_for{0};  // the size of that request, in bytes
   std::atomic<std::uint64_t> latest{0};          // bytes of the latest request that was not small
   std::atomic<std::uint64_t> merge_waited_ns{0};
-  std::atomic<std::uint64_t> single_chunk{0};  // what a pool reserved when it had one
+  std::atomic<std::uint64_t> single_chunk{0};  // what a pool reserved when it was a single chunk
 };
 
 class AsyncMemory {
  public:
   explicit AsyncMemory(const CallParts &parts) : parts_(parts) {}
 
-  // From the pool, or by `act` where the pool would take more of the limit than is left for it.
+  // Allocates from the pool, or by `act` if the pool would take more of the limit than is left for it.
   CUresult allocate(Request request, const Contexts::Current &where, const StreamPools::PoolRef &pool, Act act,
                     CUdeviceptr *address);
 
-  // A block of ours that ends: the driver gets it once the device has finished the work before this free.
+  // Ends a block of ours: the driver gets it once the device has finished the work before this free.
   CUresult defer(CUdeviceptr address, const Block &block);
   CUresult finish_free(const char *api, const Block &block);
-  // The answer to the next free of a block that was freed already and still is one to the driver.
+  // The answer to another free of a block that the program has freed but the driver has not got yet.
   CUresult refuse_deferred();
   // The live block of ours around an address, and where it begins.
   std::optional<Block> block_at(CUdeviceptr address, CUdeviceptr *base = nullptr);
@@ -42,7 +42,8 @@ class AsyncMemory {
  private:
   // Design: design/modes.md#preallocation
   void preallocate(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool);
-  // Before one of few blocks that fit: the chunks of a pool without a block become one where it then holds more.
+  // Called before a block is allocated that is so large that few fit. If no block is in the pool, its chunks become one
+  // chunk if that holds more.
   void merge_chunks(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool);
   bool has_no_block(const StreamPools::Pool &pool, const ContextRef &context);
 

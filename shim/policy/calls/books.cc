@@ -107,7 +107,7 @@ void Books::publish(const Block &block) noexcept {
 void Books::end_block(const char *api, const AddressedBlock &block) {
   const auto &[address, held] = block;
   record_end(api, address, held, nullptr);
-  publish(held);  // before less is reserved
+  publish(held);  // before the bytes are released
   discharge(held);
   if (held.pool != nullptr) {
     parts_.stream_pools.block_ended(*held.pool, held.size);

@@ -1,4 +1,4 @@
-// What the classes of this folder are built of: one struct of collaborators, and what the user asked for.
+// What the classes of this folder work with: one struct of collaborators, and the user's options.
 // Layer: policy/calls. Threads: values, fixed once the runtime has filled them in.
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace ration::policy {
 
-// What was asked for.
+// The user's options.
 struct Options {
   bool show_limit = true;         // queries report the limit as the size of the device
   bool charge_context = false;    // a context's own memory counts against the limit
@@ -33,13 +33,13 @@ struct Options {
   bool synchronous_free = false;  // a free waits for the work before it
   bool limit_managed = true;      // managed memory counts against the limit, in its full size
   bool async = false;             // blocks come from the driver's pools (mode async), where a device has them
-  bool deterministic = false;     // mode async: those pools never reuse by an order that the driver found
-  bool large_direct = false;      // ipc=direct
+  bool deterministic = false;     // mode async: its pools never reuse memory by an order that the driver found itself
+  bool large_direct = false;      // ipc=direct: large blocks are the driver's own
   BackingKind backing = BackingKind::slab;
   std::uint64_t wait_ns = 0;  // how long an allocation may wait for other members of its group; 0: it does not
   std::vector<FaultRule> faults{};
 
-  // Else nothing waits for a synchronise.
+  // Whether freed blocks may wait for a synchronise.
   bool defers() const { return pool || async; }
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 using driver::real;
 
-// The driver says so of a primary context.
+// Whether the driver says that the device's primary context is gone.
 bool is_gone(CUdevice device) {
   unsigned flags = 0;
   int active = 1;
@@ -16,7 +16,7 @@ bool is_gone(CUdevice device) {
          real.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && active == 0;
 }
 
-// Of blocks whose end was begun with the context.
+// Ends the blocks whose end was begun together with the context's.
 void end_begun_blocks(const CallParts &parts, AddressBook &book, const char *api, const ContextRef &context) {
   AddressBook::Batch batch;
   while (const std::size_t count = book.begun_of(context, batch)) {
@@ -34,8 +34,8 @@ void end_begun_blocks(const CallParts &parts, AddressBook &book, const char *api
   }
 }
 
-// What launches have left there ends with the device's last context. Only the driver knows which one that is, and what
-// graphs hold of the device then: nothing.
+// Blocks that graph launches left on a device end with its last context. Only the driver knows which context that is:
+// it then says that graphs hold nothing of the device.
 void end_graph_blocks(const CallParts &parts, const char *api, int device) {
   const StreamPools::PoolRef pool = parts.stream_pools.known_of_graphs(device);
   if (pool == nullptr) {
@@ -43,7 +43,7 @@ void end_graph_blocks(const CallParts &parts, const char *api, int device) {
   }
   if (pool->graphs->live_bytes.load() != 0) {
     const ContextRef &owner = pool->graphs->owner;
-    parts.books.blocks.begin_end_of(owner);  // before the question: what is left later is another context's
+    parts.books.blocks.begin_end_of(owner);  // before the question: blocks that are left later are another context's
     if (pool->used_bytes() == 0) {
       end_begun_blocks(parts, parts.books.blocks, api, owner);
     } else {
@@ -69,7 +69,7 @@ void finish_end(const CallParts &parts, const char *api, const ContextRef &conte
   parts.overhead.context_ended(*context);
 }
 
-// Of contexts that the driver destroyed by calls that we did not see.
+// Finishes the ends of contexts that the driver destroyed by calls that we did not see.
 void finish_unseen_ends(const CallParts &parts) noexcept try {
   if (!parts.contexts.has_ended_unseen()) {
     return;
@@ -81,12 +81,12 @@ void finish_unseen_ends(const CallParts &parts) noexcept try {
 } catch (...) {  // out of memory of the host
 }
 
-// `is_gone` is asked after a successful `call`.
+// `is_gone` is called after a successful `call`.
 CUresult end_known(const CallParts &parts, const char *api, const ContextRef &context, DriverCall call,
                    FunctionRef<bool()> is_gone) {
   finish_unseen_ends(parts);
-  // Begun before the call: once the driver has destroyed the context it may give its addresses to another thread. No
-  // driver call of ours names the context meanwhile.
+  // The end begins before the call: once the driver has destroyed the context, it may give its addresses to another
+  // thread. No driver call of ours names the context meanwhile.
   context->begin_end();
   parts.books.blocks.begin_end_of(context);
   parts.books.arrays.begin_end_of(context);
@@ -175,7 +175,7 @@ CUresult ContextLife::release_primary(const char *api, CUdevice device, DriverCa
   if (context == nullptr) {
     return call();
   }
-  // The driver's word decides; our own count only where it gives none.
+  // The driver's answer decides; our own count does so only if the driver gives none.
   const bool last = parts_.contexts.add_primary_reference(ordinal, -1) <= 0;
   const bool driver_tells = real.cuDevicePrimaryCtxGetState.present();
   const CUresult result = end_known(parts_, api, context, call, [&] { return driver_tells ? is_gone(device) : last; });
@@ -195,7 +195,7 @@ bool ContextLife::device_of(CUgreenCtx green, CUdevice &device) {
   return true;
 }
 
-// The first one of a device takes memory, which goes with the primary context.
+// The first green context of a device takes memory, which ends with the primary context.
 CUresult ContextLife::create_green(CUgreenCtx *green, CUdevice device, DriverCall call) {
   return parts_.overhead.make_context("cuGreenCtxCreate", parts_.devices.ordinal_of(device), Room::Patience::briefly,
                                       call, [&] { return green_created(*green, device); });
@@ -207,7 +207,7 @@ ContextRef ContextLife::green_created(CUgreenCtx green, CUdevice device) noexcep
     greens_[green] = device;
   }
   parts_.contexts.add_primary_reference(parts_.devices.ordinal_of(device), +1);
-  // It holds its device's primary context, which the program may never have named.
+  // A green context holds its device's primary context, which the program may never have named.
   const Contexts::PrimaryGate turn(parts_.contexts, parts_.devices.ordinal_of(device));
   CUcontext primary = nullptr;
   if (real.cuDevicePrimaryCtxRetain.present() && real.cuDevicePrimaryCtxRelease_v2.present() &&
@@ -238,7 +238,8 @@ CUresult ContextLife::destroy_green(const char *api, CUgreenCtx green, DriverCal
   CUdevice device = 0;
   const bool known = device_of(green, device);
   const Contexts::PrimaryGate turn(parts_.contexts, parts_.devices.ordinal_of(device));
-  // It lets go of the primary context: should it have been the last, that one ends and its memory with it.
+  // The green context releases the primary context. If it was the last holder, the primary context ends, and its memory
+  // with it.
   const CUresult result = known ? release_primary(api, device, call) : call();
   if (result == CUDA_SUCCESS) {
     parts_.contexts.forget_green(green);

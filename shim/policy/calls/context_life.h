@@ -1,4 +1,4 @@
-// Contexts that come and go, by every version of the calls; a context that goes takes its blocks along.
+// The creation and the end of contexts, by every version of the driver's calls. A context's blocks end with it.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 // Design: design/quarantine.md#ends-of-contexts
 #pragma once
@@ -35,8 +35,8 @@ class ContextLife {
   CUresult change_peer(CUcontext peer, bool enabled, DriverCall call);
 
  private:
-  ContextRef green_created(CUgreenCtx green, CUdevice device) noexcept;  // the primary context
-  bool device_of(CUgreenCtx green, CUdevice &device);  // false, and untouched: we did not see its creation
+  ContextRef green_created(CUgreenCtx green, CUdevice device) noexcept;  // returns the primary context
+  bool device_of(CUgreenCtx green, CUdevice &device);  // false, `device` unchanged: we did not see its creation
 
   const CallParts &parts_;
   RankedMutex greens_mutex_{Rank::kGreens};

@@ -42,7 +42,7 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
     return parts_.admission.obtain_in_units(parts_.books.blocks, request, where, act, undo_free, address);
   }
   const auto obtain_beside_pool = [&] {
-    const RelaxedCapture relaxed;  // as if the pool had served it: no capture is lost
+    const RelaxedCapture relaxed;  // as if the pool had served it, so that no capture is lost
     return parts_.admission.obtain_in_units(parts_.books.blocks, request, where, act, undo_free, address);
   };
   std::optional<events::Reason> denied;
@@ -63,9 +63,9 @@ CUresult DeviceMemory::allocate_slow(const Request &given, bool pooled, Act act,
     }
     return result;
   }
-  // A slab is whole units: what fits to the last byte the driver can still serve by itself.
+  // A slab is a whole number of units. The driver can still serve by itself a request that fits to the last byte,
   const ledger::Account &account = parts_.account(where.device);
-  // And what fits beside granules, which are whole pages, once those that hold nothing went back.
+  // and one that fits next to granules, which are whole pages, once those that hold nothing have gone back.
   const bool no_slab_ever =
       pool::Pool::slab_bytes_for(request.upper_bound) > account.limit() || has_granules(*where.context);
   if ((*denied == events::Reason::limit || *denied == events::Reason::group) &&
@@ -100,14 +100,14 @@ CUresult DeviceMemory::free_slow(const char *api, CUdeviceptr address, DriverCal
   std::optional<Block> deferred;
   const auto end = [&](const Block *block) {
     if (block != nullptr && parts_.options.pool && block->kind == events::Kind::device) {
-      const RelaxedCapture relaxed;  // it may lie beside a pool that had no room
+      const RelaxedCapture relaxed;  // it may have been served in place of a pool that had no room
       return call();
     }
     if (block == nullptr || !parts_.async_pools.owns(block->pool)) {
       return call();
     }
     if (const CUresult error = parts_.admission.current().error; error != CUDA_SUCCESS) {
-      return error;  // as the driver's own free
+      return error;  // as the driver's own free does
     }
     deferred = *block;
     return parts_.async_memory.defer(address, *block);

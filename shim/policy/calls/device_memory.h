@@ -17,19 +17,20 @@ class DeviceMemory {
 
   explicit DeviceMemory(const CallParts &parts);
 
-  // Runs `act` only where no pool serves the request. Denied: OUT_OF_MEMORY. Only success writes `*address`.
+  // Runs `act` only if no pool serves the request. OUT_OF_MEMORY if denied. Writes `*address` only on success.
   CUresult allocate(const Request &request, Act act, CUdeviceptr *address) {
     return request.pooled && allocate_hit(request.upper_bound, address) ? CUDA_SUCCESS
                                                                         : allocate_slow(request, act, address);
   }
-  // Its two parts: the second is for a request that the first did not serve, and for every one with a log.
+  // The two parts of allocate(). The second is for a request that the first did not serve, and for every request with a
+  // log.
   bool allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept {
     return is_for_pools(bytes) && pools_.fast_path.allocate_hit(bytes, address);
   }
   CUresult allocate_slow(const Request &request, Act act, CUdeviceptr *address);
   // Design: design/charging.md#managed-memory
   CUresult allocate_managed(Request request, Act act, CUdeviceptr *address);
-  // A block that is none of ours is the driver's to answer.
+  // If the block is not ours, the driver answers.
   CUresult free(const char *api, CUdeviceptr address, DriverCall call) {
     return pools_.fast_path.free_hit(address) ? CUDA_SUCCESS : free_missed(api, address, call);
   }
@@ -41,7 +42,7 @@ class DeviceMemory {
   CUresult free_slow(const char *api, CUdeviceptr address, DriverCall call);
 
   const CallParts &parts_;
-  BlockPools &pools_;  // of a hit, which looks at nothing else
+  BlockPools &pools_;  // for hits, which use nothing else
   const bool large_direct_;
 };
 

@@ -10,7 +10,7 @@ namespace ration::policy {
 namespace {
 
 constexpr int kFirst64BitVersion = 3020;
-// They use arrays and host memory only; arrays are the driver's to free.
+// These use only arrays and host memory, and the driver itself frees arrays.
 constexpr std::string_view kOfArraysAndHost[] = {"cuMemcpyAtoA", "cuMemcpyAtoH", "cuMemcpyHtoA", "cuMemcpyAtoHAsync",
                                                  "cuMemcpyHtoAAsync"};
 
@@ -31,8 +31,8 @@ bool DeviceReach::is_of_family(const char *name, int version) {
          std::find(std::begin(kOfArraysAndHost), std::end(kOfArraysAndHost), asked) == std::end(kOfArraysAndHost);
 }
 
-// Only of blocks whose frees wait for a fence: those of pools, those of mode async, which the driver knows, and those
-// of other processes in granules, which a copy must be given access to.
+// The device of a block whose free waits for a fence; else -1. Such blocks are those of pools, those of mode async,
+// which the driver knows, and those of other processes in granules, to which a copy must be given access.
 int DeviceReach::device_at(CUdeviceptr address) {
   int device = parts_.pools.slabs.device_at(address);
   if (device < 0) {
@@ -67,7 +67,7 @@ bool DeviceReach::is_abroad(const Work &work, const Used &used) noexcept try {
   return true;
 }
 
-// Those that the work may be of.
+// Visits the contexts that the work may belong to.
 template <class Visit>
 void DeviceReach::each_context(const Work &work, const Visit &visit) {
   const auto visit_known = [&visit](const ContextRef &context) {
@@ -137,7 +137,7 @@ bool DeviceReach::Noted::leave(CUresult result) noexcept {
     return false;
   }
   const bool submitted =
-      result != CUDA_ERROR_INVALID_VALUE || used_.devices[0] == Reach::kAllDevices;  // or a part of it
+      result != CUDA_ERROR_INVALID_VALUE || used_.devices[0] == Reach::kAllDevices;  // at least a part of it
   const std::uint64_t number = submitted ? contexts_.tick() : 0;
   for (int i = 0; i < count_; ++i) {
     used_.each_abroad(*inside_[i], [&](int device) { inside_[i]->reach.leave(device, number); });

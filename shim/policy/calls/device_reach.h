@@ -1,6 +1,6 @@
-// What is to know of work before it is submitted. Which other devices' memory a context's work may use without peer
-// access (by copies, fills and graphs): a fence for a device's blocks counts only the contexts that may reach it
-// (Contexts::may_reach). Which frees come before it. And whether a synchronous call has to wait for it (sync_memops.h).
+// What must be known about work before it is submitted: which other devices' memory it may use without peer access (by
+// copies, fills and graphs), which frees come before it, and whether a synchronous call has to wait for it
+// (sync_memops.h). A fence for a device's blocks covers only contexts that may reach that device (Contexts::may_reach).
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 // Called from: hooks, around the driver's call.
 // Design: design/quarantine.md#reach-of-other-devices
@@ -20,10 +20,10 @@ class DeviceReach {
   struct Work {
     CUstream stream = nullptr;      // of a synchronous call: the default one, by its own handle
     CUdeviceptr addresses[2] = {};  // 0: none
-    CUcontext parties[2] = {};      // beside those of the stream and of the calling thread
-    bool anywhere = false;          // what it uses is not looked at
+    CUcontext parties[2] = {};      // besides the contexts of the stream and of the calling thread
+    bool anywhere = false;          // it may use any memory; its addresses are not checked
   };
-  // Where what it uses is; -1: nowhere that a fence is needed for.
+  // The devices of the memory that the work uses; -1: none that a fence is needed for.
   struct Used {
     int devices[2] = {-1, -1};
     bool any() const { return devices[0] >= 0 || devices[1] >= 0; }
@@ -41,19 +41,19 @@ class DeviceReach {
       return any;
     }
   };
-  // None if it is all of the devices of the contexts that use it.
+  // The devices of the work's memory; none if all of it is on the devices of the contexts that use it.
   Used used_abroad(const Work &work) noexcept;
-  // What a call's work may reach. REQUIRES: used.any().
+  // Notes what a call's work may reach. REQUIRES: used.any().
   class Noted {
    public:
     Noted(DeviceReach &reach, const Work &work, const Used &used) noexcept;
-    // Where the driver's call did not return: its thread was cancelled.
+    // For a driver's call that did not return, because its thread was cancelled.
     ~Noted() {
       if (!left_) {
         (void)leave(CUDA_SUCCESS);
       }
     }
-    // Behind the driver's call, with its answer. True: fence() tells later work apart.
+    // Called after the driver's call, with its answer. True: call fence(), which tells later work apart.
     bool leave(CUresult result) noexcept;
     void fence() noexcept;
     Noted(const Noted &) = delete;
@@ -69,22 +69,23 @@ class DeviceReach {
     int count_ = 0;
     bool left_ = false;
   };
-  // A load while all contexts are of one device.
+  // Costs one load while all contexts are of one device.
   bool is_needed() const noexcept { return contexts_.on_several_devices(); }
 
-  // Frees without a fence, most likely: one that is taken later would cover the work that is about to be submitted, and
-  // a call that needs their memory would wait for that. A load.
+  // Whether there are most likely frees without a fence. A fence that is taken later would also cover the work that is
+  // about to be submitted, and a call that needs the freed memory would wait for that. Costs one load.
   bool may_have_unsealed_frees() const noexcept { return fences_.unsealed_noted(); }
   void seal_frees() noexcept;
 
-  // Whether any block has SYNC_MEMOPS that the driver does not know of: a load. Whether what a call uses has it.
+  // has_marked_blocks(): whether any block has SYNC_MEMOPS without the driver's knowledge; costs one load. is_marked():
+  // whether the memory that the work uses has it.
   bool has_marked_blocks() const noexcept { return sync_memops_.keeps_any(); }
   bool is_marked(const Work &work) noexcept;
-  // After a synchronous call that succeeded on marked memory: its answer.
+  // Called after a synchronous call succeeded on marked memory: waits, and returns that call's answer.
   static CUresult wait(const Work &work) { return SyncMemops::wait(work.stream); }
 
-  // Whether a function of the driver that no hook meets may be one of these: a version that is newer than the hooks',
-  // or a newer function. `version`: as cuGetProcAddress takes it.
+  // Whether a driver function that no hook covers may submit such work: a newer version of a hooked function, or a
+  // newer function. `version`: as cuGetProcAddress takes it.
   static bool is_of_family(const char *name, int version);
   void note_unknown() noexcept { contexts_.note_anywhere(); }
 
@@ -96,7 +97,7 @@ class DeviceReach {
   int device_at(CUdeviceptr address);
 
   const CallParts &parts_;
-  // What every launch and copy asks.
+  // What every launch and copy uses.
   Contexts &contexts_;
   FenceTracker &fences_;
   SyncMemops &sync_memops_;

@@ -19,10 +19,11 @@ class EndingRanges {
 
   struct Range {
     EndingRanges *owner = nullptr;
-    const void *ender = nullptr;  // its thread; nullptr: none is ended here
+    const void *ender = nullptr;  // the thread that ends it; nullptr: this entry is free
     std::uint64_t address = 0, bytes = 0;
   };
-  // From before the driver's call until the end is logged. Of very many at once some are not seen.
+  // Marks a range from before the driver's call until the end is logged. If very many ranges end at once, some are not
+  // marked.
   class Ending {
    public:
     Ending(EndingRanges &ranges, std::uint64_t address, std::uint64_t bytes) noexcept;
@@ -34,7 +35,7 @@ class EndingRanges {
     Range *range_;
   };
 
-  // Until no other thread is ending a block in this range.
+  // Waits until no other thread is ending a block in this range.
   void wait_for(std::uint64_t address, std::uint64_t bytes) noexcept;
 
  private:

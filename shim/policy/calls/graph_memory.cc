@@ -37,7 +37,7 @@ GraphMemory::ExecRef GraphMemory::find(CUgraphExec handle) {
 
 void GraphMemory::enter(Execs::node_type node) noexcept {
   Guard guard(mutex_);
-  execs_.erase(node.key());  // its end was not seen
+  execs_.erase(node.key());  // an earlier one, whose end was not seen
   execs_.insert(std::move(node));
   count_.store(execs_.size(), std::memory_order_relaxed);
 }
@@ -115,11 +115,11 @@ void GraphMemory::end_launch(const char *api, const Exec &exec, bool success) {
   }
 }
 
-// The graph behind it may have other nodes now.
+// The executable graph may have other nodes afterwards.
 CUresult GraphMemory::update(CUgraphExec handle, CUgraph graph, DriverCall call) {
   const CUresult result = call();
   const ExecRef exec = result == CUDA_SUCCESS && StreamPools::can_tell_of_graphs() ? find(handle) : nullptr;
-  if (exec == nullptr) {  // or charged as it was instantiated, until its end
+  if (exec == nullptr) {  // or it stays charged as it was instantiated, until its end
     return result;
   }
   ExecRef updated = describe(graph_needs(graph), exec->frees_at_launch);
@@ -130,7 +130,7 @@ CUresult GraphMemory::update(CUgraphExec handle, CUgraph graph, DriverCall call)
   return result;
 }
 
-// Out of the books first: afterwards another thread may get the same handle.
+// The graph leaves the books before the driver's call: afterwards another thread may get the same handle.
 CUresult GraphMemory::destroy(CUgraphExec handle, DriverCall call) {
   Execs::node_type node;
   {

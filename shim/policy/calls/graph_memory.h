@@ -1,10 +1,10 @@
-// What graphs allocate: held to the limit at the call by which the driver takes it.
+// Memory that graphs allocate. The limit is enforced at the call in which the driver takes the memory.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 //
-// A driver of 2026 takes nothing when it instantiates a graph: the first launch or upload takes what the graph has at
-// once, from memory that all graphs of the device share and that only a trim gives back (an H100, driver 580). Another
-// driver may take it at the instantiation, which is assumed until it is seen to take nothing there: by a small graph of
-// ours, if the program's first one would not fit.
+// A driver of 2026 takes nothing when it instantiates a graph. The first launch or upload takes the most that the graph
+// has at one time, from memory that all graphs of the device share and that only a trim gives back (an H100, driver
+// 580). Another driver may take the memory at the instantiation. That is assumed until the driver is seen to take
+// nothing there: by a small graph of ours, if the program's first one would not fit.
 // Design: design/charging.md#graphs
 #pragma once
 
@@ -27,12 +27,12 @@ class GraphMemory {
  public:
   explicit GraphMemory(const CallParts &parts) : parts_(parts) {}
 
-  // A program's graph has an allocation node now.
+  // Called when a graph of the program's has got an allocation node.
   void note_allocation() noexcept;
-  // Whether any executable graph that allocates exists; else launches need not come here.
+  // Whether any executable graph that allocates exists; if none does, launches need not come here.
   bool holds_any() const { return count_.load(std::memory_order_relaxed) != 0; }
 
-  // `flags`: of the call, by which it may take the memory, too.
+  // `flags`: those of the call, which may make it take the memory, too.
   CUresult instantiate(const char *api, CUgraph graph, std::uint64_t flags, CUgraphExec *exec, DriverCall call);
   enum class Run : unsigned char { launch, upload };
   CUresult run(Run kind, const char *api, CUgraphExec exec, CUstream stream, DriverCall call);
@@ -42,17 +42,17 @@ class GraphMemory {
 
   struct Part {
     GraphNeed need;
-    StreamPools::PoolRef pool;                           // nullptr: the driver tells no figure; charged to the end
+    StreamPools::PoolRef pool;                           // nullptr: the driver gives no figure; charged to the end
     std::uint64_t left_bytes = 0;                        // of blocks that a launch leaves, in whole units
-    std::atomic<std::uint64_t> enough{UINT64_MAX};       // that the pool held at a run; the graph needs no more
-    std::atomic<std::uint64_t> losses_seen{UINT64_MAX};  // by the latest run that its memory was reserved for
+    std::atomic<std::uint64_t> enough{UINT64_MAX};       // what the pool held at a run; the graph needs no more
+    std::atomic<std::uint64_t> losses_seen{UINT64_MAX};  // by the latest run for which memory was reserved
   };
   // An executable graph that allocates.
   struct Exec {
     std::uint64_t number = 0;
     std::vector<std::unique_ptr<Part>> parts;  // one for each device
     GraphNeeds needs;
-    bool frees_at_launch = false;  // what its launch before has left
+    bool frees_at_launch = false;  // a launch frees what the launch before it left
   };
   struct Call {
     const char *api;
@@ -71,15 +71,15 @@ class GraphMemory {
   ExecRef find(CUgraphExec exec);
   void enter(Execs::node_type node) noexcept;
   CUresult instantiate_as(const Call &of, Exec &exec, bool uploads, DriverCall call);
-  // Whether this driver is known to take nothing at the instantiation. Asks it where the graph would not fit.
+  // Whether this driver is known to take nothing at the instantiation. Finds out if the graph would not fit otherwise.
   bool takes_at_run(const char *api, const Exec &exec);
   void probe(const char *api, Part &part);
   CUresult run(const Call &of, Exec &exec, DriverCall call);
-  // Around a launch, that leaves blocks and frees some of other graphs. What it leaves counts as live from the
-  // beginning.
+  // Called before and after a launch, which may leave blocks and may free those of other graphs. Blocks that it leaves
+  // count as live from the beginning.
   void begin_launch(const Exec &exec) noexcept;
   void end_launch(const char *api, const Exec &exec, bool success);
-  // `bytes`: that were instantiated where the pool had `before`.
+  // `bytes`: what was instantiated when the pool held `before`.
   void learn(const StreamPools::Pool &pool, std::uint64_t bytes, std::uint64_t before) noexcept;
 
   const CallParts &parts_;

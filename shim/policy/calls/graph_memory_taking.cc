@@ -1,4 +1,4 @@
-// How graphs take memory: by a launch or an upload, or, as a driver may, at the instantiation.
+// How graphs take memory: at a launch or an upload, or, with other drivers, at the instantiation.
 #include <algorithm>
 #include <utility>
 
@@ -15,12 +15,12 @@ using Part = GraphMemory::Part;
 using Exec = GraphMemory::Exec;
 using Call = GraphMemory::Call;
 
-// What a launch has taken belongs to its graph; it cannot be given back by itself.
+// Memory that a launch has taken belongs to its graph, and cannot be given back by itself.
 CUresult keep(CUdeviceptr) {
   return CUDA_ERROR_NOT_PERMITTED;
 }
 
-// Runs `see` where a graph with one block of the device is instantiated, if that can be had.
+// Instantiates a graph with one block on the device, if it can, and runs `see` while that graph exists.
 void instantiate_block(int device, std::uint64_t bytes, FunctionRef<void()> see) {
   if (!real.cuGraphCreate.present() || !real.cuGraphDestroy.present() || !real.cuGraphAddMemAllocNode.present() ||
       !real.cuGraphInstantiateWithFlags.present() || !real.cuGraphExecDestroy.present()) {
@@ -51,7 +51,7 @@ std::uint64_t bound_of(const CallParts &parts, const Part &part) {
              : part.need.bytes;
 }
 
-// Blocks that an earlier launch of it has left.
+// The bytes of blocks that an earlier launch of the graph has left.
 std::uint64_t live_of(const CallParts &parts, const Exec &exec, const Part &part) {
   std::uint64_t bytes = 0;
   for (const GraphNeeds::Left &left : exec.needs.left) {
@@ -63,9 +63,9 @@ std::uint64_t live_of(const CallParts &parts, const Exec &exec, const Part &part
   return bytes;
 }
 
-// Of its pool, what it cannot have. `launches`: what it will leave counts there already.
-// Its own blocks of before are there in the place of those to come. Counted last: what another thread frees meanwhile
-// counts as kept.
+// The bytes of the pool that the graph cannot have. `launches`: what the launch will leave is counted in the pool
+// already. The graph's own earlier blocks do not count, because those to come take their place. They are counted last,
+// so that blocks which another thread frees meanwhile count as kept.
 std::uint64_t kept_by_others(const CallParts &parts, const Exec &exec, const Part &part, const StreamPools::Call &call,
                              bool launches) {
   const std::uint64_t live = part.pool->graphs->live_bytes.load();
@@ -73,8 +73,8 @@ std::uint64_t kept_by_others(const CallParts &parts, const Exec &exec, const Par
   return minus_or_zero(live, own) + parts.stream_pools.relied_by_others(*part.pool, call);
 }
 
-// By what the pool, which has `held`, must grow for it.
-// Rounded once: a pool grows for all that is in it.
+// By how much the pool, which has `held`, must grow for the graph. Rounded only once, because a pool grows for all that
+// is in it.
 std::uint64_t lacking(const CallParts &parts, const Part &part, std::uint64_t kept, std::uint64_t held) {
   const auto with_kept = [=](std::uint64_t bytes) { return plus_or_most(bytes, kept); };
   std::uint64_t needed = with_kept(bound_of(parts, part));
@@ -84,7 +84,8 @@ std::uint64_t lacking(const CallParts &parts, const Part &part, std::uint64_t ke
   return needed > held ? parts.stream_pools.upper_bound(*part.pool, needed - held) : 0;
 }
 
-// A launch that the driver refuses whatever the memory: its blocks are there already, or those that it frees are not.
+// Whether the driver refuses the launch however much memory there is: its blocks exist already, or those that it frees
+// do not.
 bool is_wrong(const CallParts &parts, const Exec &exec) {
   const auto &frees = exec.needs.frees;
   return (!exec.frees_at_launch && std::any_of(exec.parts.begin(), exec.parts.end(),
@@ -93,18 +94,19 @@ bool is_wrong(const CallParts &parts, const Exec &exec) {
                      [&](CUdeviceptr address) { return !parts.books.blocks.find(address); });
 }
 
-// On a full device a launch leaves all that was free in the driver's pool, which no call gets (an H100, driver 580),
-// so it is not tried where it must fail.
+// A launch that fails on a full device leaves all that was free in the driver's pool, where no other call gets it (an
+// H100, driver 580). So a launch that must fail is not tried.
 bool must_fail(const CallParts &parts, const StreamPools::Pool &pool, std::uint64_t bound) {
   const std::uint64_t idle = pool.reserved_bytes();
   return parts.device_free(pool.device).value_or(UINT64_MAX) < minus_or_zero(bound, idle);
 }
 
-// Takes the memory by an upload, with what is idle in the pool counted as the graph's. nullopt: it does not fit so.
+// Takes the memory by an upload, and counts what is idle in the pool as the graph's. nullopt if it does not fit that
+// way.
 std::optional<CUresult> take_shared(const CallParts &parts, const Call &of, const Exec &exec, Part &part,
                                     std::uint64_t bound, DriverCall rest) {
   StreamPools::Pool &pool = *part.pool;
-  // Graphs share memory in the order of one stream; in another one they may run beside each other.
+  // Graphs share memory in the order of one stream; in different streams they may run at the same time.
   if (pool.graphs->stream.load() != of.stream || !real.cuGraphUpload.present()) {
     return std::nullopt;
   }
@@ -164,7 +166,7 @@ CUresult take_part(const CallParts &parts, const Call &of, const Exec &exec, Par
       return result;
     }
     other = result;
-    return CUDA_ERROR_INVALID_CONTEXT;  // no allocation that failed
+    return CUDA_ERROR_INVALID_CONTEXT;  // not counted as a failed allocation
   };
   Request request{of.api, part.need.bytes, bound, nullptr};
   request.kind = events::Kind::pool;
@@ -181,7 +183,7 @@ CUresult take_part(const CallParts &parts, const Call &of, const Exec &exec, Par
   return other != CUDA_SUCCESS ? other : result;
 }
 
-// The driver's call, with what the parts from `next` on take reserved.
+// Runs the driver's call while what the parts from `next` on take is reserved.
 CUresult take(const CallParts &parts, const Call &of, Exec &exec, std::size_t next, DriverCall call) {
   if (next == exec.parts.size()) {
     return call();
@@ -190,8 +192,8 @@ CUresult take(const CallParts &parts, const Call &of, Exec &exec, std::size_t ne
   return take_part(parts, of, exec, *exec.parts[next], rest);
 }
 
-// A launch that nothing is reserved for: its graph has all that it needs. While it lasts no trim of ours comes, and of
-// what other launches reserved nothing is released that this one may need.
+// A launch for which nothing is reserved, because its graph has all that it needs. As long as it lasts, we do not trim,
+// and nothing is released that other launches reserved and this one may need.
 class Relying {
  public:
   Relying(const CallParts &parts, Exec &exec, bool launches) : pools_(parts.stream_pools), exec_(exec) {
@@ -216,7 +218,7 @@ class Relying {
       return graphs.latest.load() == exec_.number && graphs.losses.load() == part->losses_seen.load();
     });
   }
-  // `may_have_grown`: the pool, by what another graph took or what was lost meanwhile.
+  // `may_have_grown`: the pool may have grown, because another graph took memory or memory was lost meanwhile.
   void end(bool may_have_grown = false) {
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       pools_.finish_and_release(*exec_.parts[i]->pool, calls_[i], may_have_grown);
@@ -235,7 +237,7 @@ class Relying {
 }  // namespace
 
 CUresult GraphMemory::instantiate_as(const Call &of, Exec &exec, bool uploads, DriverCall call) {
-  const bool at_run = StreamPools::can_tell_of_graphs() && !uploads;  // or may be
+  const bool at_run = StreamPools::can_tell_of_graphs() && !uploads;  // the memory may be taken at a run
   if (exec.parts.empty() || (at_run && takes_at_run(of.api, exec))) {
     return call();
   }
@@ -247,7 +249,7 @@ CUresult GraphMemory::instantiate_as(const Call &of, Exec &exec, bool uploads, D
   return result;
 }
 
-// Where there was nothing to share, a pool that has not grown says that the memory comes later.
+// If there was nothing to share, a pool that has not grown shows that the memory is taken later.
 void GraphMemory::learn(const StreamPools::Pool &pool, std::uint64_t bytes, std::uint64_t before) noexcept {
   const std::uint64_t now = pool.reserved_bytes();
   Taken unknown = Taken::unknown;
@@ -269,8 +271,8 @@ bool GraphMemory::takes_at_run(const char *api, const Exec &exec) {
   return taken_.load() == Taken::running;
 }
 
-// With what it may take reserved; where not even that can be had, nothing is known afterwards either. More than the
-// pool has, so that none of it can be shared.
+// Instantiates a graph of ours while what it may take is reserved; if that cannot be reserved, nothing is learnt. The
+// graph has more than the pool, so that nothing of the pool can be shared.
 void GraphMemory::probe(const char *api, Part &part) {
   StreamPools::Pool &pool = *part.pool;
   const std::uint64_t before = pool.reserved_bytes();

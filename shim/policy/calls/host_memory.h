@@ -13,7 +13,7 @@ class HostMemory {
  public:
   explicit HostMemory(const CallParts &parts) : parts_(parts) {}
 
-  // On a device whose memory is the host's, what the pools keep of it and do not use makes room for it.
+  // If the device's memory is the host's, memory that the pools keep and do not use makes room for the request.
   CUresult allocate(Request request, Act act, Undo undo, CUdeviceptr *address);
   CUresult free(const char *api, const void *address, DriverCall call);
 

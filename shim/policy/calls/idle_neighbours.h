@@ -1,6 +1,6 @@
-// Which members of a process's groups are worth waiting for when it lacks what they hold and do not use: those that are
-// not stopped, and that did not stay silent when they were asked last: who took and gave nothing meanwhile cannot
-// answer, or has nothing that could go back.
+// Which members of a process's groups are worth waiting for when the process lacks memory that they hold and do not
+// use: those that are not stopped and did not stay silent when they were last asked. A member that has taken and given
+// nothing since then cannot answer, or has nothing that could go back.
 // Layer: policy/calls. Threads: any.
 #pragma once
 
@@ -16,15 +16,16 @@ class IdleNeighbours {
  public:
   using Members = std::vector<ledger::Account::IdleMember>;
 
-  // Of those.
+  // Those of `members` that are worth waiting for.
   Members willing(Members members);
-  // What they can give in one of the groups, at the most.
+  // The most that they can give in one of the groups.
   static std::uint64_t bytes_of(const Members &members);
   // Whether one of them is about to answer.
   static bool are_giving(const Members &members);
   // Whether one of them took or gave something between the two looks.
   static bool have_acted(const Members &then, const Members &now);
-  // They were asked. Those that did nothing are silent for a second, or until they do something or use less.
+  // Called after members were asked. Those that did nothing count as silent for a second, or until they do something or
+  // use less.
   void note_answers(const ledger::Account &account, ledger::Account::Of of, const Members &asked);
 
  private:

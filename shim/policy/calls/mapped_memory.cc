@@ -32,8 +32,8 @@ CUresult MappedMemory::create(Request request, const CUmemLocation &location, Ac
   if (request.charged && parts_.devices.limit_unknown()) {
     return Admission::refuse_as_driver(act, undo);
   }
-  // Where it lies, not what is current. A device that is not there is the driver's to refuse, however full the others
-  // are.
+  // The device is where the memory lies, not the current one. If there is no such device, the driver must refuse the
+  // request, however full the others are.
   if (request.charged && parts_.devices.all() != nullptr && parts_.devices.find(location.id) == nullptr) {
     return Admission::refuse_as_driver(act, undo);
   }
@@ -105,7 +105,8 @@ CUresult MappedMemory::with_hold(const char *api, const PhysicalMemory::PieceRef
   return result;
 }
 
-// A block of a pool, or another process's, is memory that cuMemAlloc gave: no handle's, whatever it is made of.
+// To the program, a block of a pool, or of another process, is memory from cuMemAlloc: it belongs to no handle,
+// whatever it is made of.
 CUresult MappedMemory::retain(const char *api, CUdeviceptr address, CUmemGenericAllocationHandle *handle,
                               DriverCall call) {
   if (parts_.pools.slabs.owner_of(address) != nullptr || parts_.imports.covers(address)) {
@@ -139,8 +140,8 @@ CUresult MappedMemory::set_access(CUdeviceptr address, DriverCall call) {
                                                                                            : call();
 }
 
-// Each piece that is to be mapped is held before the driver is asked: a release on another thread may come between.
-// What lost a region stays held until the stream got there.
+// Each piece that is to be mapped is held before the driver's call, because another thread may release it meanwhile. A
+// piece that lost a region stays held until the stream has got there.
 CUresult MappedMemory::map_arrays(const CUarrayMapInfo *entries, std::size_t count, CUstream stream, DriverCall call) {
   std::vector<PhysicalMemory::PieceRef> pieces;
   pieces.reserve(count);

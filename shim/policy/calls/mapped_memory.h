@@ -1,5 +1,5 @@
-// Physical memory that has a handle and addresses apart (cuMemCreate, cuMemMap, cuMemMapArrayAsync): charged to the
-// device that it lies on until its last handle is released and its last mapping undone.
+// Physical memory whose handle is separate from its addresses (cuMemCreate, cuMemMap, cuMemMapArrayAsync). It is
+// charged to the device that it lies on until its last handle is released and its last mapping is undone.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -23,19 +23,20 @@ class MappedMemory final : public PendingFrees::PieceOwner {
   CUresult map(const char *api, CUdeviceptr address, std::uint64_t bytes, CUmemGenericAllocationHandle handle,
                DriverCall call);
   CUresult unmap(const char *api, CUdeviceptr address, std::uint64_t bytes, DriverCall call);
-  // A block of a pool is no mapping of the program's, and its granule holds other blocks, too.
+  // Refuses a block of a pool: it is not a mapping of the program's, and its granule holds other blocks, too.
   CUresult set_access(CUdeviceptr address, DriverCall call);
   // Regions of sparse arrays, mapped and unmapped in the order of `stream`.
   CUresult map_arrays(const CUarrayMapInfo *entries, std::size_t count, CUstream stream, DriverCall call);
 
-  // An array has this handle now: whatever an array before it had mapped has gone with that one.
+  // Called when an array got this handle: whatever an earlier array with the handle had mapped has gone with that
+  // array.
   void array_made(const char *api, std::uint64_t array, bool deferred);
   void array_gone(const char *api, std::uint64_t array);
   void end_piece(const char *api, const PhysicalMemory::PieceRef &piece) override;
 
  private:
   ledger::Changes *changes_of(const PhysicalMemory::PieceRef &piece);
-  // `call` with a hold on `piece`: kept by `keep` on success, else dropped.
+  // Runs `call` with a hold on `piece`, which `keep` keeps on success; otherwise the hold is dropped.
   template <class Keep>
   CUresult with_hold(const char *api, const PhysicalMemory::PieceRef &piece, DriverCall call, const Keep &keep);
 

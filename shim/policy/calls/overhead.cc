@@ -19,9 +19,9 @@ using events::OverheadKind;
 constexpr int kLooks = 5;
 // Without NVML's figure no context is believed to take more. An H100's takes 524 MiB.
 constexpr std::uint64_t kMostOfContext = std::uint64_t{2} << 30;
-// What a call of a known size may take beside it: the driver takes memory in blocks.
+// What a call of a known size may take beyond it, because the driver takes memory in blocks.
 constexpr std::uint64_t kMostBeside = std::uint64_t{64} << 20;
-// Of each Part.
+// The kind of each Part.
 constexpr OverheadKind kKinds[] = {OverheadKind::context, OverheadKind::context, OverheadKind::limit,
                                    OverheadKind::module, OverheadKind::module};
 
@@ -33,7 +33,8 @@ std::uint64_t attribute(int which, CUdevice device) {
              : 0;
 }
 
-// A stack is taken for every thread that can be resident; UINT64_MAX: how many, the driver does not say.
+// The most that a limit may take. A stack is taken for every thread that can be resident; UINT64_MAX if the driver does
+// not say how many those are.
 std::uint64_t most_of(CUlimit limit, std::size_t value, CUdevice device) {
   if (limit != CU_LIMIT_STACK_SIZE) {
     return value + kMostBeside;
@@ -45,7 +46,7 @@ std::uint64_t most_of(CUlimit limit, std::size_t value, CUdevice device) {
   return threads == 0 || padded > (UINT64_MAX - kMostBeside) / threads ? UINT64_MAX : padded * threads + kMostBeside;
 }
 
-// The current context, where there is one.
+// The current context, if there is one.
 std::optional<Contexts::Current> current_in(const CallParts &parts) noexcept try {
   Contexts::Current here = parts.contexts.current();
   return here.error == CUDA_SUCCESS && here.context->handle != nullptr ? std::optional(std::move(here)) : std::nullopt;
@@ -193,8 +194,8 @@ void Overhead::change(int device, OverheadKind kind, std::int64_t bytes) {
   parts_.journal.count_overhead(device, told);
 }
 
-// What the process holds beyond the books and what was measured: of launches and streams, or of a call that could not
-// be measured. Other calls that are being measured will find theirs.
+// Counts what the process holds beyond the books and the measured figures: memory of launches and streams, or of a call
+// that could not be measured. Not while other calls are being measured, because they will find theirs.
 void Overhead::charge_rest(int device, const Reading &now) {
   State &state = states_[device];
   if (!now.named || !now.beyond[kProcess] || state.measuring.load() > 1) {
@@ -241,7 +242,7 @@ CUresult Overhead::launch(const char *api, DriverCall call) {
   return run(parts_, api, 0, call);
 }
 
-// `made` names what it was taken for.
+// `made` returns what the memory was taken for.
 CUresult Overhead::measured(const char *api, int device, DriverCall call, FunctionRef<std::optional<Measure>()> made) {
   std::optional<Span> span;
   if (measures_) {
@@ -278,7 +279,7 @@ CUresult Overhead::use_library(const char *api, CUlibrary library, DriverCall ca
   return is_known() ? call() : measured(api, here->device, load, [&] { return std::optional(measure); });
 }
 
-// A driver that does not say whose kernel it is takes the memory unseen.
+// If the driver does not say which library the kernel is from, its memory is taken unseen.
 CUresult Overhead::use_kernel(const char *api, CUkernel kernel, DriverCall call) {
   CUlibrary library = nullptr;
   return measures_ && real.cuKernelGetLibrary.present() && real.cuKernelGetLibrary(&library, kernel) == CUDA_SUCCESS
@@ -350,7 +351,8 @@ void Overhead::end(const Entries &entries) {
   }
 }
 
-// Taken out before the call: once the driver has unloaded it, another thread's may get its handle.
+// The entries are taken out before the call: once the driver has unloaded the module or library, another thread may get
+// its handle.
 CUresult Overhead::unload(Part part, const void *handle, DriverCall call) {
   Entries entries;
   if (measures_) {

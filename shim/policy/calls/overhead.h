@@ -1,10 +1,11 @@
-// Memory that the driver takes on its own account, for contexts, code and limits of kernels: measured around the calls
-// that take it, counted by kind, and charged where that was asked for (charge_context).
+// Memory that the driver takes on its own account, for contexts, code and limits of kernels. It is measured around the
+// calls that take it, counted by kind, and charged if that was asked for (charge_context).
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 //
-// A figure is what the device says less what the books hold. Where NVML names this process it is the process's own,
-// else the device's, in which a neighbour's change during the call counts as ours up to what the call can take.
-// Measured calls that overlap share one baseline, which each moves by what it found, so that nothing is counted twice.
+// A figure is what the device reports, less what the books hold. If NVML lists this process, it is the figure of the
+// process. Otherwise it is that of the device, and a neighbour's change during the call counts as ours, up to what the
+// call can take. Measured calls that overlap share one baseline. Each of them moves it by what it found, so that
+// nothing is counted twice.
 #pragma once
 
 #include <array>
@@ -33,27 +34,28 @@ class Overhead {
  public:
   explicit Overhead(const CallParts &parts);
 
-  // Each runs `call`, whose answer is the result, with room for it. A failure of ours leaves its bytes uncounted.
+  // Each runs `call`, makes room for it if the device has none, and returns its answer. If our measuring fails, the
+  // bytes stay uncounted.
   CUresult load_module(const char *api, CUmodule *module, DriverCall call);
   CUresult unload_module(CUmodule module, DriverCall call) { return unload(Part::module, module, call); }
-  // What may be a library's first use in the current context, which is when its variables are made.
+  // For calls that may be a library's first use in the current context, which is when the library's variables are made.
   CUresult use_library(const char *api, CUlibrary library, DriverCall call);
   CUresult use_kernel(const char *api, CUkernel kernel, DriverCall call);
   CUresult unload_library(CUlibrary library, DriverCall call) { return unload(Part::library, library, call); }
   CUresult set_limit(CUlimit limit, std::size_t value, DriverCall call);
   CUresult launch(const char *api, DriverCall call);
 
-  // Runs `call`, which may make a context of the device; `note` is called after a success and names it. `patience` as
-  // Room's.
+  // Runs `call`, which may make a context of the device. `note` is called after a success and returns the context.
+  // `patience`: as in Room.
   CUresult make_context(const char *api, int device, Room::Patience patience, DriverCall call,
                         FunctionRef<ContextRef()> note);
-  // With all that was taken for it.
+  // Called when a context has ended, and with it all that was taken for it.
   void context_ended(const Context &context) noexcept;
-  // Takes what launches have taken since from NVML's figure, where it decides what is left of the limit.
+  // If overhead is charged, counts what launches have taken since, by NVML's figure.
   void correct(int device) noexcept;
 
  private:
-  // bound: of a context that could not be measured; charged as a context, and not told.
+  // bound: the assumed size of a context that could not be measured; charged as a context, but not reported.
   enum class Part { context, bound, limit, module, library };
   struct Owner {
     int device;
@@ -65,13 +67,13 @@ class Overhead {
       return std::tie(device, context, part, handle) < std::tie(other.device, other.context, other.part, other.handle);
     }
   };
-  // Bytes beyond the books, by the figure that they are from.
+  // Bytes beyond the books, by the source of the figure.
   enum Source { kProcess, kDriver, kMonitor, kSources };
   struct Reading {
     std::array<std::optional<std::int64_t>, kSources> beyond;
     bool named = false;  // NVML lists this process
   };
-  // `most`: what the call can take; `gives`: it may as well give back; `first`: there was no context to measure in.
+  // `most`: what the call can take; `gives`: it may also give memory back; `first`: there was no context to measure in.
   struct Measure {
     Owner owner;
     std::uint64_t most = UINT64_MAX;
@@ -82,10 +84,10 @@ class Overhead {
     std::uint64_t sum() const;
     std::optional<std::int64_t> taken(const Measure &measure, const Reading &now);
 
-    std::atomic<int> measuring{0};  // calls
-    std::optional<Reading> base;    // of those
+    std::atomic<int> measuring{0};  // the number of calls
+    std::optional<Reading> base;    // the baseline of those calls
     std::array<std::uint64_t, events::kOverheadKinds> bytes{};
-    std::uint64_t bounds = 0;  // of them, of contexts
+    std::uint64_t bounds = 0;  // the part of them that is assumed for contexts
   };
   // A measured call.
   class Span {
@@ -113,7 +115,7 @@ class Overhead {
   void end(const Entries &entries);
 
   const CallParts &parts_;
-  const bool measures_;  // else no one would see the figures
+  const bool measures_;  // false if no one would see the figures
   RankedMutex mutex_{Rank::kOverhead};
   State states_[ledger::kMaxDevices];  // all but `measuring` under mutex_
   std::map<Owner, std::uint64_t> owners_ GUARDED_BY(mutex_);

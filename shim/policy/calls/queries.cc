@@ -9,7 +9,7 @@
 namespace ration::policy {
 namespace {
 
-// Beyond the identifiers of any driver's own.
+// Larger than any identifier of the driver's own.
 constexpr std::uint64_t kOwnIds = std::uint64_t{1} << 63;
 
 template <class Value>
@@ -17,7 +17,7 @@ void put(void *data, Value value) {
   std::memcpy(data, &value, sizeof(value));
 }
 
-// Of a pool, of mode async, or imported.
+// The block around an address, if it is of a pool, of mode async, or imported.
 std::optional<IpcImporter::Range> block_around(const CallParts &parts, CUdeviceptr address) {
   if (parts.async_pools.covers(address)) {
     return std::nullopt;
@@ -54,15 +54,15 @@ std::optional<std::uint64_t> Queries::shown_limit(const Device &device) const {
   if (parts_.devices.heed(device.ordinal)) {
     parts_.pools.gifts.heed_orders("set");
   }
-  parts_.account(device.ordinal).reclaim_from_dead();  // which state no limit any more
+  parts_.account(device.ordinal).reclaim_from_dead();  // the dead no longer state a limit
   const std::uint64_t own =
       device.limit_asked.load(std::memory_order_relaxed) ? device.limit.load(std::memory_order_relaxed) : UINT64_MAX;
   const std::uint64_t limit = std::min(own, parts_.account(device.ordinal).group_limit());
   return parts_.options.show_limit && limit != UINT64_MAX ? std::optional(limit) : std::nullopt;
 }
 
-// What our own pools hold is the program's to have, and what others hold and do not use; of the rest the limits and the
-// device decide.
+// The program can have all that our own pools hold free. Within the limits, it can also have what the device has free
+// and what others hold and do not use.
 std::uint64_t Queries::free_on(const char *api, const Device &device, std::uint64_t really_free,
                                const std::optional<std::uint64_t> &shown) {
   parts_.pending.poll(device.ordinal);

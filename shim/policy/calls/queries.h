@@ -1,5 +1,5 @@
-// What the driver and NVML report about memory, as this process can really have it; and questions about an address,
-// answered for the block around it and not for the slab that the driver knows.
+// Corrects what the driver and NVML report about memory to what this process can really have. Answers questions about
+// an address for the block around it, not for the slab that the driver knows.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 // Design: design/granules.md#pointer-queries
 #pragma once
@@ -23,23 +23,25 @@ class Queries {
   // Corrects the driver's total and free bytes of the current device. NULL-safe.
   void present_memory(std::size_t *free_bytes, std::size_t *total_bytes);
   void present_total(std::size_t *total_bytes, CUdevice device);
-  // The same for NVML's device called `uuid`. Empty: it has no name; `alone`: the machine has no other device. Needs no
-  // context and makes none.
+  // The same for the device that NVML calls `uuid`, which is empty if it has no such name. `alone`: the machine has no
+  // other device. Needs no context and makes none.
   Presented present_device(std::string_view uuid, bool alone, MemoryFigures &memory);
 
-  // `code`, or the error of a thread whose current context is none or destroyed: the driver looks at that first.
+  // Returns `code`, or the error of a thread that has no current context or a destroyed one: the driver checks that
+  // first.
   static CUresult in_context(CUresult code);
-  // `handled`: the address was ours to answer for; else ask the driver.
+  // `handled`: the address was ours to answer for; if not, ask the driver.
   CUresult address_range(CUdeviceptr address, CUdeviceptr *base, std::size_t *bytes, bool &handled);
-  // Inside a slab without being part of a live block: to the program, no memory at all.
+  // Whether the address is inside a slab but in no live block: to the program, that is no memory at all.
   bool is_dead(CUdeviceptr address);
   // Corrects the driver's answer about a slab to one about the block around `address`.
   void correct_attribute(CUpointer_attribute attribute, CUdeviceptr address, void *data);
-  // The context that a block of mode async was obtained in; the driver knows none. False: nothing was written.
+  // Writes the context that a block of mode async, or in granules, was obtained in: the driver knows none. False:
+  // nothing was written.
   bool write_context(CUdeviceptr address, void *data);
-  // Whose block in granules is around the address; nullptr: none.
+  // The owner of the block in granules around the address; nullptr if there is none.
   ContextRef owner_in_granules(CUdeviceptr address);
-  // Runs `call`, which sets an attribute, or keeps what the driver cannot keep for one block.
+  // Runs `call`, which sets an attribute, or stores here what the driver cannot keep for one block.
   CUresult set_attribute(CUpointer_attribute attribute, CUdeviceptr address, const void *value, DriverCall call);
 
  private:
@@ -47,7 +49,7 @@ class Queries {
                         const std::optional<std::uint64_t> &shown);
   // What the program sees as the device's size: the smaller of its own limit and its groups'. nullopt: the real size.
   std::optional<std::uint64_t> shown_limit(const Device &device) const;
-  // Of a pool's block or an imported one: its BUFFER_ID, 0 for any other.
+  // The BUFFER_ID of a pool's block or of an imported one; 0 for any other.
   std::uint64_t buffer_id(CUdeviceptr address);
 
   const CallParts &parts_;

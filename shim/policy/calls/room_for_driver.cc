@@ -5,8 +5,8 @@
 namespace ration::policy {
 namespace {
 
-// How much others are asked for first where it is not known how much the call takes; then for as much again as was
-// asked for so far. A context of an H100 takes 524 MiB.
+// How much others are asked for first if it is not known how much the call takes. After that they are asked for as much
+// again as was asked for so far. A context of an H100 takes 524 MiB.
 constexpr std::uint64_t kFirstWish = std::uint64_t{128} << 20;
 
 bool give_back(const CallParts &parts, const Room::Need &need, Room::Patience patience) noexcept {

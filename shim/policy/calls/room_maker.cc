@@ -17,16 +17,17 @@ namespace {
 using driver::real;
 
 constexpr std::size_t kMostOrphanFences = 64;
-// A member begins to give within a millisecond or two, and may take it again. As long as more comes it is waited for.
+// A member begins to give within a millisecond or two, and may take the memory again. The wait goes on as long as more
+// comes.
 constexpr std::uint64_t kAskNs = 50'000'000;
 constexpr std::uint64_t kAskActiveNs = 250'000'000;  // while they take or give anything
 constexpr std::uint64_t kAskAtMostNs = 1'000'000'000;
 constexpr std::uint64_t kLookForDeadNs = 5'000'000;
 constexpr long kAskStepNs = 20'000;
 constexpr std::uint64_t kAskAgainNs = 1'000'000;
-constexpr std::uint64_t kRemindNs = 20'000'000;  // of a wish that waits
+constexpr std::uint64_t kRemindNs = 20'000'000;  // between reminders of a wish that waits
 
-// The driver's pools take note of finished work at the next synchronise call only. Of this stream it never waits.
+// The driver's pools take note of finished work only at the next synchronise call. One of this stream never waits.
 class EmptyStream {
  public:
   explicit EmptyStream(CUcontext context) : context_(context) {
@@ -196,7 +197,7 @@ bool RoomMaker::ask_for_device(const Need &need) noexcept {
   return came;
 }
 
-// What is missing after the first question is held by work, or could not go back.
+// What is still missing after the first question is held by work, or could not go back.
 bool RoomMaker::ask_beside(const Need &need, Of of, std::uint64_t own,
                            FunctionRef<std::uint64_t(std::uint64_t)> missing) noexcept {
   return (own != 0 && missing(own) != 0 && ask_others(need, of, [&] { return missing(own); })) ||
@@ -240,7 +241,7 @@ bool RoomMaker::make_room(const Need &need, Patience patience) noexcept {
   if (patience != Patience::briefly || account.left_of_limit() + own < need.bytes) {
     return false;
   }
-  // Others may take what came before it is reserved.
+  // Other processes may take the memory before this one reserves it.
   for (Retries retries; retries.allow() && comes_from_others(need, own);) {
     if (make_own_room(need, patience)) {
       return true;
@@ -257,7 +258,7 @@ bool RoomMaker::comes_from_others(const Need &need, std::uint64_t own) noexcept 
 
 bool RoomMaker::wait_for_members(const Need &need) noexcept {
   ledger::Account &account = parts_.account(need.device);
-  const auto fits = [&](std::uint64_t own) {  // beside what this process uses
+  const auto fits = [&](std::uint64_t own) {  // besides what this process uses
     const std::uint64_t most = std::min(account.limit(), account.group_limit());
     const std::uint64_t used = minus_or_zero(account.charged(), own);
     return need.bytes <= minus_or_zero(most, used);
@@ -311,7 +312,7 @@ bool RoomMaker::ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()>
   ledger::Account &account = parts_.account(need.device);
   std::uint64_t lacking = missing();
   IdleNeighbours::Members idle = account.idle_members(of);  // before they give
-  // What moved while they were looked at may be in no figure: only two looks that are the same say that it is too
+  // Memory that moves while the members are read may be in no figure. Only two equal readings show that they hold too
   // little.
   for (const std::uint64_t begun = now_ns(); IdleNeighbours::bytes_of(idle) < lacking;) {
     const std::uint64_t lacking_before = std::exchange(lacking, missing());
@@ -337,7 +338,7 @@ bool RoomMaker::ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()>
   std::uint64_t asked_ns = start;
   std::uint64_t looked_ns = start;
   std::uint64_t came_ns = start;
-  // On a busy machine it takes longer, and others may take all that comes meanwhile.
+  // On a busy machine an answer takes longer, and others may take all that comes meanwhile.
   const auto expects = [&](std::uint64_t now) {
     if (now - came_ns >= kAskNs &&
         (IdleNeighbours::are_giving(asked) ||
@@ -349,7 +350,7 @@ bool RoomMaker::ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()>
   for (std::uint64_t now = start; !served && expects(now); now = now_ns()) {
     Backoff(kAskStepNs).sleep();
     if (now - looked_ns > kLookForDeadNs) {
-      account.reclaim_from_dead();  // one that died has answered, too
+      account.reclaim_from_dead();  // a member that died has answered, too
       looked_ns = now;
     }
     const std::uint64_t still_lacking = missing();
@@ -407,7 +408,7 @@ bool RoomMaker::make_own_room(const Need &need, Patience patience) noexcept try 
   if (parts_.stream_pools.trim(need.api, device) && enough()) {
     return true;
   }
-  // Nothing is disturbed or waited for where that cannot suffice.
+  // Nothing is disturbed or waited for if that cannot suffice.
   parts_.pools.returning.clean(device);
   const std::uint64_t held = parts_.pools.returning.returnable(device, need.asking);
   const std::uint64_t pending = parts_.pending.bytes(device);
@@ -439,7 +440,7 @@ bool RoomMaker::make_own_room(const Need &need, Patience patience) noexcept try 
       return true;
     }
   }
-  // Slabs go back only where that suffices: the pool would have to take them again.
+  // Slabs go back only if that suffices: otherwise the pool would have to take them again.
   return account.available() + held >= need.bytes && give_back(need, patience) && enough();
 } catch (...) {
   return false;

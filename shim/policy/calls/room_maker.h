@@ -25,45 +25,49 @@ class RoomMaker final : public Room {
   bool make_room(const Need &need, Patience patience) noexcept override;
   bool give_back(const Need &need, Patience patience) noexcept override;
   bool give_away(const char *api, int device, std::uint64_t bytes) noexcept override;
-  // Asks the other members of this process's groups for so much more than the device has free, or for all that they do
-  // not use where that is less. False: nothing came. Waits as ask_others() does, and needs no context.
+  // Asks the other members of this process's groups for `bytes` beyond what the device has free, or for all that they
+  // do not use if that is less. False: nothing came. Waits as ask_others() does, and needs no context.
   bool take_from_others(const char *api, int device, std::uint64_t bytes) noexcept;
-  // What a request of the device could have at the most once everything has finished that was submitted; mode async's
-  // own pool apart.
+  // The most that a request on the device could have once all submitted work has finished, apart from mode async's own
+  // pool.
   std::uint64_t within_reach(int device) noexcept;
-  // Waits for what was submitted to the device's contexts before the call, and lets the driver's pools take note of it.
-  // False: it has not finished after kIdlePatienceNs, a capture prevents it, or the driver failed. Asks `enough` at
-  // times, when the pools have taken note of what has finished so far; true ends the wait.
+  // Waits for the work that was submitted to the device's contexts before the call, and lets the driver's pools take
+  // note of its end. False: the work has not finished after kIdlePatienceNs, a capture prevents the wait, or the driver
+  // failed. Now and then, when the pools have taken note of what has finished so far, calls `enough`; true ends the
+  // wait.
   bool wait_for_work(int device, FunctionRef<bool()> enough) noexcept;
-  // The driver's pools of the device have a new orphan: what it holds goes with the work that is submitted by now.
+  // Called when a destroyed driver's pool of the device still holds memory (an orphan): the memory goes back with the
+  // work that is submitted by now.
   void fence_orphans(int device) noexcept;
   // Releases what destroyed driver pools held, as far as the device is through with it. Never waits.
   void release_orphans(const char *api, int device) noexcept;
 
  private:
   bool give_own_back(const Need &need, Patience patience) noexcept;
-  // For a need that the driver refused: what the device lacks beside what this process could give itself, then all that
-  // it lacks. Where that is not known, so much as is needed.
-  // True: some came, or it is there by now.
+  // For a need that the driver refused. Asks others for what the device lacks beyond what this process could give
+  // itself, then for all that it lacks; or for the whole need, if it is not known what the device has free. True: some
+  // came, or the memory is there by now.
   bool ask_for_device(const Need &need) noexcept;
   bool make_own_room(const Need &need, Patience patience) noexcept;
-  // What that could give: what the asking pool has of granules apart, which the need leaves out.
+  // The most that make_own_room() could give. Granules of the asking pool do not count, because it keeps them.
   std::uint64_t own_reach(const Need &need) noexcept;
-  // What the groups do not leave of a need beside so much that this process has to give itself.
+  // What a need lacks if the groups leave as much as now and this process gives `own` bytes itself.
   static std::uint64_t lacking(const ledger::Account &account, const Need &need, std::uint64_t own);
-  // Of the other members of this process's groups, whose threads give at once. Waits kAskNs at most until nothing is
-  // missing, and not at all where those that can be expected to give (IdleNeighbours) hold too little.
+  // Asks the other members of this process's groups, whose threads give at once. Waits until nothing is missing, for
+  // kAskNs at most after something last came. Does not wait if the members that can be expected to give
+  // (IdleNeighbours) hold too little.
   using Of = ledger::Account::Of;
   bool ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()> missing) noexcept;
-  // The same first for what a need lacks beside `own` bytes, then for all that it lacks. `missing`: beside so many.
+  // Asks first for what a need lacks beyond `own` bytes, then for all that it lacks. `missing(n)`: what it lacks beyond
+  // n.
   bool ask_beside(const Need &need, Of of, std::uint64_t own,
                   FunctionRef<std::uint64_t(std::uint64_t)> missing) noexcept;
-  // The same within the limits. True: some came, or it is there by now.
+  // The same for room within the limits. True: some came, or it is there by now.
   bool comes_from_others(const Need &need, std::uint64_t own) noexcept;
-  // The same for what other members hold and use, as long as the setting allows. Not for what this process uses
-  // itself.
+  // Waits for what other members hold and use, as long as the setting allows. Does not wait for what this process
+  // itself uses.
   bool wait_for_members(const Need &need) noexcept;
-  // Of the device, for what was freed in stream order. Of a wait, not of a look.
+  // Records a wait, unless it was so short that it was only a look.
   void record_wait(const Need &need, const char *how, std::uint64_t start_ns, std::uint64_t available_before) noexcept;
   struct OrphanFence {
     int device = 0;

@@ -17,7 +17,7 @@ class SharedBlocks {
   explicit SharedBlocks(const CallParts &parts) : parts_(parts) {}
 
   CUresult share(const char *api, CUipcMemHandle *handle, CUdeviceptr address, DriverCall call);
-  // Runs `open`, the driver's call, with the handle that ours stands for, or with one that is none of ours.
+  // Runs `open`, the driver's call, with the handle that ours stands for, or with a handle that is not ours.
   CUresult open(const CUipcMemHandle &handle, IpcImporter::Open open, CUdeviceptr *address);
   CUresult close(CUdeviceptr address, DriverCall call);
 

@@ -12,7 +12,7 @@ using driver::real;
 
 namespace {
 
-// `handle` gets the pool to allocate from, where that is not the program's.
+// `handle` gets the pool to allocate from, if it is not the one that the program named; else null.
 StreamPools::PoolRef find_pool(const CallParts &parts, CUmemoryPool &handle, int device) {
   if (!StreamPools::can_tell()) {
     return nullptr;
@@ -30,7 +30,7 @@ StreamPools::PoolRef find_pool(const CallParts &parts, CUmemoryPool &handle, int
   return parts.stream_pools.find(behind, device);
 }
 
-// Where less is left than the pool may grow by, all of it is reserved and the pool's cap does the rest. nullopt:
+// If less is left than the pool may grow by, reserves all of it, and the pool's cap keeps it within the limit. nullopt:
 // nothing was obtained.
 std::optional<CUresult> allocate_to_cap(const CallParts &parts, StreamPools::Pool &pool, const Request &request,
                                         Act act, Obtained &obtained) {
@@ -72,7 +72,7 @@ CUresult allocate_from(const CallParts &parts, const StreamPools::PoolRef &pool,
   if (result == CUDA_SUCCESS) {
     parts.pools.gifts.start_giving();
   }
-  // The pool holds its memory, and no context takes that along.
+  // The pool holds the memory, which does not end with a context.
   return result == CUDA_SUCCESS ? parts.admission.enter_pooled(pool, request, where, parts.books.no_context, bytes,
                                                                undo, obtained.address, address)
                                 : result;
@@ -88,7 +88,7 @@ CUresult StreamMemory::allocate(Request request, CUmemoryPool handle, CUstream s
   if (parts_.devices.limit_unknown()) {
     return Admission::refuse_as_driver(act, undo);
   }
-  if (parts_.captures.running() && is_captured(stream)) {  // a node of a graph: GraphMemory's, when that runs
+  if (parts_.captures.running() && is_captured(stream)) {  // a node of a graph, for which GraphMemory is responsible
     parts_.stream_pools.note_graph_allocation();
     Obtained node;
     const CUresult result = act(node);
@@ -109,7 +109,7 @@ CUresult StreamMemory::allocate(Request request, CUmemoryPool handle, CUstream s
   if ((pool == nullptr || pool->device >= 0) && parts_.admission.refuses_on_purpose(request, where)) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  if (pool == nullptr) {  // block by block, then, as if nothing were retained
+  if (pool == nullptr) {  // charged block by block, as if nothing were retained
     return parts_.admission.obtain(parts_.books.blocks, request, where, act, undo, address);
   }
   if (pool->device < 0) {
@@ -172,7 +172,8 @@ CUresult StreamMemory::free(const char *api, CUdeviceptr address, CUstream strea
   return result;
 }
 
-// With a cap, so that what is free in it can be had when the limit leaves no room for it to grow.
+// Creates the pool with a cap, so that memory which is free in it can be had when the limit leaves no room for it to
+// grow.
 CUresult StreamMemory::create_pool(CUmemoryPool *pool, const CUmemPoolProps *properties, DriverCall call) {
   CUmemPoolProps capped = properties != nullptr ? *properties : CUmemPoolProps{};
   const int device = capped.location.id;

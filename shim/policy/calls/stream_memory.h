@@ -12,14 +12,14 @@ class StreamMemory {
  public:
   explicit StreamMemory(const CallParts &parts) : parts_(parts) {}
 
-  // From `pool`, as the program names it; nullptr: the one that is current on the stream's device.
+  // Allocates from `pool`, as the program names it; nullptr: from the pool that is current on the stream's device.
   CUresult allocate(Request request, CUmemoryPool pool, CUstream stream, Act act, CUdeviceptr *address);
   // The block ends now; its bytes stay charged until `stream` reaches this point.
   CUresult free(const char *api, CUdeviceptr address, CUstream stream, DriverCall call);
   CUresult create_pool(CUmemoryPool *pool, const CUmemPoolProps *properties, DriverCall call);
   CUresult destroy_pool(CUmemoryPool pool, DriverCall call);
   CUresult trim_pool(const char *api, CUmemoryPool pool, std::size_t kept);
-  // The pool that the driver is asked about in the place of one that the program names.
+  // The pool to ask the driver about instead of the one that the program names.
   CUmemoryPool behind(CUmemoryPool pool) noexcept;
 
  private:

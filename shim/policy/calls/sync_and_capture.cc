@@ -35,8 +35,9 @@ CUresult SyncAndCapture::end_capture(CUstream stream, DriverCall call) {
   return result;
 }
 
-// Forgotten first: a handle that is gone must not be asked about. A destroy that the driver refuses leaves a capture
-// that we no longer know of; the driver then refuses our look at that context, and nothing is cleaned.
+// The stream is forgotten first, because the driver must not be asked about a handle that is gone. If the driver
+// refuses the destroy, there may be a capture that we no longer know of. The driver then refuses our queries in that
+// context, and nothing is cleaned.
 CUresult SyncAndCapture::destroy_stream(CUstream stream, DriverCall call) {
   parts_.captures.forget(stream);
   return call();
@@ -47,7 +48,7 @@ CUresult SyncAndCapture::synchronise(CUcontext handle, DriverCall call) {
   if (meant == nullptr && (!real.cuCtxGetCurrent.present() || real.cuCtxGetCurrent(&meant) != CUDA_SUCCESS)) {
     return call();
   }
-  // A green context's covers only itself, and what it does not cover it does not clean.
+  // A synchronise of a green context covers only that context, so it makes nothing else clean.
   const ContextRef context =
       meant != nullptr && !parts_.contexts.is_green(meant) ? parts_.contexts.find(meant) : nullptr;
   std::uint64_t began = 0;

@@ -14,7 +14,7 @@ class SyncAndCapture {
 
   CUresult begin_capture(CUstream stream, DriverCall call);
   CUresult end_capture(CUstream stream, DriverCall call);
-  // Before a call of a function that no hook knows, by its name a way into capture.
+  // Called before a function that no hook knows and that, by its name, may begin a capture.
   void begin_unknown_capture(const char *function) noexcept;
   CUresult destroy_stream(CUstream stream, DriverCall call);
   // nullptr: the current context.

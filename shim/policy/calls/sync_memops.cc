@@ -29,8 +29,8 @@ std::optional<bool> SyncMemops::is_marked(CUdeviceptr address) {
                           : parts_.imports.is_marked(address);
 }
 
-// The wait loses no capture: in relaxed mode none of another stream, and a stream that captures has nothing to wait
-// for.
+// The wait invalidates no capture: in relaxed mode none of another stream, and a stream that captures has nothing to
+// wait for.
 CUresult SyncMemops::wait(CUstream stream) {
   const RelaxedCapture relaxed;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;

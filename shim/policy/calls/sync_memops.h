@@ -1,6 +1,7 @@
-// SYNC_MEMOPS of single blocks (cuda.h: synchronous copies and fills of the memory always wait until they are done).
-// The driver knows it of a whole slab, which has it from the first block on that asks for it: calls on other blocks may
-// wait where they need not. Of granules it knows nothing (NOT_SUPPORTED), so there a call waits here, once it returns.
+// The attribute SYNC_MEMOPS of single blocks (cuda.h: synchronous copies and fills of the memory always wait until they
+// are done). The driver keeps it for a whole slab, from the first block on that asks for it: calls on other blocks may
+// then wait needlessly. For granules the driver does not support it (NOT_SUPPORTED), so the wait is done here after the
+// call.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 // Design: design/granules.md#sync_memops
 #pragma once
@@ -18,16 +19,16 @@ class SyncMemops {
  public:
   explicit SyncMemops(const CallParts &parts) : parts_(parts) {}
 
-  // Whether the driver cannot keep it for the block around the address, and it is kept here.
+  // Whether the attribute of the block around the address is kept here, because the driver cannot keep it.
   bool is_kept_here(CUdeviceptr address);
   // False: the address is in no live block of a pool, and in no imported one.
   bool mark(CUdeviceptr address, bool marked);
-  // nullopt: likewise.
+  // nullopt if the address is in no such block.
   std::optional<bool> is_marked(CUdeviceptr address);
 
-  // Whether a block was ever marked that only this class keeps it for: a load, for calls that touch any memory.
+  // Whether any block was ever marked whose attribute only this class keeps. A load, for calls that touch any memory.
   bool keeps_any() const noexcept { return keeps_any_.load(std::memory_order_relaxed); }
-  // Waits for the work that a synchronous call has just submitted to a default stream. The answer is that call's, then.
+  // Waits for the work that a synchronous call has just submitted to a default stream, and returns that call's answer.
   static CUresult wait(CUstream stream);
 
  private:
