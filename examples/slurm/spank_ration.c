@@ -75,7 +75,8 @@ static struct RationSizeWords wrong_size(const char *text, bool takes_share) {
   const struct RationSizeText read = ration_read_size(text, length);
   struct RationSizeWords words = {{0}, 0};
   if (takes_share && strchr(text, '=') != NULL) {
-    ration_add(&words, "devices are not named here, the size is of each GPU of the job; write, for example, 8GiB or 40%");
+    ration_add(&words,
+               "devices are not named here, the size is of each GPU of the job; write, for example, 8GiB or 40%");
   } else if (read.kind == RATION_SIZE_BYTES) {
     words = ration_small_size(text, length, read.amount, takes_share);
   } else if (read.kind != RATION_SIZE_SHARE) {
