@@ -149,7 +149,7 @@ OrderedJson specification(const CdiRequest &request, const std::vector<Share> &s
   if (request.enforce) {
     if (const fs::path parent = fs::absolute(*request.enforce + "/.").lexically_normal().parent_path().parent_path();
         !fs::is_directory(parent)) {
-      throw Refusal{kOurError, "cannot create " + config::in_quotes(*request.enforce) + ": there is not a folder " +
+      throw Refusal{kOurError, "cannot create " + config::in_quotes(*request.enforce) + ": there is no folder " +
                                    config::in_quotes(parent.string())};
     }
     enforced = made_folder(*request.enforce, 0755);

@@ -239,9 +239,9 @@ def cannot_write(folder, log, why, path=None, **more):
 
 def nowhere(folder):
     here = pathlib.Path(folder)
-    cannot_write(folder, "missing/run.jsonl", f"there is not a folder {here}/missing")
-    cannot_write(folder, "missing/run-%p.jsonl", f"there is not a folder {here}/missing", path=f"{here}/missing/run-%p.jsonl")
-    cannot_write(folder, "missing/run.jsonl.zst", f"there is not a folder {here}/missing", path=f"{here}/missing/run.jsonl")
+    cannot_write(folder, "missing/run.jsonl", f"there is no folder {here}/missing")
+    cannot_write(folder, "missing/run-%p.jsonl", f"there is no folder {here}/missing", path=f"{here}/missing/run-%p.jsonl")
+    cannot_write(folder, "missing/run.jsonl.zst", f"there is no folder {here}/missing", path=f"{here}/missing/run.jsonl")
     (here / "file").write_text("text")
     cannot_write(folder, "file/run.jsonl", f"{here}/file is not a folder")
     (here / "sub").mkdir()
@@ -251,7 +251,7 @@ def nowhere(folder):
     cannot_write(folder, "n" * 250 + "-%p.jsonl", "its name is too long", path=f"{here}/{'n' * 250}-%p.jsonl")
     why = "no file can be created in /proc: No such file or directory" if os.geteuid() == 0 else "this user may not create files in /proc"
     cannot_write(folder, "/proc/run.jsonl", why, path="/proc/run.jsonl")
-    cannot_write(folder, f"{here}/100%%/%n.jsonl", f"there is not a folder {here}/100%", path=f"{here}/100%/%n.jsonl")
+    cannot_write(folder, f"{here}/100%%/%n.jsonl", f"there is no folder {here}/100%", path=f"{here}/100%/%n.jsonl")
     done = ration(folder, "--", COUNTED, "counts", 1, 20, RATION_LOG="missing/run.jsonl")
     expect("told once", sum("log" in line for line in done.stderr.splitlines()), 1)
     (here / "counts").unlink()

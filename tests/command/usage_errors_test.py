@@ -88,7 +88,7 @@ LINES = {
     "run --sim 8GiB --reserve 20GiB ls": "run: --reserve 20GiB: it leaves nothing of device 0, which has 8.00GiB",
     "run --fail nth ls": "run: --fail nth: nth needs a number from 1 on; write, for example, nth=3",
     "run --summary - ls": "run: --summary -: a summary goes to a file, and stdout is the program's; write, for example, run.json, or json for stderr",
-    "run --summary /nosuch/s.json ls": "run: --summary /nosuch/s.json: cannot write /nosuch/s.json: there is not a folder /nosuch",
+    "run --summary /nosuch/s.json ls": "run: --summary /nosuch/s.json: cannot write /nosuch/s.json: there is no folder /nosuch",
     "run -Z ls": "run: -Z is not an option (`ration help run` lists them)",
     "run --everything ls": "run: --everything is not an option (`ration help run` lists them)",
     "run --sim nonsense ls": f"run: --sim nonsense: it does not begin with a number; {SIMULATED}",

@@ -138,7 +138,7 @@ std::string obstacle_in_folder(const std::string &folder) {
   if (stat(folder.c_str(), &status) != 0) {
     return errno == EACCES    ? "this user may not enter " + folder
            : errno == ENOTDIR ? folder + " is not a folder"
-                              : "there is not a folder " + folder;
+                              : "there is no folder " + folder;
   }
   if (!S_ISDIR(status.st_mode)) {
     return folder + " is not a folder";

@@ -139,8 +139,7 @@ std::string where_looked(const StateFolders &folders) {
   const std::string all = folders.of_all_users ? " and those of all users" : "";
   std::error_code error;
   if (folders.is_named && !std::filesystem::exists(folders.own, error) && !error) {
-    return "there is not a folder " + config::shown(folders.own) +
-           ", which RATION_STATE_DIR or a file of settings names" +
+    return "there is no folder " + config::shown(folders.own) + ", which RATION_STATE_DIR or a file of settings names" +
            (folders.of_all_users ? "; looked in those of all users" : "");
   }
   return "looked in " + config::shown(folders.own) + all;

@@ -346,7 +346,7 @@ CASES = {
     "setting_without_effect": without_effect,
     "setting_lock_escapable": escapable,
     "setting_cut": escapable,
-    "setting_unwritable_log": with_settings("setting_unwritable_log", "RATION_LOG=/nowhere/x.jsonl: cannot write", "there is not a folder /nowhere",
+    "setting_unwritable_log": with_settings("setting_unwritable_log", "RATION_LOG=/nowhere/x.jsonl: cannot write", "there is no folder /nowhere",
                                             RATION_LOG="/nowhere/x.jsonl"),
     "setting_absent_device": lambda _: doctor(RATION_LIMIT="0=1GiB,3=1GiB").expect("setting_absent_device", "3=1GiB",
                                                                                    remedy="by number or UUID: 0 (GPU-"),

@@ -41,7 +41,7 @@ def no_processes(folder):
         done = ration(place, "ps")
         expect("stdout", done.stdout, "")
         expect("lines on stderr", len(done.stderr.splitlines()), 1)
-        expect_that(done.stderr, f"there is not a folder {place}, which RATION_STATE_DIR" in done.stderr if place != folder else f"looked in {place}" in done.stderr)
+        expect_that(done.stderr, f"there is no folder {place}, which RATION_STATE_DIR" in done.stderr if place != folder else f"looked in {place}" in done.stderr)
         empty = ration(place, "ps", "--json")
         expect("stderr", empty.stderr, "")
         expect("object", [json.loads(empty.stdout)[key] for key in ("schema", "processes", "groups", "problems")],

@@ -45,7 +45,7 @@ def processes_come_and_go(folder):
     """A process appears and disappears without a key press, within an interval."""
     state = pathlib.Path(folder) / "state"
     with Terminal(state, "--interval", "0.1") as terminal:
-        terminal.await_shown("0 processes on 0 GPUs", "no process has requested device memory under ration here;", "there is not a folder\n")
+        terminal.await_shown("0 processes on 0 GPUs", "no process has requested device memory under ration here;", "there is no folder\n")
         with member(folder) as process:
             lines = terminal.await_order([process.pid], "1 process on 1 GPU, 512MiB used, 1.00GiB reserved of 16.0GiB", "member 0 ")
             expect("device", lines[1], "GPU 1f2e3d4c [#-                      ] 512MiB used, 1.00GiB reserved of 16.0GiB")
