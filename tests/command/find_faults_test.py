@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 
 from harness import BUILD, HANG, MIB, PROGRAMS, command_environment, expect, expect_ended, expect_that, main
+from refused_line import refused
 
 RATION = BUILD / "bin/ration"
 ADD_VECTORS = BUILD / "examples/planted_fault/add_vectors"
@@ -94,14 +95,6 @@ def no_allocation(folder):
 def fails_anyway(folder):
     said = find_faults(folder, "--", "sh", "-c", "echo words >&2; exit 3", status=125)
     expect_that(said, "words\n" in said and "fails with nothing refused: exit status 3" in said)
-
-
-def refused(words, part):
-    def case(_):
-        done = subprocess.run([RATION, *words], env=command_environment(), capture_output=True, text=True, timeout=HANG, check=False)
-        expect("status, stdout", (done.returncode, done.stdout), (2, ""))
-        expect_that(f"{part!r} is in one line of {done.stderr!r}", part in done.stderr and len(done.stderr.splitlines()) == 1)
-    return case
 
 
 main({"a planted fault": planted,

@@ -7,6 +7,7 @@ import signal
 import subprocess
 
 from harness import BUILD, HANG, MIB, PROGRAMS, command_environment, expect, expect_ended, expect_that, main
+from refused_line import refused
 
 RATION = BUILD / "bin/ration"
 ADD_VECTORS = BUILD / "examples/planted_fault/add_vectors"
@@ -125,14 +126,6 @@ def without_the_variable(_):
     done = subprocess.run([RATION, "find-min", "--sim", "1GiB", "--", ADD_VECTORS], env=command_environment() | {"RATION_LIMIT": "16MiB"},
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG, check=False)
     expect("stdout", done.stdout.splitlines()[-1:], [f"min_limit={NEEDED}"])
-
-
-def refused(words, part):
-    def case(_):
-        done = subprocess.run([RATION, *words], env=command_environment(), capture_output=True, text=True, timeout=HANG, check=False)
-        expect("status, stdout", (done.returncode, done.stdout), (2, ""))
-        expect_that(f"{part!r} is in one line of {done.stderr!r}", part in done.stderr and len(done.stderr.splitlines()) == 1)
-    return case
 
 
 main({"a fixed need": fixed_need,

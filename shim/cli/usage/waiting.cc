@@ -33,24 +33,23 @@ bool is_covered(const ProcessRow &row, const Usage &usage) {
   return std::any_of(usage.processes.begin(), usage.processes.end(), covers);
 }
 
+bool is_in(const ProcessRow &row, const GroupOfRow &group) {
+  return std::any_of(row.groups.begin(), row.groups.end(),
+                     [&group](const GroupOfRow &own) { return own.kind == group.kind && own.name == group.name; });
+}
+
 // True if the row is ahead in the same queue, that of a group or of all runs without one.
 bool is_ahead(const ProcessRow &row, const ProcessRow &waiting) {
-  const auto is_shared = [&waiting](const GroupOfRow &group) {
-    return std::any_of(waiting.groups.begin(), waiting.groups.end(),
-                       [&group](const GroupOfRow &own) { return own.kind == group.kind && own.name == group.name; });
-  };
   return row.ticket != 0 && row.ticket < waiting.ticket && row.use.waiting != 0 && row.use.uuid == waiting.use.uuid &&
-         std::any_of(row.groups.begin(), row.groups.end(), is_shared);
+         std::any_of(row.groups.begin(), row.groups.end(),
+                     [&waiting](const GroupOfRow &group) { return is_in(waiting, group); });
 }
 
 // True if both are covered by one guarantee of a run, which the figures of each include.
 bool is_same_run(const ProcessRow &a, const ProcessRow &b) {
   return a.use.guarantee > a.use.reserved && b.use.guarantee > b.use.reserved &&
          std::any_of(a.groups.begin(), a.groups.end(), [&b](const GroupOfRow &group) {
-           return group.kind == ledger::GroupKind::kTree &&
-                  std::any_of(b.groups.begin(), b.groups.end(), [&group](const GroupOfRow &other) {
-                    return other.kind == group.kind && other.name == group.name;
-                  });
+           return group.kind == ledger::GroupKind::kTree && is_in(b, group);
          });
 }
 
