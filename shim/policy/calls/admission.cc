@@ -293,10 +293,11 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
     }
     result = act_again(parts_, request, where, act, obtained, returned);
   }
-  // A pool at its own cap refuses although the device has enough. Then no returning memory would help.
-  const auto device_is_full = [&] { return parts_.device_free(where.device).value_or(0) < request.upper_bound; };
-  for (ReturningMemory returning(parts_.devices, where.device, account, request.upper_bound);
-       result == CUDA_ERROR_OUT_OF_MEMORY && device_is_full() && returning.expected();) {
+  // The device is no longer full: the memory returned after the refusal, or a pool at its own cap refused, which returning
+  // memory does not help. One more try decides.
+  ReturningMemory returning(parts_.devices, where.device, account, request.upper_bound);
+  for (bool is_full = true; result == CUDA_ERROR_OUT_OF_MEMORY && is_full && returning.expected();) {
+    is_full = parts_.device_free(where.device).value_or(0) < request.upper_bound;
     account.release(request.upper_bound);
     returning.sleep();
     returned = parts_.async_pools.returned(where.device);

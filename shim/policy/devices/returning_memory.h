@@ -20,14 +20,17 @@ class ReturningMemory {
   // Whether another try is worth it, because a process that held memory of the device died recently.
   bool expected() {
     if (start_ns_ == 0) {
-      start_ns_ = now_ns();
+      start_ns_ = tried_ns_ = now_ns();
     }
     const std::uint64_t total = devices_.total_on(device_);
     const bool can_fit = total == 0 || bytes_ <= total;
-    return can_fit && now_ns() - start_ns_ < kPatienceNs && account_.member_died_within(kLatelySeconds);
+    return can_fit && tried_ns_ - start_ns_ < kPatienceNs && account_.member_died_within(kLatelySeconds);
   }
   // REQUIRES: the caller holds no reservation meanwhile; others could be refused because of it.
-  void sleep() { backoff_.sleep(); }
+  void sleep() {
+    backoff_.sleep();
+    tried_ns_ = now_ns();
+  }
 
  private:
   static constexpr std::uint64_t kLatelySeconds = 2;
@@ -39,6 +42,7 @@ class ReturningMemory {
   const std::uint64_t bytes_;
   const int device_;
   std::uint64_t start_ns_ = 0;
+  std::uint64_t tried_ns_ = 0;  // when the latest try began: a thread that got no processor since has one more
   Backoff backoff_;
 };
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Killed members: the others get their memory, and the ledger stays exact: deaths_test.py KILLS [SEED]."""
+import pathlib
 import random
 import sys
 
@@ -42,6 +43,19 @@ def never_released(folder):
     expect("reasons", [one["reason"] for one in of_type(read_log(machine.folder / "log"), "oom")], ["device"])
 
 
+def returned_meanwhile(folder):
+    """The device refuses as often as anything else makes a request try again, and then has the memory: one more try is worth
+    it only after a death."""
+    faults = ",".join(f"cuMemAlloc_v2@{call}:2" for call in range(1, 22))
+    for dies in (False, True):
+        with Machine(pathlib.Path(folder) / str(dies), **MODES["direct"], **SHARED) as machine:
+            victim, survivor = machine.member(), machine.member(SIMCUDA_FAIL=faults)
+            victim.do("alloc=100m")
+            if dies:
+                victim.kill()
+            expect(f"a member died: {dies}", survivor("alloc=200m"), 0 if dies else 2)
+
+
 def churn(mode):
     """Processes allocate and free as fast as they can; one after the other is killed at a random point."""
     def case(folder):
@@ -75,4 +89,5 @@ def churn(mode):
 CASES = {f"mode {mode}: the others get a killed member's memory{', asked for' * asked}": inherits(mode, asked)
          for mode in MODES for asked in (False, True)}
 CASES |= {f"mode {mode}: killed in the middle": churn(mode) for mode in MODES}
-main(CASES | {"memory that the device has not released": never_released})
+main(CASES | {"memory that the device has not released": never_released,
+              "memory that the device released after its refusal": returned_meanwhile})

@@ -87,7 +87,7 @@ class Machine:
     def __init__(self, folder, devices="4GiB", **settings):
         self.folder = pathlib.Path(folder)
         self.state = self.folder / "state"
-        (self.folder / "machine").mkdir()
+        (self.folder / "machine").mkdir(parents=True)
         self.simulated = {"SIMCUDA_DEVICES": devices, "SIMCUDA_CONTEXT_BYTES": str(CONTEXT),
                           "SIMCUDA_MACHINE": str(self.folder / "machine")}
         self.settings = settings
