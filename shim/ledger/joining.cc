@@ -272,6 +272,11 @@ Joined open_and_lock(const std::string &state_folder, GroupKind kind, const std:
   if (!joined.file) {
     return joined;
   }
+  if (joined.file.slots() != 0 && is_dead(probe.number(), 0, shared::kSlots) &&
+      lock_all_lives(opened.number()) == LifeLock::taken) {
+    forget(joined.file);
+    unlock_all_lives(opened.number());
+  }
   found = find_slot(joined.file, opened.number(), probe.number(), random);
   if (found.slot != kNoSlot && is_damaged(joined.file, found.slot)) {
     found.problem = "it is damaged; let the group's processes end and remove it";

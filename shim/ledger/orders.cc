@@ -75,7 +75,7 @@ bool order_group_limit(const std::string &state_folder, GroupKind kind, const st
     if (!is_seen(device)) {
       continue;
     }
-    const std::uint64_t bytes = wanted(device).value_or(smallest_stated(file, i));
+    const std::uint64_t bytes = wanted(device).value_or(stated_limit(file, i));
     if (const std::uint64_t guaranteed = guaranteed_on(file, i); guaranteed > bytes) {
       const auto in_mib = [](std::uint64_t size) { return std::to_string(size >> 20U) + "MiB"; };
       problem = in_mib(guaranteed) + " of " + device_text(device.uuid.load()) +

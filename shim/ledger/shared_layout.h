@@ -17,7 +17,7 @@ namespace ration::ledger::shared {
 inline constexpr std::uint64_t kMagic = 0x5245474c4e544152;  // "RATNLGER"
 // Raised with every change of this layout that an older reader or member would misread. Readers accept only their own
 // version.
-inline constexpr std::uint32_t kLayoutVersion = 2;
+inline constexpr std::uint32_t kLayoutVersion = 3;
 
 inline constexpr std::uint32_t kSlots = 4096;
 inline constexpr std::uint32_t kDevices = 60;  // the most in one group: 8 GPUs of 7 MIG slices each, and 4 spare
@@ -29,15 +29,15 @@ static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
 struct Device {
   WideWord uuid;   // zero: the entry is unused; set once
   WideWord total;  // low: bytes that all members claim; high: the `Tag` of the operation that changed it last
-  WideWord limit;  // low: the ordered limit, else the smallest that a living member states, else kNoLimit; high: a
-                   // count of the changes
+  WideWord limit;  // low: the ordered limit, else the smallest that a living member states, else `left`, else
+                   // kNoLimit; high: a count of the changes
   // When a dead member's memory of this device was last reclaimed (CLOCK_MONOTONIC); 0: never.
   std::atomic<std::uint64_t> last_reap_ns;
   Word wanted;    // the last wish, a `Wanted`; 0: there was none
   Word ordered;   // 1 + the limit that was set for the group while it runs; 0: none
   Word overhead;  // in the queue's file: bytes that the driver itself took for the last run that has ended
   Word physical;  // bytes of memory that the device has; 0: not known
-  Word unused[1];
+  Word left;      // 1 + the limit that held when the last member that states one ended; 0: none ever stated one
 };
 
 // A member's wish for memory that other members hold but do not use, in one word.

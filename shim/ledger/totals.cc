@@ -46,11 +46,28 @@ std::uint64_t smallest_stated(const GroupFile &file, std::uint32_t device) {
   return smallest;
 }
 
+std::uint64_t stated_limit(const GroupFile &file, std::uint32_t device) {
+  // Read first: a limit is left before the slot of its member is freed, so whoever misses the one sees the other.
+  const std::uint64_t smallest = smallest_stated(file, device);
+  const std::uint64_t left = file.header().device[device].left.load(std::memory_order_acquire);
+  return smallest == kNoLimit && left != 0 ? left - 1 : smallest;
+}
+
 namespace {
 
 std::uint64_t limit_of(const GroupFile &file, std::uint32_t device) {
   const std::uint64_t ordered = file.header().device[device].ordered.load(std::memory_order_acquire);
-  return ordered != 0 ? ordered - 1 : smallest_stated(file, device);
+  return ordered != 0 ? ordered - 1 : stated_limit(file, device);
+}
+
+// The limit of a group must not end with the member that stated it, because the others could then take the device.
+// `before` was loaded when the dead owner of a slot had not lost it.
+void leave_limit(const GroupFile &file, std::uint32_t device, std::uint64_t before) {
+  const std::uint64_t smallest = smallest_stated(file, device);
+  if (smallest != kNoLimit) {  // else another process has freed the slot
+    std::uint64_t expected = before;
+    file.header().device[device].left.compare_exchange_strong(expected, 1 + smallest, std::memory_order_acq_rel);
+  }
 }
 
 }  // namespace
@@ -92,7 +109,9 @@ DeviceSet reclaim_dead_owner(const GroupFile &file, std::uint32_t slot, std::uin
   DeviceSet stated = 0;
   for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
     WideWord &word = file.header().device[device].total;
+    std::uint64_t left = 0;
     for (;;) {
+      left = file.header().device[device].left.load(std::memory_order_acquire);
       const WideValue total = word.load();
       // Checked after the load: if the slot was freed before the load, these values are stale; if after, the exchange
       // fails.
@@ -115,6 +134,7 @@ DeviceSet reclaim_dead_owner(const GroupFile &file, std::uint32_t slot, std::uin
       }
     }
     if (dead.cells[device].stated.load(std::memory_order_relaxed) != 0) {
+      leave_limit(file, device, left);
       stated |= DeviceSet{1} << device;
     }
   }
@@ -186,6 +206,20 @@ Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint
   }
   recompute_limits(file, stated);  // once for all devices, because it reads every slot
   return result;
+}
+
+void forget(const GroupFile &file) {
+  for (std::uint32_t i = 0; i < file.slots(); ++i) {
+    if (const std::uint64_t life = file.slot(i).life.load(std::memory_order_acquire); (life & 1) != 0) {
+      (void)reclaim_dead_owner(file, i, life);
+    }
+  }
+  for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
+    shared::Device &entry = file.header().device[device];
+    entry.left.store(0, std::memory_order_release);
+    entry.ordered.store(0, std::memory_order_release);
+    check_limit(file, device);
+  }
 }
 
 }  // namespace ration::ledger

@@ -41,8 +41,10 @@ static_assert(shared::kDevices <= 64);
 
 // The smallest limit that an owned slot states; kNoLimit if none does.
 std::uint64_t smallest_stated(const GroupFile &file, std::uint32_t device);
+// The same, or the limit that the last such slot left behind; kNoLimit if none ever stated one.
+std::uint64_t stated_limit(const GroupFile &file, std::uint32_t device);
 
-// Sets the limit of `device` to the ordered one, else to the smallest that an owned slot states. Any process may call
+// Sets the limit of `device` to the ordered one, else to stated_limit(). Any process may call
 // it, and must after stating or ordering a limit and after freeing slots.
 void recompute_limit(const GroupFile &file, std::uint32_t device);
 void recompute_limits(const GroupFile &file, DeviceSet devices);
@@ -64,5 +66,9 @@ struct Reaping {
 };
 Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint64_t deadline_ns,
              std::uint32_t &cursor);
+
+// Prepares the file of a group that has no member for a new group of its name: frees all slots and forgets the limits
+// that were ordered or left behind. REQUIRES: the caller holds all life bytes.
+void forget(const GroupFile &file);
 
 }  // namespace ration::ledger

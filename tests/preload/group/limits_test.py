@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The limits that group members state: the smallest applies while its member lives; each device has its own."""
+"""The limits that group members state: the smallest applies while its member lives, the last
+one while the group has members; each device has its own."""
 import pathlib
 
 from members import MIB, MODES, REFUSED, Machine, ended_clean, expect, expect_that
@@ -37,6 +38,26 @@ def smallest(ending):
             expect("the limit", limit_of(machine), GIB)
             ended_clean(machine)
     return case
+
+
+def last_one(folder):
+    """The limit of a group does not end with the member that stated it, but with the group."""
+    with Machine(folder, **DIRECT, RATION_GROUP="g") as machine:
+        for ending in (lambda member: member.end(), lambda member: member.kill()):
+            stating, silent = machine.member(RATION_GROUP_LIMIT="1GiB"), machine.member()
+            stating.do("alloc=300m")
+            ending(stating)
+            expect("beyond the limit", silent("alloc=1100m"), REFUSED)
+            silent.do("alloc=900m")
+            expect("the limit", limit_of(machine), GIB)
+            expect("beyond the limit, in a later member", machine.member()("alloc=200m"), REFUSED)
+            for member in machine.members:
+                if member.process.poll() is None:
+                    ending(member)
+            fresh = machine.member()  # of another group of that name
+            fresh.do("alloc=1100m")
+            expect("no limit", limit_of(machine), None)
+            ending(fresh)
 
 
 def by_device(folder):
@@ -84,6 +105,6 @@ def in_the_log(folder):
         narrow.end()
 
 
-main({"the log's first line": in_the_log, "the smallest limit applies until its member ends": smallest(lambda member: member.end()),
+main({"the log's first line": in_the_log, "the limit lasts as long as the group": last_one, "the smallest limit applies until its member ends": smallest(lambda member: member.end()),
       "the smallest limit applies until its member is killed": smallest(lambda member: member.kill()),
       "each device has its own limit, by UUID": by_device, "crossed ordinals": by_ordinal})

@@ -164,6 +164,40 @@ TEST_CASE("each recomputation of a limit is counted, and a check leaves a correc
   CHECK(limit.load().low == kNoLimit);
 }
 
+TEST_CASE("the limit of a group outlives the last member that states it, until the group has ended") {
+  const HandMade made;
+  for (const std::uint32_t i : {0U, 1U, 2U}) {
+    made.own(i);
+  }
+  made.cell(0).stated.store(1 + 700);
+  made.cell(1).stated.store(1 + 300);
+  std::uint32_t cursor = 0;
+  const Descriptor own = made.live();  // of slot 0
+  (void)reap(made.file(), made.probe(), 0, UINT64_MAX, cursor);
+  CHECK(made.limit() == 700);  // a living member states it
+
+  recompute_limits(made.file(), reclaim_dead_owner(made.file(), 0, 1));
+  CHECK(made.limit() == 700);
+  made.own(3);
+  made.cell(3).stated.store(1 + 900);
+  recompute_limit(made.file(), kDevice);
+  CHECK(made.limit() == 900);
+  recompute_limits(made.file(), reclaim_dead_owner(made.file(), 3, 1));
+  CHECK(made.limit() == 900);
+  made.file().header().device[kDevice].ordered.store(1 + 100);
+  recompute_limit(made.file(), kDevice);
+  CHECK(made.limit() == 100);
+  made.file().header().device[kDevice].ordered.store(0);
+  recompute_limit(made.file(), kDevice);
+  CHECK(made.limit() == 900);
+
+  made.own(2, 5);
+  made.cell(2).stated.store(1 + 50);
+  forget(made.file());
+  CHECK(made.limit() == kNoLimit);
+  CHECK((made.slot(2).life & 1) == 0);
+}
+
 TEST_CASE("reaping reclaims from all unlocked slots, recomputes their limits, and spares its own slot") {
   const HandMade made;
   for (std::uint32_t i = 0; i < 4; ++i) {
