@@ -104,7 +104,7 @@ class Stitcher {
     bool scarce;
   };
   [[nodiscard]] Counts counts() const noexcept;
-  // Two of the counts, separately: a free that hits needs them fast.
+  // Two of the counts, for frees on the fast path, which need no others.
   [[nodiscard]] std::uint64_t retired_bytes() const noexcept { return views_.retired_bytes(); }
   [[nodiscard]] std::uint64_t live_bytes() const noexcept { return views_.live_bytes(); }
   // The pages that back a live block: the handle, the page in it, and the offset of the block's first byte in the first

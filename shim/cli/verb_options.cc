@@ -40,7 +40,7 @@ constexpr const char *kGroupingWords = "caller|library|thread|size";
 
 constexpr const char *kCommandArguments = "[--] COMMAND [ARGUMENTS...]";
 
-// The options that a verb has besides those of `ration run`; nullopt for verbs that do not run commands.
+// The options that a verb has in addition to those of `ration run`; nullopt for verbs that do not run commands.
 std::optional<VerbFlags> flags_of(const std::string &verb) {
   if (verb == "find-min") {
     return VerbFlags{{"--tolerance", "--timeout"}, {"--json", "--force"}, "find-min"};

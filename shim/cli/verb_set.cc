@@ -212,7 +212,7 @@ void refuse_guarantee_above_limit(const Wanted &limit, const Wanted &guarantee, 
   }
 }
 
-// Throws a sentence if a system file locks a smaller limit, which applies to every program here, whoever changes it.
+// Throws a sentence if a system file locks a smaller limit, which applies to every program here and cannot be exceeded.
 void refuse_above_lock(const Wanted &limit, const std::string &given, const Target &target,
                        const std::vector<Group> &groups) {
   if (!limit.size) {

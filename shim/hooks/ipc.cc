@@ -1,5 +1,5 @@
-// Memory shared with other processes. A pool's block gets a handle of our own, and whoever opens that gets only this
-// block.
+// Memory shared with other processes. A pool's block gets a handle of our own, and a process that opens it gets only
+// this block.
 // Layer: hooks. Threads: any.
 #include "hooks/boundary.h"
 #include "hooks/hooks.h"

@@ -32,7 +32,7 @@ class Change {
   // Null: the call changes nothing that is charged.
   explicit Change(Changes *changes) : changes_(changes) {
     if (changes_ != nullptr) {
-      changes_->under_way_.fetch_add(1);  // first: whoever reads the old `begun_` sees this
+      changes_->under_way_.fetch_add(1);  // first: a thread that reads the old `begun_` sees this
       changes_->begun_.fetch_add(1);
       held::note(end, changes_);
     }

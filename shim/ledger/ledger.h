@@ -121,8 +121,8 @@ class Account {
   bool member_died_within(std::uint64_t seconds) noexcept;
 
   // The next functions concern the figures that other processes see. The published use may be off by the larger of 1
-  // MiB and a 64th of what is charged. The fast path calls the next two: a request that would exceed that error takes
-  // the slow path, which publishes.
+  // MiB and a 64th of what is charged. The fast path calls the next two: a request that would make the difference
+  // larger takes the slow path, which publishes.
   bool exceeds_published(std::uint64_t used) const {
     return used > published_used_.load(std::memory_order_relaxed) + publish_span_.load(std::memory_order_relaxed);
   }

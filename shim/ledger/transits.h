@@ -93,7 +93,7 @@ class Transit {
 
  private:
   static void end(Transits::Phase &phase, bool held) noexcept {
-    phase.transits.ended_.fetch_add(held ? 1 : 0);  // first: whoever reads the lower `threads` sees this
+    phase.transits.ended_.fetch_add(held ? 1 : 0);  // first: a thread that reads the lower `threads` sees this
     phase.threads.fetch_sub(1);
     wake_waiters();
   }

@@ -36,7 +36,7 @@ long prlimit64(long process, long resource, const void *limit, void *before) {
 #endif
 }
 
-// Counts after the change, so whoever sees the new count sees the change.
+// Counts after the change, so a thread that sees the new count also sees the change.
 int set_limit(pid_t process, int resource, const void *limit, void *before) {
   const long result = prlimit64(process, resource, limit, before);
   __atomic_fetch_add(&limit_changes, 1, __ATOMIC_RELEASE);

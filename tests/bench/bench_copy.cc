@@ -1,6 +1,6 @@
 // Cost of a hook of copies, of no bytes, linked directly to the simulated driver, whose own time is part of both
 // figures: while all contexts are of one device, and when there is a context of another; without a stream before any
-// block has SYNC_MEMOPS, and beside and on one that has.
+// block has SYNC_MEMOPS, and next to and on a block that has.
 #include <cuda.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Cost of single steps of the core beside a yardstick of the same run: an uncontended lock and unlock of a std::mutex.
+// Cost of single steps of the core, and a reference from the same run: an uncontended lock and unlock of a std::mutex.
 // Google Benchmark; run by scripts/bench.sh. Figures are ratios to the yardstick, not times.
 #include <benchmark/benchmark.h>
 

@@ -23,7 +23,7 @@ struct Command {
     kAddSlabBeside,  // at, in or adjacent to an existing slab
     kRemoveSlab,     // number: the slab, by address
     kListSlabs,
-    kFreeSlab,  // find a wholly free slab
+    kFreeSlab,  // find an empty slab
     kReserve,   // number: blocks
     kGiveBack,  // only with an upstream, as kBecomeClean
     kBecomeClean

@@ -1,5 +1,5 @@
 // Programs in pools of granules whose host memory runs out at any request for some: the pool refuses what needs it,
-// keeps its books, and serves all its memory again once the host has some.
+// keeps its records right, and serves all its memory again once the host has some.
 #include <iterator>
 #include <random>
 

@@ -1,5 +1,5 @@
-// A preload behind Ration, for forks_at_start.cc: when Ration's core is about to be loaded, lets another thread fork,
-// gives it time to, and then notes that the core is loaded. Sets errno, as loading a library may.
+// A library preloaded after Ration, for forks_at_start.cc: when Ration's core is about to be loaded, lets another
+// thread fork, gives it time to, and then notes that the core is loaded. Sets errno, as loading a library may.
 #include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>

@@ -1,4 +1,5 @@
-// A preload behind another one: passes dlopen on and counts how often it is only asked whether a library is loaded.
+// A library preloaded after another one: passes dlopen on and counts how often it is only asked whether a library is
+// loaded.
 #include <dlfcn.h>
 
 namespace {

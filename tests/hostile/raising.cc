@@ -1,4 +1,4 @@
-// A preload behind Ration: a signal arrives whenever Ration's core is about to be loaded.
+// A library preloaded after Ration: a signal arrives whenever Ration's core is about to be loaded.
 #include <dlfcn.h>
 #include <signal.h>
 #include <string.h>

@@ -96,7 +96,7 @@ void nothing(const std::string &) {}
 void no_folder(const std::string &folder) {
   REQUIRE(rmdir(folder.c_str()) == 0);
 }
-// All members died; beside the group's file is a temporary one whose maker died too.
+// All members died; next to the group's file is a temporary one whose maker also died.
 void only_dead(const std::string &folder) {
   leave_one_dead(folder);
   Child maker([&] {

@@ -5,7 +5,7 @@
 namespace oracle {
 namespace {
 
-// Calls that take a size, and their variants beside the right one.
+// Calls that take a size, and their variants in addition to the right one.
 struct Taker {
   std::string call;
   std::vector<std::string> variants;

@@ -1,5 +1,5 @@
-// What device work waits for: flags, which a program sets, and locks, which it takes and gives back. The watch releases
-// everything when a call of the program waits. Layer: none. Threads: any.
+// What device work waits for: flags, which a program sets, and locks, which it takes and gives back. If a call of the
+// program waits, the watch sets all flags and releases all locks. Layer: none. Threads: any.
 #pragma once
 
 #include <bitset>

@@ -51,7 +51,7 @@ struct Block {
   Kind kind = Kind::kPlain;
   CUdeviceptr address = 0;
   size_t bytes = 0;
-  size_t marked = 0;                  // its first bytes, that bear marks
+  size_t marked = 0;                  // its first bytes, which have marks
   int context = -1;                   // that takes the block along when it ends; -1: none does
   int home = -1;                      // where its marks are queued
   bool readable = false;              // they have been written
@@ -110,7 +110,7 @@ bool is_of_another(const Block &block, CUdeviceptr address);
 bool used_only_in(Block &block, const Queue &queue);
 // Whether no work that uses the block is queued.
 bool unused(Block &block);
-// After a context has ended: its blocks, arrays and streams have ended, too.
+// After a context has ended: its blocks, arrays and streams have also ended.
 void end_with(int context);
 
 }  // namespace oracle

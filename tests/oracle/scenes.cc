@@ -77,7 +77,7 @@ void free_then_work(Maker &maker) {
   if (maker.chance(50)) maker.set_some_flag();
 }
 
-// Work that uses a block, the block's free behind it, and the memory's next owner.
+// Work that uses a block, the block's free after it, and the memory's next owner.
 void free_behind_work(Maker &maker) {
   const int number = maker.allocate(maker.size(true), some_api(maker));
   if (number < 0) return;

@@ -1,5 +1,5 @@
 // CUDA arrays: memory that has a shape and no address. An array or a mipmapped array owns its memory; levels and planes
-// are arrays, too, and own none. Rows are stored in whole 64 bytes, eight rows at a time, level after level, and the
+// are also arrays, and own none. Rows are stored in whole 64 bytes, eight rows at a time, level after level, and the
 // total in whole 64 KiB, as tiles are.
 // Layer: driver.h. Threads: under Driver::mutex.
 #pragma once

@@ -18,7 +18,7 @@ namespace {
 
 struct DmaBuf {
   MemoryFile file;                                      // what the program has is a description with a lock on it
-  std::vector<std::shared_ptr<PhysicalMemory>> mapped;  // behind a range of mappings
+  std::vector<std::shared_ptr<PhysicalMemory>> mapped;  // of a range of mappings
   std::uint64_t block = 0;                              // or the number of a block
   std::shared_ptr<void> left;                           // of that block, after its free
 };

@@ -9,12 +9,12 @@
 namespace simcuda {
 
 struct GraphPool {
-  // Queued work and the bytes that it needs besides `held`.
+  // Queued work and the bytes that it needs in addition to `held`.
   struct Use {
     Mark end;
     std::uint64_t bytes = 0;
   };
-  std::uint64_t reserved = 0;  // all of it counts as used, too
+  std::uint64_t reserved = 0;  // all of it also counts as used
   std::uint64_t reserved_high = 0, used_high = 0;
   std::uint64_t held = 0;     // by blocks that a launch has left allocated
   std::vector<Use> launches;  // one after the other

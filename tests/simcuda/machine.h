@@ -45,8 +45,8 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 class Machine {
  public:
-  // Joins the machine of the settings (creates it if absent) as a holder of memory. Null, after one line on stderr: the
-  // folder is unusable, no slot is free, or SIMCUDA_DEVICES is invalid.
+  // Joins the machine that the settings name, and creates it if absent; may then hold memory. Null, after one line on
+  // stderr: the folder is unusable, no slot is free, or SIMCUDA_DEVICES is invalid.
   static Machine *join(const Settings &settings);
   // Observes without holding memory (libnvidia-ml), possibly as the machine's first process. Null as above.
   static Machine *watch(const Settings &settings);

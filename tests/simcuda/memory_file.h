@@ -32,7 +32,7 @@ bool take_place(std::uint64_t bytes, std::uint64_t *offset);
 // Of a process that exported the description.
 MemoryFileRef memory_file_of(int exported);
 
-// A description for the memory behind the label at `offset`; -1: there is none.
+// A file description for the memory of the label at `offset`; -1: there is none.
 int export_description(const MemoryFile &file, std::uint64_t offset);
 // Where a description stands; false: it cannot tell.
 bool position_of(int exported, std::uint64_t *offset);

@@ -20,7 +20,7 @@ constexpr std::uint64_t kMagic = 0x6d6d767563647573ull;
 struct Label {
   std::uint64_t magic;
   std::uint64_t bytes;
-  std::uint64_t released;  // by the exporter: whoever holds it last discards it
+  std::uint64_t released;  // by the exporter: the last process that holds it discards it
   CUuuid device;           // zeros: memory of the host
   CUmemAllocationProp properties;
 };

@@ -471,7 +471,7 @@ CommandWalk walk_command(const std::vector<std::string> &words, const Environmen
 Program last_program(const CommandWalk &walk, const Library &library) {
   Program program = inspect_program(walk.stages.back().words.front(), walk.stages.back().search_path);
   if (program.obstacle == Obstacle::kSecure && walk.has_other_rights) {
-    program.obstacle = Obstacle::kNone;  // whoever starts it may already have the rights that it would gain
+    program.obstacle = Obstacle::kNone;  // its caller may already have the rights that it would gain
   }
   find_old_library(library, program);
   return program;

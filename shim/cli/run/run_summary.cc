@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kManyUnused = 64U << 20U;  // bytes: twice the step by which a driver's pool grows
 
-constexpr std::size_t kMostShown = 3;  // each takes two or three lines, besides a title, a remainder and pinned memory
+constexpr std::size_t kMostShown = 3;  // each takes 2 or 3 lines; then a title, a remainder, pinned memory
 
 struct Row {
   const events::Summary *process;

@@ -22,7 +22,8 @@ constexpr std::string_view kRandom = "XXXXXX";
 constexpr char kAlive[] = "/.alive";  // locked for as long as the folder's owner lives
 constexpr int kMostLookedAt = 10'000;
 
-// The file gets its final name once it is locked: whoever finds it unlocked knows that the folder's process has ended.
+// The file gets its final name once it is locked: a process that finds it unlocked knows that the folder's process has
+// ended.
 int lock_folder(const std::string &folder) {
   const std::string fresh = folder + "/.new";
   const int file = open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

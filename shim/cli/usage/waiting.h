@@ -11,7 +11,7 @@ namespace ration::cli {
 struct Scarcity {
   // The label of the group whose limit leaves too little; empty: the device does.
   std::string group;
-  bool is_queue = false;                    // it waits behind earlier runs, which are the holders
+  bool is_queue = false;                    // it waits for earlier runs, which are the holders
   std::vector<const ProcessRow *> holders;  // the largest first
   std::uint64_t others = 0;                 // the memory held on the device outside Ration
 };

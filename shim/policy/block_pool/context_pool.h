@@ -1,6 +1,6 @@
 // The pool of one context life: its blocks, and whether the fast path to them is open (fast_path.h).
 // Layer: policy/block_pool. Threads: any; the lock of `blocks` guards the fast path too, and nothing is taken under it.
-// Owns: the pool's books; its pieces go with the context, or by its backing.
+// Owns: the pool's metadata; its pieces end with the context, or by its backing.
 //
 // The fast path is open while an ordinary call concerns this pool alone: frees do not wait, no use is about to trigger
 // the preallocation, and the context is alive and not about to end. A thread that changes one of these first closes the

@@ -37,7 +37,7 @@ class KeptFrees {
   // (PoolBounds::is_of_few).
   bool is_of_few(std::uint64_t bytes) const { return bytes >= few_bytes_.load(std::memory_order_relaxed); }
 
-  // Whether there is room for one more block, besides those that will be kept once they are in the log.
+  // Whether there is room for one more block, in addition to those that will be kept once they are in the log.
   bool has_room() const { return count_.load(std::memory_order_relaxed) + unrecorded_ != kMost; }
   void expect_one() { ++unrecorded_; }
   // Keeps a block. `expected`: expect_one() announced it. `retired_bytes`: all of the pool. `has_hole`: the pool has a

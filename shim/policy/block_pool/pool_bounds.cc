@@ -37,7 +37,7 @@ std::uint64_t PoolBounds::rest_of_limit() const {
   return has_rest() && account_.group_available() == UINT64_MAX ? account_.available() : 0;
 }
 
-// The memory of a context is estimated as what is used on the device and in nobody's books, divided among this
+// The memory of a context is estimated as what is used on the device and charged to no process, divided among this
 // process's contexts and the other processes.
 std::uint64_t PoolBounds::headroom(const Preallocation &planned, std::uint64_t free_bytes) const {
   const std::uint64_t total = devices_.total_on(device_);

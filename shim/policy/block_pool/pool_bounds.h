@@ -1,4 +1,4 @@
-// What the pools of one device may take, and what they leave alone. Mode async uses these bounds, too.
+// What the pools of one device may take, and what they leave alone. Mode async also uses these bounds.
 // Layer: policy/block_pool. Threads: any; the answers are those of a moment.
 #pragma once
 

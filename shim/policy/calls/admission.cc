@@ -362,7 +362,7 @@ CUresult Admission::obtain(AddressBook &book, const Request &request, const Cont
       parts_.books.enter(book, request, block, obtained.address, parts_.journal.logging() ? now_ns() - start : 0);
   if (entered == CUDA_SUCCESS) {
     *key = obtained.address;
-  } else if (undo(obtained.address) == CUDA_SUCCESS) {  // nothing stays allocated that is not in the books
+  } else if (undo(obtained.address) == CUDA_SUCCESS) {  // nothing stays allocated that is not recorded
     parts_.books.discharge(block);
   }
   return entered;

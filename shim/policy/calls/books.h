@@ -1,5 +1,5 @@
-// The books of memory that the driver itself allocated for the program: how a block enters the books and the log, and
-// how it leaves both.
+// The records of memory that the driver itself allocated for the program: how a block enters the address book and the
+// log, and how it leaves both.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 //
 // Order at an end: log, then release the bytes, then free the address for its next owner, so that reuse is always

@@ -18,9 +18,9 @@ class DeviceReach {
   explicit DeviceReach(const CallParts &parts);
 
   struct Work {
-    CUstream stream = nullptr;      // of a synchronous call: the default one, by its own handle
+    CUstream stream = nullptr;      // for a synchronous call: the handle of the default stream
     CUdeviceptr addresses[2] = {};  // 0: none
-    CUcontext parties[2] = {};      // besides the contexts of the stream and of the calling thread
+    CUcontext parties[2] = {};      // other contexts than those of the stream and of the calling thread
     bool anywhere = false;          // it may use any memory; its addresses are not checked
   };
   // The devices of the memory that the work uses; -1: none that a fence is needed for.

@@ -130,7 +130,7 @@ CUresult GraphMemory::update(CUgraphExec handle, CUgraph graph, DriverCall call)
   return result;
 }
 
-// The graph leaves the books before the driver's call: afterwards another thread may get the same handle.
+// The graph's record is removed before the driver's call: afterwards another thread may get the same handle.
 CUresult GraphMemory::destroy(CUgraphExec handle, DriverCall call) {
   Execs::node_type node;
   {

@@ -32,7 +32,7 @@ class GraphMemory {
   // Whether any executable graph that allocates exists; if none does, launches need not come here.
   bool holds_any() const { return count_.load(std::memory_order_relaxed) != 0; }
 
-  // `flags`: those of the call, which may make it take the memory, too.
+  // `flags`: the flags of the call; with some it also takes the memory.
   CUresult instantiate(const char *api, CUgraph graph, std::uint64_t flags, CUgraphExec *exec, DriverCall call);
   enum class Run : unsigned char { launch, upload };
   CUresult run(Run kind, const char *api, CUgraphExec exec, CUstream stream, DriverCall call);

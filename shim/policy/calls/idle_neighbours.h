@@ -24,8 +24,8 @@ class IdleNeighbours {
   static bool are_giving(const Members &members);
   // Whether one of them took or gave something between the two looks.
   static bool have_acted(const Members &then, const Members &now);
-  // Called after members were asked. Those that did nothing count as silent for a second, or until they do something or
-  // use less.
+  // Called after members were asked. Those that did nothing count as silent for one second, or until they act or use
+  // less.
   void note_answers(const ledger::Account &account, ledger::Account::Of of, const Members &asked);
 
  private:

@@ -23,7 +23,7 @@ class MappedMemory final : public PendingFrees::PieceOwner {
   CUresult map(const char *api, CUdeviceptr address, std::uint64_t bytes, CUmemGenericAllocationHandle handle,
                DriverCall call);
   CUresult unmap(const char *api, CUdeviceptr address, std::uint64_t bytes, DriverCall call);
-  // Refuses a block of a pool: it is not a mapping of the program's, and its granule holds other blocks, too.
+  // Refuses a block of a pool: it is not a mapping of the program's, and its granule also holds other blocks.
   CUresult set_access(CUdeviceptr address, DriverCall call);
   // Regions of sparse arrays, mapped and unmapped in the order of `stream`.
   CUresult map_arrays(const CUarrayMapInfo *entries, std::size_t count, CUstream stream, DriverCall call);

@@ -194,8 +194,8 @@ void Overhead::change(int device, OverheadKind kind, std::int64_t bytes) {
   parts_.journal.count_overhead(device, told);
 }
 
-// Counts what the process holds beyond the books and the measured figures: memory of launches and streams, or of a call
-// that could not be measured. Not while other calls are being measured, because they will find theirs.
+// Counts what the process holds beyond the charged bytes and the measured figures: memory of launches and streams, or
+// of a call that could not be measured. Not while other calls are being measured, because they will find theirs.
 void Overhead::charge_rest(int device, const Reading &now) {
   State &state = states_[device];
   if (!now.named || !now.beyond[kProcess] || state.measuring.load() > 1) {

@@ -2,9 +2,9 @@
 // calls that take it, counted by kind, and charged if that was asked for (charge_context).
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 //
-// A figure is what the device reports, less what the books hold. If NVML lists this process, it is the figure of the
-// process. Otherwise it is that of the device, and a neighbour's change during the call counts as ours, up to what the
-// call can take. Measured calls that overlap share one baseline. Each of them moves it by what it found, so that
+// A figure is what the driver reports minus what Ration has charged. If NVML lists this process, it is the figure of
+// the process. Otherwise it is that of the device, and a neighbour's change during the call counts as ours, up to what
+// the call can take. Measured calls that overlap share one baseline. Each of them moves it by what it found, so that
 // nothing is counted twice.
 #pragma once
 
@@ -67,7 +67,7 @@ class Overhead {
       return std::tie(device, context, part, handle) < std::tie(other.device, other.context, other.part, other.handle);
     }
   };
-  // Bytes beyond the books, by the source of the figure.
+  // Bytes that Ration has not charged, by the source of the figure.
   enum Source { kProcess, kDriver, kMonitor, kSources };
   struct Reading {
     std::array<std::optional<std::int64_t>, kSources> beyond;

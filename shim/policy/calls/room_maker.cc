@@ -258,7 +258,7 @@ bool RoomMaker::comes_from_others(const Need &need, std::uint64_t own) noexcept 
 
 bool RoomMaker::wait_for_members(const Need &need) noexcept {
   ledger::Account &account = parts_.account(need.device);
-  const auto fits = [&](std::uint64_t own) {  // besides what this process uses
+  const auto fits = [&](std::uint64_t own) {  // in addition to what this process uses
     const std::uint64_t most = std::min(account.limit(), account.group_limit());
     const std::uint64_t used = minus_or_zero(account.charged(), own);
     return need.bytes <= minus_or_zero(most, used);

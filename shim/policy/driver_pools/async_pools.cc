@@ -238,9 +238,9 @@ bool AsyncPools::covers(CUdeviceptr address) {
                      });
 }
 
-// Removes each block from the books first, because after the driver's call another thread may get the address. The
-// blocks count as returned once the stream has passed all their frees: before that, no other stream could get them, and
-// a thread that looks for memory may be in another context.
+// Removes each block from the address book first, because after the driver's call another thread may get the address.
+// The blocks count as returned once the stream has passed all their frees: before that, no other stream could get them,
+// and a thread that looks for memory may be in another context.
 bool AsyncPools::free_through(const ContextRef &context, DevicePool &device_pool,
                               DeferredFrees::Items &blocks) noexcept {
   CUresult error = CUDA_SUCCESS;

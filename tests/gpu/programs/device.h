@@ -1,5 +1,5 @@
 // What the programs of this folder share: a context on device 0, and blocks with a pattern at both ends. Driver API
-// only, so that they run over the simulated driver, too.
+// only, so that they also run on the simulated driver.
 #pragma once
 #include <cuda.h>
 
@@ -46,7 +46,7 @@ class Blocks {
     return CUDA_SUCCESS;
   }
 
-  // So many bytes in blocks of at most 256 MiB; the code of the first refusal.
+  // Allocates `bytes` more, in blocks of at most 256 MiB. Returns the code of the first refusal, or CUDA_SUCCESS.
   CUresult take_in_parts(std::size_t bytes) {
     const std::size_t end = held_ + bytes;
     while (held_ + kEnd <= end) {

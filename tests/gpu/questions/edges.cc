@@ -226,7 +226,7 @@ void run_cases(const std::string &site_name, std::size_t first) {
   }
 }
 
-// Whether a fill that overruns a small block by a few bytes changes the block behind it.
+// Whether a fill that overruns a small block by a few bytes changes the block after it.
 void look_at_neighbours() {
   Place place;
   std::vector<CUdeviceptr> blocks;

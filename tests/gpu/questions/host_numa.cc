@@ -1,4 +1,4 @@
-// Memory of the host from cuMemCreate: can it stand beside memory of the device in one reserved range, under one
+// Memory of the host from cuMemCreate: can it be mapped next to memory of the device in one reserved range, under one
 // kernel, one fill and one copy? What does it cost, who may use it, and how fast is it?
 #include <unistd.h>
 

@@ -238,7 +238,7 @@ Table<Scene> look_ups() {
                                                                                      version, flags);
                      }});
   };
-  // Hooked and not; a hooked name is answered by whoever hooks it.
+  // Hooked and not; a hooked name is answered by the library that hooks it.
   add("hooked", "cuMemAlloc", 12000, 0);
   add("not_hooked", "cuEventQuery", 12000, 0);
   add("unknown", "cuNoSuchFunction", 12000, 0);

@@ -1,5 +1,5 @@
 // Tables of calls and ways of failing: the code of each, and what it does to its outputs: `untouched`, `zeroed` or
-// `changed`. A child process plays a table, so that a call that kills it costs one row: the next child goes on behind
+// `changed`. A child process plays a table, so that a call that kills it costs one row: the next child goes on after
 // it. Layer: question.h, child.h. Threads: rows run on the child's main thread, or on the one whose context is
 // destroyed.
 #pragma once
@@ -44,7 +44,7 @@ inline const char *suffix(When when) {
   return "";
 }
 
-// Under which circumstances a row is played besides the plain one: none; those of any call; those of a stream, too.
+// Under which further circumstances a row is played: none; those of any call; also those of a stream.
 enum class Crossed { kNot, kCalls, kStreams };
 
 // What every table needs. A table's scene derives from it and adds what its rows work on.

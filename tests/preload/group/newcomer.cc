@@ -38,7 +38,7 @@ bool enter_primary(CUdevice device = 0) {
 
 struct Taken {
   CUcontext context;  // in which it was taken
-  CUdeviceptr block;  // that bears a mark; 0: it is no block
+  CUdeviceptr block;  // that has a mark; 0: it is no block
   std::function<CUresult()> give_back;
 };
 std::vector<Taken> taken;

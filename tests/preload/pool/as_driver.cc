@@ -114,7 +114,7 @@ class Program {
   Watch watch_;
 };
 
-// A block of three quarters of the device, again and again, with work behind each free.
+// A block of three quarters of the device, again and again, with work after each free.
 void in_turn(Program &program, size_t bytes) {
   for (int turn = 0; turn < 50; ++turn) {
     const CUdeviceptr block = program.allocate(bytes / 4 * 3);
@@ -217,7 +217,7 @@ void allocates_under_a_lock(Program &program, size_t bytes) {
   }
 }
 
-// What one block of a full device leaves the next block can have, whoever else holds memory of it.
+// What one block of a full device leaves the next block can have, even if other processes hold memory of it.
 void again_when_full(Program &program, size_t bytes) {
   program.allocate_managed(bytes / 16);
   std::vector<CUdeviceptr> blocks(60);
@@ -305,8 +305,8 @@ void threads(int count, size_t block_bytes, int turns, CUresult (*allocate)(CUde
   printf("refused: %d\n", refused.load());
 }
 
-// Each thread takes two of eight blocks that fill the limit, and again: whoever finds the pool empty in between makes
-// one chunk of its chunks, while the others go on. That happens at a program's beginning only.
+// Each thread takes two of eight blocks that fill the limit, and again: a thread that finds the pool empty in between
+// makes one chunk of its chunks, while the others go on. That happens at a program's beginning only.
 void threads_at_first(size_t bytes) {
   std::atomic<int> refused{0};
   std::vector<std::thread> all;
@@ -328,7 +328,7 @@ void threads_at_first(size_t bytes) {
   printf("refused: %d\n", refused.load());
 }
 
-// Blocks of half the limit in turn, each with work behind it, while another thread captures for half of the time.
+// Blocks of half the limit in turn, each with work after it, while another thread captures for half of the time.
 void beside_captures(size_t bytes) {
   std::atomic<bool> over{false};
   CUcontext context = nullptr;

@@ -56,7 +56,7 @@ void every_second() {
   report("again", cuMemFree_v2(large));
 }
 
-// The physical memory behind each page of a block.
+// The physical memory of each page of a block.
 std::vector<unsigned long long> memory_of(CUdeviceptr block, size_t bytes) {
   std::vector<unsigned long long> pages;
   for (size_t at = 0; at < bytes; at += 2 * kMiB) {

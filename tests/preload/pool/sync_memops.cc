@@ -1,5 +1,5 @@
 // sync_memops CASE: what is promised to a block that SYNC_MEMOPS is set on. Prints a line for each answer, `what:
-// code`; for a synchronous call also what its default stream answered right behind it: 0, its work is done, or 600.
+// code`; for a synchronous call also what its default stream answered right after it: 0, its work is done, or 600.
 #include <stdio.h>
 
 #define __CUDA_API_VERSION_INTERNAL

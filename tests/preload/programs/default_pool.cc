@@ -106,7 +106,7 @@ void fill(std::size_t bytes, std::size_t blocks, CUmemoryPool from) {
   }
 }
 
-// Blocks of half a step and a little more, and what fits beside them.
+// Blocks of half a step and a little more, and what fits in addition to them.
 void rests(std::size_t bytes) {
   std::vector<CUdeviceptr> blocks;
   for (std::size_t i = 0; i < bytes / (32 * kMiB); ++i) blocks.push_back(take(17 * kMiB));

@@ -128,7 +128,7 @@ TEST_CASE("a log that its owner removes while it is claimed is claimed again") {
   const ScratchFolder folder;
   const std::string path = folder / "run.jsonl";
   std::atomic<bool> is_over{false};
-  constexpr int kMostDuringAClaim = 50;  // half of what a claim bears before it takes a file whose path leads elsewhere
+  constexpr int kMostDuringAClaim = 50;  // half of what a claim tolerates before it takes a file with another path
   std::atomic<int> removed{0};
   std::atomic<int> removed_before{0};  // the claim that is under way
   std::thread owner([&] {              // as `ration run` does with a log that it has compressed

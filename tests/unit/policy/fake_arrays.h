@@ -1,5 +1,5 @@
 // CUDA arrays of the fake driver, whose handles are its blocks: what they need is up to the test, and so is to whom it
-// is asked. Stands in driver::real behind a FakeDriver. Threads: one.
+// is asked. It is set into driver::real after a FakeDriver. Threads: one.
 #pragma once
 
 #include <map>

@@ -1,4 +1,5 @@
-// How a function of the fake driver is written: a body behind its count and its script, in the slot of its name.
+// How a function of the fake driver is written: its count and its script come first, then the body, in the slot of its
+// name.
 #pragma once
 
 #include "unit/policy/fake_driver.h"

@@ -1,5 +1,5 @@
-// A driver for one test: a few devices with books of their own, and hooks through which a test makes it misbehave.
-// Its functions stand in driver::real as long as it lives. Threads: any.
+// A driver for one test: a few devices that each count their memory, and hooks by which a test makes it misbehave.
+// Its functions are installed in driver::real as long as it lives. Threads: any.
 #pragma once
 
 #include <atomic>

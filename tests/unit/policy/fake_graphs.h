@@ -1,5 +1,5 @@
-// Graphs that allocate, for one test, beside its FakeDriver. All of them share one pool of the first device, which
-// grows by steps and gives back what no launch needs at a trim only. Threads: one, but for the hooks.
+// Graphs that allocate, for one test, in addition to its FakeDriver. All of them share one pool of the first device,
+// which grows by steps and gives back what no launch needs at a trim only. Threads: one, but for the hooks.
 #pragma once
 
 #include <deque>

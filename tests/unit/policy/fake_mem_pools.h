@@ -1,5 +1,5 @@
-// The driver's memory pools for one test, beside its FakeDriver: they grow by steps, and keep what is freed until they
-// are trimmed. Threads: any; a test reads and sets what is public while no other runs.
+// The driver's memory pools for one test, in addition to its FakeDriver: they grow by steps, and keep what is freed
+// until they are trimmed. Threads: any; a test reads and sets what is public while no other runs.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ class FakeMemPools {
   };
   std::uint64_t step = 32 * kMiB;  // by which a pool grows
   std::uint64_t kept_in_use = 0;   // of what was freed: the device is not through with it
-  std::function<void()> on_asked;  // inside cuMemPoolGetAttribute, behind the answer
+  std::function<void()> on_asked;  // inside cuMemPoolGetAttribute, after the answer
   std::function<void()> on_alloc;  // inside cuMemAllocFromPoolAsync, having allocated
   std::map<CUmemoryPool, Pool> pools;
   CUmemoryPool current = handle(1);  // of the first device

@@ -125,7 +125,7 @@ struct PooledProgram : Program {
     CUcontext context;
     FakeTimeline::Point submitted;
   };
-  // Noted before the call, behind which another thread may have the block already.
+  // Noted before the call, after which another thread may have the block already.
   template <class Act>
   CUresult noted(CUdeviceptr address, const Act &act) {
     std::list<Freed>::iterator entry;

@@ -1,4 +1,4 @@
-// A quarantine and what stands around it, over the fake driver: blocks are cut from a slab that only the books know.
+// A quarantine and what it needs, on the fake driver: blocks are cut from a slab that exists only in the address book.
 #pragma once
 
 #include <optional>

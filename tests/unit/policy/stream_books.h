@@ -1,4 +1,4 @@
-// The books of the driver's pools without a policy around them. Threads: as FakeMemPools.
+// The records of the driver's pools without a policy around them. Threads: as FakeMemPools.
 #pragma once
 
 #include "catch.h"

@@ -198,7 +198,7 @@ const Row kRows[] = {
     // Of several the smallest holds. A limit of ours overrides all of them.
     {{kFraction + "0.5", "GPU_MEMORY_LIMIT=1073741824", kDevice + "=2g"}, kGiB, "", "honoured honoured honoured"},
     {{kFraction + "0.1", "RATION_LIMIT=8g", "GPU_MEMORY_LIMIT=x"}, 8 * kGiB, "", "overridden overridden"},
-    // What the driver enforces itself holds beside ours.
+    // What the driver enforces itself applies in addition to ours.
     {{kPinned + "0=2G", "RATION_LIMIT=4g"}, 2 * kGiB, "", "honoured"},
     {{kPinned + "0=6G", "RATION_LIMIT=4g"}, 4 * kGiB, "", "honoured"},
     {{kPinned + "1=2G", "RATION_LIMIT=4g"}, 4 * kGiB, "", "honoured"},

@@ -21,7 +21,7 @@ struct Launching {
   CUgraph block(std::uint64_t bytes) {
     return graphs.graph(bytes, {FakeGraphs::allocate(1, bytes), FakeGraphs::free(1)});
   }
-  // A block that is freed, and one that is left behind it.
+  // A block that is freed, and one after it that stays.
   CUgraph leaving(std::uint64_t freed, std::uint64_t left) {
     return graphs.graph(freed + left,
                         {FakeGraphs::allocate(1, freed), FakeGraphs::allocate(kLeft, left), FakeGraphs::free(1)});

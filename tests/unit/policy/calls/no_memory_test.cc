@@ -1,4 +1,4 @@
-// The host's memory runs out in the middle of a call: nothing is lost from the books.
+// The host's memory runs out in the middle of a call: no record is lost.
 #include <cstdlib>
 #include <new>
 
