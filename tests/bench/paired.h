@@ -31,10 +31,10 @@ inline constexpr char kBenchLog[] = "bench_log.jsonl.tmp";
 // Keeps this process, and its children, on one processor.
 void pin();
 
-// Runs `command` to its end, with a clean environment of PATH, the simulated driver and, under kRation, the preload in
-// mode direct with a limit, under kPool the same in mode pool, preallocated, under kSlabs that over slabs instead of
-// granules, under kLogged as kPool with a log, under kPackaged as kPool with packaged_library(). Throws where it does
-// not exit with 0. Returns the seconds from before the spawn to its end.
+// Runs `command` to its end. Its environment has only PATH, the simulated driver and what `under` asks for. kRation:
+// the library in mode direct with a limit. kPool: the same in mode pool, preallocated. kSlabs: like kPool, but with
+// slabs instead of granules. kLogged: like kPool, with a log. kPackaged: like kPool, with packaged_library(). Throws if
+// the exit status is not 0. Returns the seconds from before the spawn to its end.
 double run_child(const std::vector<std::string> &command, Under under);
 
 // As run_child(); returns the child's output: lines `NAME NANOSECONDS`.

@@ -62,7 +62,7 @@ class BackedPool final : private Upstream {
   }
 
  private:
-  // Apart from the slabs that a test adds.
+  // Far from the slabs that a test adds itself.
   static constexpr Address kBase = Address{1} << 56;
   static constexpr Address kEnd = kBase + (Address{1} << 55);
   static constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;

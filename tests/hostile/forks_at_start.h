@@ -1,4 +1,5 @@
-// What a program and the preload loading.cc tell each other, in the program's variable `loading_core`.
+// The values of the program's variable `loading_core`, by which the program and the preloaded library loading.cc signal
+// each other.
 #pragma once
 
 #include <atomic>

@@ -45,7 +45,7 @@ class Maker {
   // Adds a line; `step` one of the thread whose turn it is.
   void line(const std::string &text) { text_ << text << '\n'; }
   void step(const std::string &text);
-  // The next step is of another thread, which has a context.
+  // Makes `thread` the one whose steps come next. It has a context.
   void turn(int thread);
   int thread() const { return thread_; }
 
@@ -54,7 +54,7 @@ class Maker {
   int context() const { return current_[static_cast<size_t>(thread_)]; }
   std::uint64_t limit() const { return limit_; }
   std::uint64_t room() const;
-  // A size that matters; `fits`: at most what is left of the limit.
+  // A size that is likely to show a defect. `fits`: at most what is left of the limit.
   std::uint64_t size(bool fits);
 
   void use(int context);
@@ -96,7 +96,7 @@ class Maker {
 void add_scenes(Maker &maker);
 void add_mixture(Maker &maker, int steps);
 void make_together(Maker &maker);
-// Instead of scenes: calls that fail, failures.cc.
+// Adds calls that fail, instead of scenes (failures.cc).
 void make_failing(Maker &maker);
 
 }  // namespace oracle

@@ -52,9 +52,9 @@ struct Block {
   CUdeviceptr address = 0;
   size_t bytes = 0;
   size_t marked = 0;                  // its first bytes, which have marks
-  int context = -1;                   // that takes the block along when it ends; -1: none does
+  int context = -1;                   // with which the block ends; -1: none
   int home = -1;                      // where its marks are queued
-  bool readable = false;              // they have been written
+  bool readable = false;              // its marks have been written
   std::vector<Queue> used_in;         // whose work on it may not be done
   std::vector<std::uint32_t> owners;  // the marks that its memory may show
 };
@@ -106,7 +106,7 @@ Objects &objects();
 int current_context();
 // Whether a block but this one contains the address, or did: its free may still be queued.
 bool is_of_another(const Block &block, CUdeviceptr address);
-// Forgets the work on a block that is done, and whether none but the stream's is left; null: none at all.
+// Forgets the finished work on a block. Returns whether all unfinished work on it is in `queue`.
 bool used_only_in(Block &block, const Queue &queue);
 // Whether no work that uses the block is queued.
 bool unused(Block &block);

@@ -1,5 +1,5 @@
-// What a program can do: an operation makes one call of the driver, with what belongs to it, and answers the call's
-// code, with `:` and what the program saw. "-": what it is about does not exist. "?": nothing that could be compared.
+// What a program can do: an operation makes one driver call, with what belongs to it, and returns the call's code, then
+// `:` and what the program saw. "-": the object does not exist. "?": nothing that could be compared.
 // Layer: the driver API, objects.h, stamp.h, flags.h. Threads: see objects.h.
 #pragma once
 
@@ -25,7 +25,7 @@ void add_queries(Operations &all);
 void add_work(Operations &all);
 void add_failing(Operations &all);
 
-// Registers the kernel with the simulated driver; before cuInit.
+// Registers the kernel with the simulated driver. To be called before cuInit.
 void register_kernel();
 
 inline constexpr const char *kSkipped = "-";

@@ -1,4 +1,4 @@
-// Marks in a block's memory by which its bytes are told from those of every other block. Layer: objects.h.
+// Marks in a block's memory, which differ from those of every other block. Layer: objects.h.
 // Threads: those of the block.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Whether every other thread of the process sleeps: then nothing happens any more unless someone acts. Layer: none.
+// Whether every other thread of the process sleeps, so that nothing happens until this one acts. Layer: none.
 // Threads: any.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Sees which call of the program waits, and lets it go on by releasing all flags: natively as soon as nothing else
-// happens in the process, elsewhere with a patience. Layer: flags.h, stillness.h. Threads: one call at a time.
+// Notices when a call of the program waits, and lets it go on by setting all flags: in a native run as soon as nothing
+// else happens in the process, under Ration after a timeout. Layer: flags.h, stillness.h. Threads: one call at a time.
 #pragma once
 
 #include <string>
@@ -10,9 +10,10 @@ class Watch {
  public:
   // `patience_ms` 0: natively. `hung` is called, once, if a call does not return in any case.
   void start(int patience_ms, void (*hung)());
-  // Before a call. `waited`: natively it did. `late`: what such a call released is released when another call waits.
+  // Called before a call. `waited`: it waited in the native run. `late`: the flags that such a call set then are now
+  // set only when another call waits.
   void enter(bool waited, bool late);
-  // After it. "w": it waited, natively; "W": it waited where it does not natively; else "".
+  // Called after it. "w": it waited in a native run; "W": it waited under Ration but not natively; else "".
   std::string leave();
 };
 

@@ -1,6 +1,6 @@
-// A device for pools of granules that checks how it is used: no mapping over another, none of a released handle, none
-// taken away below a block, and no byte of its memory below two blocks. It refuses calls on request, and never lacks
-// host memory.
+// A device for pools of granules that checks how it is used. No mapping may overlap another one, map a released handle,
+// or be removed while a block uses it, and two blocks may not share a byte of memory. It refuses calls on request, and
+// never lacks host memory.
 // Threads: any; one lock.
 #pragma once
 
@@ -38,7 +38,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
             .slab = 1,
             .granule_bytes = granule_bytes_};
   }
-  // What it provides has at most so many bytes each, where there is enough. Before layout().
+  // Granules that it provides have at most this many bytes, unless memory is short. To be called before layout().
   void provide_parts_of(std::uint64_t bytes) { granule_bytes_ = bytes; }
   // Gives the pool granules of `each` pages, until it has `pages`.
   bool preallocate(SharedPool &pool, std::uint64_t pages, std::uint64_t each = 1) {
@@ -52,7 +52,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
 
   // --- what the test does with blocks ---
 
-  // The program got it.
+  // The program has got this block.
   void take(const Block &block) {
     const Turn turn(mutex_);
     Blocked &blocked = blocks_[block.address];
@@ -74,7 +74,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
       at += bytes;
     }
   }
-  // The program is about to free it, or to reclaim it.
+  // The program is about to free or reclaim the block.
   void leave(Address address) {
     const Turn turn(mutex_);
     const auto block = blocks_.find(address);
@@ -103,7 +103,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
     const Turn turn(mutex_);
     return calls_;
   }
-  // Those from now on, counted from 0: so many are refused after the first `after`.
+  // From now on, the first `after` of these calls succeed, and the next `count` are refused.
   void refuse(std::uint64_t after, std::uint64_t count = 1) {
     const Turn turn(mutex_);
     refused_from_ = calls_ + after;
@@ -113,7 +113,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
     const Turn turn(mutex_);
     return refused_;
   }
-  // grow() has none, as for a pool at its limit.
+  // False: grow() provides nothing, as for a pool at its limit.
   void provide(bool provides) { provides_ = provides; }
 
   // --- DeviceMemory ---

@@ -85,7 +85,8 @@ class GranuleProgram {
     std::ranges::sort(expected, {}, &Block::address);
     if (!std::ranges::equal(listed, expected, is_same)) wrong_ = "listed other blocks than those that are live";
   }
-  // Empties the pool and fills it, with pages as long as it has some; an error where some of its memory is missing.
+  // Empties the pool and fills it with blocks of a page, then of ever smaller sizes. Returns an error if some of its
+  // memory is missing.
   std::string fill() {
     empty();
     for (std::uint64_t bytes = kPage; bytes >= kUnitBytes; bytes /= 2) {
@@ -103,7 +104,7 @@ class GranuleProgram {
     while (!live_.empty()) free(0);
     while (!retired_.empty()) reclaim(0);
   }
-  // The host refuses the pool the next request for memory after so many, and all others until that call ends.
+  // After `after` more requests of the pool for host memory, all are refused until the pool's call ends.
   void starve(std::uint64_t after) { host_requests_ = after; }
 
   // The first error, or empty.

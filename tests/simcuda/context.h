@@ -20,7 +20,7 @@ struct Context {
   bool primary = false;
   bool alive = false;  // a primary context is destroyed and recreated under the same handle
   bool closing = false;
-  CUresult fault = CUDA_SUCCESS;  // of a root: what its work did wrong; every later call in the context answers it
+  CUresult fault = CUDA_SUCCESS;  // of a root: the error of its work, which every later call in the context returns
   unsigned flags = 0;
   unsigned api_version = 3020;
   unsigned attached = 1;
@@ -60,7 +60,7 @@ Context *find_context(CUcontext handle);
 CUresult push_current(Context *context);
 Context *pop_current();
 
-// Has a limit take so many bytes of the device, or give back what is more than that. OUT_OF_MEMORY: nothing changed.
+// Makes a limit take this many bytes of the device, and give back what exceeds them. OUT_OF_MEMORY: nothing changed.
 CUresult resize_limit(Context &context, CUlimit limit, std::uint64_t bytes);
 // What the limit was when the context was made; its memory is part of the context's.
 std::size_t default_limit(CUlimit limit);

@@ -34,7 +34,7 @@ Place place(const Context &context, Use use, Reach reach, std::uint64_t address,
 // When a copy returns to its caller ("API synchronization behavior" of the CUDA manuals).
 Until until(Form form, const Place &target, const Place &source);
 
-// The work of a copy, none where the box is empty, and when it returns to its caller.
+// The work of a copy (none if the box is empty), and when it returns to its caller.
 struct BoxCopy {
   Work work;
   Until until = Until::kQueued;

@@ -10,7 +10,7 @@ struct Allocation;
 
 // Keeps a freed block's memory for the DMA-BUFs of it that are open. False: there is none.
 bool keep_for_dma_bufs(std::uint64_t address, const Allocation &block);
-// Gives back what only those kept that are closed by now.
+// Gives back the memory that was kept only for DMA-BUFs which are closed by now.
 void forget_closed_dma_bufs();
 
 }  // namespace simcuda

@@ -26,7 +26,7 @@ CUresult leave(unsigned index, CUresult result);
 
 CUresult not_simulated(unsigned index);
 
-// The call is about a block, a mapping or a part of a pool of this size: it takes its cost for each (costs.h).
+// The call concerns a block, a mapping or a part of a pool of this size, and takes the time for each of them (costs.h).
 void about(std::uint64_t bytes);
 
 // Details of a call for the trace. At most 120 characters are kept.
@@ -41,7 +41,7 @@ class DeviceSide {
   DeviceSide &operator=(const DeviceSide &) = delete;
 };
 
-// `cleared` is set to 0 where the call has a scripted fault, as by a refused one of a real driver.
+// If the call has a scripted fault, `cleared` is set to 0, as by a call that a real driver refuses.
 template <class Body, class... Out>
 CUresult enter(unsigned index, DefaultStream stream, Needs needs, Body body, Out *...cleared) {
   CUresult result = CUDA_ERROR_UNKNOWN;

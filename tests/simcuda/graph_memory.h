@@ -1,5 +1,5 @@
-// Memory that graphs allocate. A block has addresses of its own for as long as a graph can allocate it; its bytes are
-// there in place, while what it costs is the share of the device's GraphPool that launches need together.
+// Memory that graphs allocate. A block has its own addresses, with bytes, for as long as a graph can allocate it. The
+// device is charged something else: the part of its GraphPool that launches need together.
 // Layer: graph_pool.h, driver.h. Threads: under Driver::mutex.
 #pragma once
 #include <cstdint>
@@ -57,14 +57,14 @@ void take_turn(const std::vector<GraphNeed> &needs, const Mark &end);
 // A launch that ends at the mark leaves the block allocated, or frees it.
 void leave_allocated(const std::shared_ptr<GraphBlock> &block, const Mark &end);
 void free_by_launch(const GraphBlock &block, const Mark &end);
-// Frees of the program, as for a memory pool's block.
+// The program's frees of such a block, like those of a memory pool's block.
 void free_graph_block(Lock &lock, std::map<std::uint64_t, Allocation>::iterator block,
                       const std::shared_ptr<Stream> &stream);
 void free_graph_block_at_once(std::map<std::uint64_t, Allocation>::iterator block);
 
 // Gives back what neither queued work nor a live block needs.
 void trim_graph_pool(Device &device);
-// The device's last context has gone: so has all memory of graphs.
+// Called when the device's last context has ended, and with it all memory of graphs.
 void end_graph_memory(Device &device);
 
 }  // namespace simcuda

@@ -26,8 +26,8 @@ struct GraphPlan {
   std::vector<std::shared_ptr<GraphBlock>> expected;  // freed, but allocated by another graph
 };
 
-// Blocks share memory where the free of one is ordered before the allocation of the other. Empty optional: a cycle, or
-// a block that is not freed after its allocation.
+// Blocks share memory if the free of one is ordered before the allocation of the other. Empty optional: a cycle, or a
+// block that is not freed after its allocation.
 std::optional<GraphPlan> plan_of(const Graph &graph);
 
 }  // namespace simcuda

@@ -1,7 +1,7 @@
-// The file in which a process's physical memory lies, all of it: a file for each handle would exhaust the process's
+// The one file that contains all physical memory of a process. One file for each handle would exhaust the process's
 // descriptors, because a device has thousands of granules. Memory that may be exported has a page with a label before
-// it. What is exported is an open file description of its own that stands at the label and has a lock on it: whoever
-// has that description, a descriptor in flight included, keeps the memory.
+// it. To export it means to open a new file description, which is positioned at the label and holds a lock on it. The
+// memory lives as long as this description: while any process has a descriptor of it, or one is being sent.
 // Layer: none. Threads: under Driver::mutex. Owns: its descriptor.
 #pragma once
 #include <sys/types.h>
@@ -27,14 +27,14 @@ inline constexpr std::uint64_t kLabelBytes = 4096;  // of a page
 
 // This process's. Null: none can be made.
 MemoryFileRef own_memory_file();
-// A place of so many bytes there that no memory had before. False: none is left.
+// Takes a part of this many bytes that was never used before. False: none is left.
 bool take_place(std::uint64_t bytes, std::uint64_t *offset);
-// Of a process that exported the description.
+// The memory file of the process that exported the description.
 MemoryFileRef memory_file_of(int exported);
 
 // A file description for the memory of the label at `offset`; -1: there is none.
 int export_description(const MemoryFile &file, std::uint64_t offset);
-// Where a description stands; false: it cannot tell.
+// The position of a description; false: it cannot be found out.
 bool position_of(int exported, std::uint64_t *offset);
 // Keeps the description without its descriptor; null: it cannot be kept.
 void *keep_description(int exported, std::uint64_t offset);

@@ -16,7 +16,7 @@ struct Fault {
   int code;
 };
 
-// What a call takes at least, or each mapping that a call is about, instead of what was measured.
+// The least time of a call, or of each mapping that a call concerns, instead of the measured one.
 struct NamedCost {
   std::string symbol;
   double microseconds;
@@ -38,7 +38,7 @@ struct Settings {
   bool nvml_reversed;           // NVML lists the devices from the last to the first
   std::string machine;          // folder; empty = this process is alone on its machine
   std::string trace;
-  std::string notes;  // folder: where a process leaves its name that asks for what no simulated driver has
+  std::string notes;  // folder: a process that asks for what no simulated driver has leaves its name there
   std::optional<std::string> visible;
   std::vector<std::string> missing;
   bool unheard_of = false;

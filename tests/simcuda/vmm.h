@@ -18,13 +18,13 @@ namespace simcuda {
 struct Device;
 
 inline constexpr std::uint64_t kVmmGranularity = std::uint64_t{2} << 20;
-inline constexpr std::uint64_t kPastTheEnd = std::uint64_t{64} << 20;  // how far a mapping may go there
+inline constexpr std::uint64_t kPastTheEnd = std::uint64_t{64} << 20;  // how far a mapping may extend there
 
 // Part of a memory file; freed with the last handle that names it, and the last description that was exported.
 struct PhysicalMemory {
   MemoryFileRef file;
   std::uint64_t offset = 0;
-  std::uint64_t label = 0;  // before the memory, where `labelled`
+  std::uint64_t label = 0;  // its offset, before the memory; only if `labelled`
   bool labelled = false;    // it may be exported
   void *kept = nullptr;     // the description of what another process exported
   std::uint64_t bytes = 0;
@@ -62,7 +62,7 @@ struct Mapping {
 
 struct Reservation {
   std::uint64_t bytes = 0;
-  std::uint64_t reach = 0;    // more than `bytes` where a mapping went past the end
+  std::uint64_t reach = 0;    // more than `bytes` if a mapping extends past the end
   std::byte *view = nullptr;  // the simulator's own view of the same bytes, with kPastTheEnd more
   std::map<std::uint64_t, Mapping> mappings;
 };
@@ -98,7 +98,7 @@ CUresult charge(PhysicalMemory &memory);
 // INVALID_VALUE, INVALID_DEVICE, NOT_SUPPORTED for properties that no memory can have.
 CUresult check_properties(const CUmemAllocationProp *properties);
 
-// The end of memory that may have been exported: its bytes go once nothing holds them any more.
+// Ends memory that may have been exported: its bytes are given back when no process holds them any more.
 void leave_exportable(PhysicalMemory &memory);
 
 struct Mapped {

@@ -23,21 +23,21 @@ Trace read_trace(const std::string &path);
 struct Driver {
   DriverCalls preallocation;
   DriverCalls requests;
-  std::size_t last_operation = 0;  // that called the driver, counted from 1
+  std::size_t last_operation = 0;  // the last one that called the driver, counted from 1
   std::uint64_t stitched = 0;      // blocks
   std::uint64_t revived = 0;       // of those, blocks in a view that was there already
 };
 
-// Replays the trace on one slab of `arena_bytes`, or on granules of so many bytes together; returns where it stopped,
-// or nothing when it completed. Writes one line per operation to `placements`: `f ID`, or `a ID OFFSET BYTES` (offset
-// in the slab, bytes as requested). On granules that is `a ID BYTES G0 G1 ...`: the pages of 2 MiB in the order of the
-// block's bytes, `G:OFFSET` for a part of one, from there to the page's or the block's end. ID is the block's number in
-// the trace file.
+// Replays the trace on one slab of `arena_bytes`, or on granules of that size in total. Returns where it stopped, or
+// nothing if it completed. Writes one line per operation to `placements`: `f ID`, or `a ID OFFSET BYTES` (offset in the
+// slab, bytes as requested). On granules that is `a ID BYTES G0 G1 ...`: the pages of 2 MiB in the order of the block's
+// bytes, `G:OFFSET` for a part of one, from there to the page's or the block's end. ID is the block's number in the
+// trace file.
 std::optional<Stop> replay(const Trace &trace, std::uint64_t arena_bytes, Backing backing = Backing::slab,
                            std::ostream *placements = nullptr, Driver *driver = nullptr);
 
-// The smallest arena in which the trace completes, to 0.05 %; that arena has been replayed. Throws TraceError where
-// none is large enough.
+// The smallest arena in which the trace completes, to 0.05 %; that arena has been replayed. Throws TraceError if none
+// is large enough.
 std::uint64_t find_minimum(const Trace &trace, Backing backing = Backing::slab);
 
 }  // namespace ration::pool::replay

@@ -1,5 +1,5 @@
 // A second process of the same program, started afresh with arguments, and a socket between the two. (A driver does not
-// survive a fork, so a child that shall use one has to start from the beginning.)
+// survive a fork, so a child that uses one must be started afresh.)
 // Layer: question.h. Owns: the process, killed and reaped at the latest by the destructor; the socket.
 #pragma once
 #include <poll.h>

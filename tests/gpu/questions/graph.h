@@ -35,8 +35,8 @@ inline CUresult add_allocation(CUgraph graph, std::size_t bytes, std::vector<CUg
   return code;
 }
 
-// A graph that allocates and frees one block after the other, or, where `at_once`, all of them before the first
-// is freed.
+// A graph that allocates and frees one block after the other, or, with `at_once`, allocates all of them before it frees
+// the first.
 class Graph {
  public:
   Graph(const std::vector<std::size_t> &blocks, bool at_once, bool free) {
@@ -93,7 +93,7 @@ inline void launch(CUgraphExec exec, CUstream stream) {
   must(cuStreamSynchronize(stream));
 }
 
-// What a step took of the device, and what the attributes say then.
+// How much device memory a step took, and the attributes of the graph memory after it.
 class Steps {
  public:
   Steps(Test &test, std::string name) : test_(test), name_(std::move(name)), free_(free_bytes()) {}

@@ -29,7 +29,7 @@ class Outputs {
     return static_cast<Value *>(held_.back().get());
   }
 
-  // A field of what hold() returned, which the call writes.
+  // Declares as an output a field of the structure that hold() returned.
   template <class Value>
   void watch(const std::string &name, Value *value) {
     std::memset(static_cast<void *>(value), kPattern, sizeof *value);

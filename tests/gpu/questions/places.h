@@ -67,7 +67,8 @@ inline const Place kPlaces[] = {
     {"no_address", [](Places &) { return CUdeviceptr{0x1000}; }},
 };
 
-// A row for each kind of address; a valid one, null and one of the host are crossed.
+// Adds a row for each kind of address. Rows with a valid address, null and a host address are also played under every
+// circumstance of a call (Crossed::kCalls).
 inline void add_places(Table<Places> &table, const std::string &call,
                        const std::function<CUresult(Places &, Outputs &, CUdeviceptr)> &act) {
   for (const Place &place : kPlaces) {

@@ -1,4 +1,5 @@
-// What the programs share that put one question each to a real driver: how they report, time and keep a device busy.
+// Shared by the programs that each put one question to a real driver: reports, timing, and work that keeps a device
+// busy.
 // A program prints one JSON object a line and test: {"name", "status": "ok" | "failed" | "skipped", "figures", "note"}.
 // Layer: none, needs only libcuda.so.1. Threads: a test runs on the main thread.
 #pragma once
@@ -19,7 +20,7 @@ namespace question {
 
 constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
 
-// Ends a test early: skipped where the driver lacks what the question is about, failed otherwise.
+// Ends a test early: as skipped if the driver lacks what the question is about, otherwise as failed.
 struct Stop {
   bool skipped;
   std::string reason;

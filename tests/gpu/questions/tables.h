@@ -123,7 +123,7 @@ class Player {
     }
   }
 
-  // Whether an error stays, which would be the answer to every call from now on.
+  // Whether the context has an error that every later call would return.
   bool is_broken() const {
     const CUresult code = cuStreamQuery(scene_.idle);
     return code != CUDA_SUCCESS && code != CUDA_ERROR_NOT_READY;

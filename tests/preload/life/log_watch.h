@@ -30,7 +30,7 @@ class LogWatch {
     int device;
     unsigned context;  // number of the context
     bool pool;         // a block in a slab, which is already held by the device
-    bool granule;      // has a handle for an address
+    bool granule;      // its address is a handle
   };
   using Extents = std::map<std::uint64_t, Extent>;  // by address
 

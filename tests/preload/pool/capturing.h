@@ -7,8 +7,8 @@
 
 namespace preload::pool {
 
-// The ways are: into a graph of its own, into one that is given, and by the exports of the per-thread stream for that.
-// *graph is the one that is given, else untouched.
+// The ways are: into a new graph, into an existing graph, and the same with the exports for the per-thread stream.
+// *graph is set to the existing graph, otherwise left untouched.
 inline bool begin(CUstream stream, CUstreamCaptureMode mode, std::uint64_t choice, CUgraph *graph, Verdict &verdict) {
   const bool own_export = stream == CU_STREAM_PER_THREAD && choice % 2 == 0;
   if (choice / 2 % 3 == 0) {
@@ -17,7 +17,7 @@ inline bool begin(CUstream stream, CUstreamCaptureMode mode, std::uint64_t choic
                              own_export ? cuStreamBeginCaptureToGraph_ptsz(nullptr, *graph, nullptr, nullptr, 0, mode)
                                         : cuStreamBeginCaptureToGraph(stream, *graph, nullptr, nullptr, 0, mode));
   }
-  // The first version knows the global mode alone.
+  // The first version of the function has only the global mode.
   if (choice / 2 % 3 == 1 && mode == CU_STREAM_CAPTURE_MODE_GLOBAL) {
     return verdict.succeeded("cuStreamBeginCapture",
                              own_export ? cuStreamBeginCapture_ptsz(nullptr) : cuStreamBeginCapture(stream));
@@ -40,7 +40,7 @@ inline bool begin_again(CUstream stream, CUstreamCaptureMode mode, CUgraph graph
                                : cuStreamBeginRecaptureToGraph(stream, mode, graph, nullptr, nullptr));
 }
 
-// For a graphics interface, of which simcuda asks nothing. No graph comes of it.
+// Captures for a graphics interface, which simcuda does not check. There is no graph at the end.
 inline bool begin_to_graphics(CUstream stream, Verdict &verdict) {
   char parameters[16] = {};
   auto *const opaque = reinterpret_cast<CUstreamCigCaptureParams *>(parameters);

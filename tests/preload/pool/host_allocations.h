@@ -1,5 +1,5 @@
-// Counts the calling thread's calls of malloc and its kin: the program's own definitions precede libc's, for every
-// library of the process without an allocator of its own.
+// Counts the calling thread's calls of malloc and related functions. The program defines these functions itself, so
+// every library of the process without its own allocator calls them instead of libc's.
 // Threads: each counts for itself.
 #pragma once
 

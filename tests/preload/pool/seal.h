@@ -1,5 +1,6 @@
-// Removes all access to some files' mappings, to detect each touch: the fault, or the question to the kernel whether a
-// touch would be one, is noted with the call that its thread is in, and the mappings are open until that call is over.
+// Removes all access to the mappings of some files, to detect each touch. A touch is a fault, or a system call that
+// asks whether there would be one. It is noted for the call that its thread is in, and the mappings are accessible
+// until that call has ended.
 // Layer: libc only. Threads: any, each for its own calls. Owns: the handler of SIGSEGV.
 #pragma once
 
@@ -9,7 +10,7 @@ namespace preload::pool {
 int find_mappings(const char *folder);
 void seal();
 void unseal();
-// For a control: reads a sealed byte.
+// Reads a sealed byte, to test that this is noticed.
 void touch_sealed();
 
 // One at a time on a thread.

@@ -1,5 +1,5 @@
-// CUDA arrays of the fake driver, whose handles are its blocks: what they need is up to the test, and so is to whom it
-// is asked. It is set into driver::real after a FakeDriver. Threads: one.
+// CUDA arrays of the fake driver; their handles are its blocks. The test decides how much memory they need, and for
+// which arrays the driver reports it. It is set into driver::real after a FakeDriver. Threads: one.
 #pragma once
 
 #include <map>
@@ -75,7 +75,7 @@ class FakeArrays {
     if (live_.erase(address) == 0) {
       return CUDA_ERROR_INVALID_HANDLE;
     }
-    return address < next_deferred_ ? CUDA_SUCCESS : FakeDriver::fake->free(address);  // which may have gone
+    return address < next_deferred_ ? CUDA_SUCCESS : FakeDriver::fake->free(address);  // it may be gone by now
   }
   template <class Handle>
   CUresult report(CUDA_ARRAY_MEMORY_REQUIREMENTS *reported, Handle handle, CUdevice device) {
@@ -95,7 +95,7 @@ class FakeArrays {
   CUdeviceptr next_deferred_ = 0x100;
 };
 
-// So many MiB by the bound: rows of 1,024 bytes in whole blocks of 256 rows.
+// A shape for which the upper bound is `mib` MiB: rows of 1,024 bytes in whole blocks of 256 rows.
 inline policy::ArrayShape shape_of(std::uint64_t mib, unsigned flags = 0) {
   return {{1024, static_cast<std::size_t>(mib) * 1024, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, flags}};
 }

@@ -20,7 +20,7 @@ void fill(Slot &slot, Signature *function) {
   slot.set(reinterpret_cast<void *>(typed));
 }
 
-// Slots of functions that take a pointer and answer a value.
+// Slots of functions that take a pointer and return a value.
 template <class T, class Value>
 CUresult answer(T *place, Value value) {
   *place = static_cast<T>(value);

@@ -25,15 +25,15 @@ class FakeDriver {
 
   std::uint64_t total = 16384 * kMiB;
   std::uint64_t taken_by_others = 0;
-  std::uint64_t own_bytes[2] = {};          // of each device: the driver's own for this process, its contexts apart
+  std::uint64_t own_bytes[2] = {};          // of each device: what the driver takes for this process, without contexts
   std::uint64_t context_bytes = 0;          // of each context
   std::uint64_t most_at_once = UINT64_MAX;  // larger allocations do not succeed, whatever is free
   std::atomic<bool> streams_wait{false};    // events are not ready until this is false or somebody synchronises
   std::atomic<bool> keeps_waiting{false};   // however long a thread polls
-  std::atomic<int> polls{0};                // that outlasted the streams: kPolled looks in a row
+  std::atomic<int> polls{0};                // polls that ended with the streams' work: each is kPolled looks in a row
   static constexpr int kPolled = 20;
-  std::atomic<int> next_passed{0};        // so many queries of an event are answered ready all the same
-  std::map<std::string, CUresult> fails;  // function -> what it answers, having done nothing
+  std::atomic<int> next_passed{0};        // this many queries of an event are answered as ready nevertheless
+  std::map<std::string, CUresult> fails;  // function -> the code that it returns without doing anything
   // The same while other threads may call the driver.
   void fail(const std::string &function, CUresult code) {
     const std::lock_guard lock(mutex_);
@@ -43,14 +43,14 @@ class FakeDriver {
     const std::lock_guard lock(mutex_);
     fails.clear();
   }
-  std::map<CUcontext, CUresult> broken;           // what its events and synchronises, and all calls in it, answer
-  std::function<void(CUdeviceptr)> after_free;    // inside the driver's free, the address is free already
-  std::function<void(CUcontext)> during_destroy;  // inside a destroy or release, the context still there
-  std::function<void()> after_destroy;            // inside a destroy, the context and its addresses free already
-  std::function<void()> after_alloc;              // inside the driver's allocation, having allocated
+  std::map<CUcontext, CUresult> broken;           // the code that its events, synchronises and all calls in it return
+  std::function<void(CUdeviceptr)> after_free;    // inside the driver's free, when the address is free already
+  std::function<void(CUcontext)> during_destroy;  // inside a destroy or release, while the context still exists
+  std::function<void()> after_destroy;            // inside a destroy, when the context and its addresses are gone
+  std::function<void()> after_alloc;              // inside the driver's allocation, after it has allocated
   std::function<void()> during_wait;              // inside cuEventSynchronize, and at the end of a poll
-  std::function<void()> during_synchronise;       // inside cuCtxSynchronize, nothing finished yet
-  std::function<void()> after_record;             // inside cuCtxRecordEvent, the event recorded
+  std::function<void()> during_synchronise;       // inside cuCtxSynchronize, before anything has finished
+  std::function<void()> after_record;             // inside cuCtxRecordEvent, after the event was recorded
   std::function<void()> on_query;                 // inside cuEventQuery, before its answer
   std::function<void()> on_capture_info;          // inside cuStreamGetCaptureInfo, before its answer
 
@@ -65,8 +65,8 @@ class FakeDriver {
   std::size_t live_events() const { return timeline.live_events(); }
   std::vector<std::uint64_t> asked() const;  // the sizes of all allocations that were asked for
 
-  // The driver's functions, in order of used_functions.inc and hook_table.inc. Counts the call; what it is scripted to
-  // answer instead.
+  // The driver's functions, in order of used_functions.inc and hook_table.inc. Counts the call, and returns the code
+  // that it is scripted to return instead.
   CUresult enter(const char *function);
   CUresult allocate(CUdeviceptr *address, std::uint64_t bytes);
   CUresult free(CUdeviceptr address);

@@ -1,5 +1,5 @@
-// The fake driver's virtual memory, as far as sharing needs it: handles are exported as files that name them, and what
-// is done to addresses is written down. REQUIRES: a FakeDriver. Threads: any; one lock.
+// The fake driver's virtual memory, as far as sharing needs it: handles are exported as files that name them, and calls
+// on addresses are recorded. REQUIRES: a FakeDriver. Threads: any; one lock.
 #pragma once
 
 #include <sys/mman.h>
@@ -67,7 +67,7 @@ class FakeGranules {
   FakeGranules(const FakeGranules &) = delete;
   FakeGranules &operator=(const FakeGranules &) = delete;
 
-  // What was done, and taken off the list.
+  // Returns the calls recorded so far, and forgets them.
   std::vector<std::string> done() {
     const std::lock_guard lock(mutex_);
     return std::exchange(done_, {});
@@ -122,7 +122,7 @@ class FakeGranules {
           });
         });
   }
-  // In MiB, without what is 0.
+  // Sizes are in MiB; those of 0 are left out.
   void note(std::string what, std::uint64_t at, std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     what += at == 0 ? "" : " at " + std::to_string(at / kMiB);

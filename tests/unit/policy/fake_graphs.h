@@ -1,5 +1,5 @@
-// Graphs that allocate, for one test, in addition to its FakeDriver. All of them share one pool of the first device,
-// which grows by steps and gives back what no launch needs at a trim only. Threads: one, but for the hooks.
+// Graphs that allocate, for one test, in addition to its FakeDriver. All of them share one pool of the first device. It
+// grows by steps, and only a trim gives back what no launch needs. Threads: one, except for the hooks.
 #pragma once
 
 #include <deque>
@@ -33,7 +33,7 @@ class FakeGraphs {
 
   // Each node comes after the one before it, unless `ordered` is false.
   CUgraph graph(std::uint64_t takes, const std::vector<Node> &nodes, bool ordered = true);
-  // In the place of the edges that it has.
+  // Replaces the edges of the graph.
   void connect(CUgraph graph, std::vector<std::pair<std::size_t, std::size_t>> edges) {
     graphs_.at(graph).edges = std::move(edges);
   }
@@ -50,7 +50,7 @@ class FakeGraphs {
   bool takes_at_instantiation = false;
   int of_ours = 0;  // instantiations of graphs that the program did not make
   std::uint64_t step = 32 * kMiB;
-  std::uint64_t in_use = 0;      // of what is reserved: a trim leaves it, and no other graph can have it
+  std::uint64_t in_use = 0;      // part of what is reserved: a trim leaves it, and no other graph gets it
   std::function<void()> on_run;  // inside a launch, before it takes anything
   std::uint64_t reserved = 0;
   int trims = 0;

@@ -21,9 +21,9 @@ class FakeMemPools {
     int trims = 0;
   };
   std::uint64_t step = 32 * kMiB;  // by which a pool grows
-  std::uint64_t kept_in_use = 0;   // of what was freed: the device is not through with it
+  std::uint64_t kept_in_use = 0;   // freed bytes that the device still uses
   std::function<void()> on_asked;  // inside cuMemPoolGetAttribute, after the answer
-  std::function<void()> on_alloc;  // inside cuMemAllocFromPoolAsync, having allocated
+  std::function<void()> on_alloc;  // inside cuMemAllocFromPoolAsync, after it has allocated
   std::map<CUmemoryPool, Pool> pools;
   CUmemoryPool current = handle(1);  // of the first device
 

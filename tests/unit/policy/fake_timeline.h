@@ -1,4 +1,4 @@
-// What the fake driver's contexts are at work on, the events that mark it, and the captures of their streams.
+// The work of the fake driver's contexts, the events that mark it, and the captures of their streams.
 // Threads: any.
 #pragma once
 
@@ -15,10 +15,10 @@ namespace ration::test {
 
 class FakeTimeline {
  public:
-  // How much of each context's work: that number of pieces, counted over all lives of a handle.
+  // A point in each context's work: the number of pieces so far, counted over all lives of a handle.
   using Point = std::map<CUcontext, std::uint64_t>;
 
-  // One more piece of work; it is done once the test says so, or somebody waits for it.
+  // Adds a piece of work. It is done once the test says so, or a call waits for it.
   void submit(CUcontext context);
   void finish(CUcontext context);
   void finish(const Point &point);
@@ -26,9 +26,10 @@ class FakeTimeline {
   Point submitted_to(CUcontext context) const;  // with the green ones of a primary one
   bool is_behind(const Point &point) const;     // some of it is still to do
 
-  // A green context's work is its primary one's too, but not the other way round. What ends is done, with its events.
+  // A green context's work is also its primary one's, but not the other way round. When a context ends, its work is
+  // done, and its events end.
   void make_green(CUcontext green, CUcontext primary);
-  CUcontext primary_of(CUcontext context) const;  // itself, where it is not green
+  CUcontext primary_of(CUcontext context) const;  // itself, if it is not green
   void end(CUcontext context);
 
   CUevent new_event(CUcontext owner);
@@ -42,19 +43,19 @@ class FakeTimeline {
 
   CUstream open_stream(CUcontext context);
   void close_stream(CUstream stream);
-  CUcontext context_of(CUstream stream) const;  // nullptr: it is none that was opened
+  CUcontext context_of(CUstream stream) const;  // nullptr: no such stream was opened
   CUresult begin_capture(CUstream stream, CUcontext current);
   CUresult end_capture(CUstream stream);
   CUresult capture_info(CUstream stream, CUstreamCaptureStatus *status);
   void spoil(CUstream stream);
-  // Every call of the driver, by name: one that a capture forbids to this thread spoils it and is refused. As if all
-  // had begun in global mode.
+  // Called with the name of every driver call. If a capture forbids the call to this thread, the call is refused and
+  // the capture is invalid. All captures count as begun in global mode.
   CUresult guard(const std::string &function);
 
   static inline thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-  // What no correct caller brings about.
-  int spoilt() const;     // captures that were, by somebody else than spoil()
+  // Counts of what no correct caller causes.
+  int spoilt() const;     // captures that were invalidated other than by spoil()
   int dead_uses() const;  // of events and streams that are gone
   std::set<std::string> forbidden() const;
 

@@ -1,4 +1,4 @@
-// A program's physical memory: what the hooks of cuMemCreate, cuMemMap, cuMemMapArrayAsync and their kin do.
+// A program's physical memory: what the hooks of cuMemCreate, cuMemMap, cuMemMapArrayAsync and related functions do.
 #pragma once
 
 #include "unit/policy/program.h"

@@ -53,7 +53,7 @@ struct PooledProgram : Program {
   CUresult free_async(CUdeviceptr address, CUstream stream = CU_STREAM_LEGACY) {
     return noted(address, [&] { return Program::free_async(address, stream); });
   }
-  // What goes with its context is the driver's to give out again.
+  // When a context ends, the driver may give its addresses to others.
   CUresult destroy(CUcontext context) {
     std::list<Freed> gone;
     {
@@ -104,7 +104,7 @@ struct PooledProgram : Program {
                                             [&] { return driver::real.cuGreenCtxDestroy(green); });
   }
 
-  // Any context's work may use the blocks of both devices; early() takes it so.
+  // Any context's work may use the blocks of both devices, and early() counts accordingly.
   void give_peer_access() {
     parts.contexts.note_peer(0, 1);
     parts.contexts.note_peer(1, 0);

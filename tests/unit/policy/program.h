@@ -1,4 +1,4 @@
-// A program as the policy meets it: each call here is what the hook of that name does.
+// A program as the policy sees it: each call here does what the hook of that name does.
 #pragma once
 
 #include <memory>
@@ -43,7 +43,7 @@ inline std::unique_ptr<TestLimits> limit_of(std::uint64_t bytes) {
   return limits;
 }
 
-// A monitor that lists this process, if `lists`, with what it holds of the fake driver's first device.
+// Figures of a monitor that, with `lists`, lists this process with what it holds of the fake driver's first device.
 class FakeFigures : public policy::ProcessFigures {
  public:
   policy::ProcessFigure on(const policy::Device &device) noexcept override {
@@ -68,7 +68,7 @@ struct Program {
         parts(options, *limits, journal_options(std::move(log)), figures, problem) {}
 
   CUresult allocate(std::uint64_t bytes, CUdeviceptr *address) { return allocate(bytes, bytes, bytes, address); }
-  // `bound`: what the hook thinks the driver may take for it; `taken`: what it says afterwards that it took.
+  // `bound`: the most that the hook expects the driver to take; `taken`: what it reports afterwards as taken.
   CUresult allocate(std::uint64_t bytes, std::uint64_t bound, std::uint64_t taken, CUdeviceptr *address) {
     const auto act = [&](policy::Obtained &got) {
       got.bytes = taken;
@@ -154,7 +154,7 @@ struct Program {
   }
 
   std::unique_ptr<TestLimits> limits;
-  bool pooled;  // what is asked for may come from a pool
+  bool pooled;  // the request may be served from a pool
   std::string problem;
   FakeFigures figures;
   runtime::Assembly parts;

@@ -26,7 +26,7 @@ struct QuarantineFixture {
     REQUIRE(driver.create(&handle, device) == CUDA_SUCCESS);
     return contexts.note_created(handle, device);
   }
-  // As the driver and the policy do it; what else goes with a context is not the quarantine's.
+  // Ends a context as the driver and the policy do, as far as the quarantine is concerned.
   void destroy(const policy::ContextRef &gone) {
     REQUIRE(driver.destroy(gone->handle) == CUDA_SUCCESS);
     contexts.forget(gone, "cuCtxDestroy_v2");

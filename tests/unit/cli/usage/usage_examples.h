@@ -41,7 +41,7 @@ inline ledger::Member member(std::uint64_t identity, int pid, std::vector<ledger
   return out;
 }
 
-// Devices of which a test does not say what is claimed: what is reserved.
+// For devices without a claim in the test, what is reserved counts as claimed.
 inline ledger::Group group(ledger::GroupKind kind, const std::string &name, std::vector<ledger::GroupDevice> devices,
                            std::vector<ledger::Member> members) {
   for (ledger::GroupDevice &device : devices) {
