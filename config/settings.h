@@ -114,7 +114,7 @@ struct Settings {
   // The memory that the pool takes from a device in one piece, in bytes.
   struct Preallocation {
     std::uint64_t bytes = 0;      // at most the limit; 0: the pool grows on demand
-    std::uint64_t after = 0;      // so many live bytes trigger it
+    std::uint64_t after = 0;      // the number of live bytes that triggers it
     std::uint64_t headroom = 0;   // free memory of the device that it does not take
     bool leaves_context = false;  // the headroom is at least the memory of a context, as none was set
     bool fair = false;            // in a group, take only this process's part, as no size was set

@@ -23,7 +23,7 @@ struct GrowthWish {
   // For slabs: one slab of at least this size, plus a unit if it does not start on a unit boundary. For merge(): the
   // bytes that were released; the new slab may have any size. For granules: this many bytes in all.
   std::uint64_t bytes;
-  std::uint64_t piece_bytes = UINT64_MAX;  // largest granule, unless the bytes can be had only in one piece
+  std::uint64_t piece_bytes = UINT64_MAX;  // largest granule, unless the bytes are available only in one piece
   bool at_once = false;                    // only memory that can be obtained without effort
 };
 

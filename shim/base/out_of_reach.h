@@ -4,7 +4,7 @@
 namespace ration {
 
 // A program may close descriptors that it did not open, and then open files. The kernel gives a new file the lowest
-// free number, which is not as high as ours unless the program has so many files open. The result refers to the same
+// free number, which is not as high as ours unless the program has that many files open. The result refers to the same
 // open file description, and `file` is closed. If all such numbers are taken, the result is `file`.
 // Design: design/log.md#descriptor
 int out_of_reach(int file) noexcept;

@@ -17,8 +17,8 @@ class OwnThread {
 
   // Whether the program's main thread has ended. The process then ends only when all other threads have ended, so own
   // threads must end too. They are normally told so (preload/thread_end.cc), but not if the main thread is cancelled or
-  // ends inside libc, so a sleeping own thread must call this now and then. True also if it cannot be known. Makes no
-  // system call if the main thread was the first to start an own thread.
+  // ends inside libc, so a sleeping own thread must call this from time to time. True also if it cannot be known. Makes
+  // no system call if the main thread was the first to start an own thread.
   static bool is_main_thread_gone() noexcept;
 };
 

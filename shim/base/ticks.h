@@ -1,5 +1,5 @@
-// A counter of the processor that is cheaper to read than a clock, for work that must be done now and then but not at
-// an exact time.
+// A counter of the processor that is cheaper to read than a clock, for work that must be done from time to time but not
+// at an exact time.
 // Layer: base. Threads: any; no system call. The counters of several processors may differ by some ticks.
 #pragma once
 

@@ -154,7 +154,7 @@ class Account {
   enum class Of { limits, device };
   // Tells these processes how many bytes this process lacks, which they may hold unused.
   void want(std::uint64_t bytes, Of of);
-  // Shows other processes that an allocation waits for so many bytes; 0: none waits any more.
+  // Shows other processes that an allocation waits for this many bytes; 0: none waits any more.
   void show_waiting(std::uint64_t bytes);
   // The bytes that another member lacks, returned once for each wish; 0: there is no new wish.
   std::uint64_t newly_wanted();

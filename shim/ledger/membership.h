@@ -168,7 +168,7 @@ class Membership {
   // The number of other members that have shown presence on the device, or hold or held memory there.
   std::uint64_t neighbours(int device) const;
 
-  // Shows other members that an allocation waits for so many bytes; 0: none waits any more.
+  // Shows other members that an allocation waits for this many bytes; 0: none waits any more.
   void show_waiting(int device, std::uint64_t bytes);
 
   // Tells the other members how many bytes of the device this one lacks, which they may hold unused.

@@ -13,7 +13,7 @@ inline constexpr size_t kPathMax = 4096;
 bool core_path(char *path);
 
 // False if the file ends before its last section header, or cannot be read. The loader would map such an incomplete
-// file all the same, and the process would die of SIGBUS.
+// file nevertheless, and the process would die of SIGBUS.
 bool is_whole_file(const char *path);
 
 }  // namespace ration::preload

@@ -217,7 +217,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
   };
   struct Handle {
     std::uint64_t bytes;
-    std::uint64_t mapped;  // in so many places
+    std::uint64_t mapped;  // in how many places
   };
   struct Mapping {
     std::uint64_t bytes;

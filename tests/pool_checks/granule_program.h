@@ -178,7 +178,7 @@ class RandomSteps {
         return kPage + below(large * kPage);
       case 1:  // a few sizes again and again
         return kPage / 2 * (3 + below(5)) + 512 * below(2);
-      case 2:  // small ones, of runs in part
+      case 2:  // small sizes, some of them in runs
         return below(2) == 0 ? std::uint64_t{256} << 10 : 1 + below(kPage / 2);
       default:
         return kPage * (1 + below(large));

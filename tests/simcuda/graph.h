@@ -36,7 +36,7 @@ struct Graph {
   Graph &operator=(const Graph &) = delete;
 };
 
-// Adds a node, which thereby gets a handle, and returns it.
+// Adds a node, which gets a handle, and returns it.
 GraphNode *add_node(Graph &graph, GraphNode node);
 // Null: the handle is no node of any graph that the program can reach.
 GraphNode *find_node(CUgraphNode handle);

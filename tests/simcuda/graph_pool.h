@@ -1,5 +1,5 @@
-// A device's physical memory for graphs. It belongs to all graphs together: their launches take turns, so that they
-// share it, and only what outlives its launch is held beyond that. Layer: stream.h. Threads: under Driver::mutex.
+// A device's physical memory for graphs. All graphs of the device share it: their launches take turns. In addition,
+// blocks that outlive their launch are held. Layer: stream.h. Threads: under Driver::mutex.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,5 @@
 // How many terminal columns a text takes, and text cut to a number of columns. Layer: cli.
-// Threads: pure functions, but for use_locale.
+// Threads: pure functions, except use_locale.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@ namespace ration::cli::doctor {
 
 namespace {
 
-// False if the file ends before its last section header. The dynamic linker would map it all the same.
+// False if the file ends before its last section header. The dynamic linker would map it nevertheless.
 bool ends_where_it_says(const std::string &path) {
   ElfW(Ehdr) header{};
   struct stat status {};

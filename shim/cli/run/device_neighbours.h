@@ -1,5 +1,5 @@
 // Who else holds memory of a device for which a run waits, and requests for the memory that they hold but do not use.
-// Layer: cli. Threads: one. Owns: a membership in each group that it asked for memory, as only members are heard.
+// Layer: cli. Threads: one. Owns: a membership in each group that it asked for memory, because only members are heard.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ namespace ration::cli {
 // Design: design/settings.md#forwarded-signals
 class SignalWitness {
  public:
-  // REQUIRES: what shall be witnessed is blocked. If no process or memory can be had, no signal is witnessed.
+  // REQUIRES: the signals to witness are blocked. If no process or memory is available, no signal is witnessed.
   SignalWitness();
   ~SignalWitness();
   SignalWitness(const SignalWitness &) = delete;

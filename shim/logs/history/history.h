@@ -89,7 +89,7 @@ class History {
     std::vector<NamedGroup> held;  // what was held then, by the groups that held most
     Group held_by_others;          // count: number of groups
     RefusedBy by;
-    // By how much the request exceeded what could be had at once; 0: unknown.
+    // By how much the request exceeded what could be obtained at once; 0: unknown.
     std::uint64_t missing() const { return minus_or_zero(largest.bytes, largest_free); }
   };
   struct Growing {

@@ -20,8 +20,8 @@ std::vector<std::string> caveats_of_names(const History &history);
 
 // Why the log's peaks are unknown; empty: they are known.
 std::string caveat_of_peak(const History &history);
-// A peak in words: `shown` if it is known. Otherwise "unknown" if `peak` is 0, because a log without an end may lack
-// records, and "at least" `shown` if it is more.
+// The text for a peak: `shown` if it is known. Otherwise "unknown" if `peak` is 0, because a log without an end may
+// lack records, and "at least" `shown` if it is more.
 std::string peak_words(bool is_known, const std::string &shown, std::uint64_t peak);
 
 // For a log in which nothing was requested. `is_whole`: the log has its end.

@@ -1,4 +1,4 @@
-// The parts that begin a report in words: requests that were refused, and groups that grow. Layer: logs. Threads: pure
+// The parts that begin a report as text: requests that were refused, and groups that grow. Layer: logs. Threads: pure
 // functions.
 #pragma once
 

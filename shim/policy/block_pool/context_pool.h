@@ -80,7 +80,7 @@ class alignas(64) ContextPool final : public PoolOfContext {
   }
 
   // Called when the context object is destroyed: returns the pool to the table, or deletes it. REQUIRES: no other
-  // thread uses it but for hits.
+  // thread uses it, except for hits.
   void release() noexcept override;
 
   // A call between its change to the blocks and its record of that change. The thread that records the end of the whole

@@ -58,7 +58,7 @@ class DevicePool {
   // Reserves `bytes`, then runs `call`, which asks the driver for them. `error` is set if the outcome is `failed`.
   TakeOutcome obtain(std::uint64_t bytes, ledger::Effort effort, ledger::Transit &transit, CUresult &error,
                      FunctionRef<CUresult()> call);
-  // Notes that the pools hold so many bytes more, or fewer.
+  // Notes that the pools hold this many bytes more, or fewer.
   void note_taken(std::uint64_t bytes);
   void note_gone(std::uint64_t bytes) noexcept;
   std::uint64_t held_bytes() const { return held_bytes_.load(std::memory_order_relaxed); }

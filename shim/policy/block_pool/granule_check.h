@@ -22,7 +22,7 @@ class GranuleCheck {
   // If the driver refuses `kind`, tries a plain one and sets `kind` to that. What the driver does not take back stays
   // charged until it does.
   Result run(GranuleKind &kind);
-  // What failed, in words.
+  // What failed, as text.
   const std::string &reason() const { return reason_; }
 
  private:

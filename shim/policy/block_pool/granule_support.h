@@ -39,7 +39,7 @@ class GranuleSupport {
   struct Answer {
     std::uint64_t page_bytes = 0;  // 0: the device has no granules
     GranuleKind kind{};
-    std::string reason;  // why it has them or not, in words
+    std::string reason;  // why it has them or not
   };
   // Asks the driver; allocates nothing.
   static Answer ask(CUdevice handle);

@@ -1,5 +1,5 @@
 // Blocks that the fast path freed and keeps for the quarantine, which gathers them when it is asked.
-// Layer: policy/block_pool. Threads: under the lock of the pool, but for what says hint.
+// Layer: policy/block_pool. Threads: under the lock of the pool, except what is called a hint.
 // Design: design/fast-path.md#frees-without-a-shared-counter
 #pragma once
 

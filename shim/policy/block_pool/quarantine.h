@@ -77,7 +77,7 @@ class Quarantine final : public DeferredQueue {
     return kept;
   }
 
-  // Called when the pool's context has ended. The device is then through with the pool's blocks, so they are reclaimed
+  // Called when the pool's context has ended. The device then no longer uses the pool's blocks, so they are reclaimed
   // at once.
   void forget(ContextPool &pool) noexcept;
 

@@ -1,6 +1,6 @@
 // Returns memory that the pools of a device hold and no block needs to the driver: for a request that lacks it, for
 // another process, or because it exceeds a threshold.
-// Layer: policy/block_pool. Threads: any; never waits but where it says so.
+// Layer: policy/block_pool. Threads: any; never waits unless it says so.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ class Returning {
   // The bytes that could go back to the driver: slabs without a live block, and whole granules. The granules of the
   // pool that asks do not count, because it keeps them.
   std::uint64_t returnable(int device, const ContextPool *asking = nullptr);
-  // Reclaims what the device is through with.
+  // Reclaims what the device has finished using.
   void clean(int device) noexcept;
   // Granules go back at once, slabs only if the device is idle, because the driver's free of a slab waits for the
   // device's work. With `briefly`, this waits until the device is idle. False: there was nothing, the device is at

@@ -37,7 +37,7 @@ class Room {
     int count_ = 0;
     std::uint64_t begun_ns_ = 0;
   };
-  // Makes the bytes reservable in the device's account. False: nothing that is left would make them so.
+  // Makes room for the bytes in the device's account. False: no memory that is left could make enough room.
   virtual bool make_room(const Need &need, Patience patience) noexcept = 0;
   // Returns to the driver all that is wholly free, if the device is idle. With `briefly`, then asks others for what the
   // device still lacks. False: nothing came. Also true if the device lacks nothing any more, though others may take

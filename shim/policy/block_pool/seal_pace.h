@@ -1,6 +1,6 @@
 // When the frees of one device's pools are due to get a fence, and how many of their bytes may stay without being
 // clean.
-// Layer: policy/block_pool. Threads: under the quarantine's lock, but for what is atomic.
+// Layer: policy/block_pool. Threads: under the quarantine's lock, except for what is atomic.
 #pragma once
 
 #include <algorithm>

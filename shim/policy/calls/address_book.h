@@ -49,7 +49,7 @@ class AddressBook {
     begun,             // its end has begun, and the caller finishes or cancels it
     ending_elsewhere,  // another thread is freeing it
   };
-  // Waits while another thread is ending the block's whole context, because the context may yet live on.
+  // Waits while another thread is ending the block's whole context, because that end may still fail.
   Found begin_end(std::uint64_t address, Block &block);
   void finish_end(std::uint64_t address);
   // The live block that starts at `address`.

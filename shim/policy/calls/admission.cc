@@ -81,7 +81,7 @@ events::Reason cause_of(const events::Oom &oom, std::uint64_t left) {
 }
 
 // Answers instead of the driver's call, which a capture may forbid before memory matters. A pool would have served its
-// block all the same.
+// block nevertheless.
 CUresult deny_reserve(const CallParts &parts, const Request &request, const Contexts::Current &where,
                       ledger::ReserveOutcome outcome) {
   const bool ordered = request.kind == events::Kind::pool;

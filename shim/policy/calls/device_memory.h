@@ -1,4 +1,5 @@
-// cuMemAlloc and its synchronous kin: from a pool of ours, from the driver's pools (mode async), or from the driver.
+// cuMemAlloc and similar synchronous calls: from a pool of ours, from the driver's pools (mode async), or from the
+// driver.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 

@@ -39,7 +39,7 @@ class RoomMaker final : public Room {
   // Called when a destroyed driver's pool of the device still holds memory (an orphan): the memory goes back with the
   // work that is submitted by now.
   void fence_orphans(int device) noexcept;
-  // Releases what destroyed driver pools held, as far as the device is through with it. Never waits.
+  // Releases what destroyed driver pools held, as far as the device has finished using it. Never waits.
   void release_orphans(const char *api, int device) noexcept;
 
  private:

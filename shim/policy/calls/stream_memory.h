@@ -1,4 +1,5 @@
-// Stream-ordered memory (cuMemAllocAsync and its kin) from the driver's own pools, the default ones or the program's.
+// Stream-ordered memory (cuMemAllocAsync and similar calls) from the driver's own pools, the default ones or the
+// program's.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 

@@ -173,7 +173,7 @@ class Contexts {
 
   // The context of the calling thread. If a green context is current, it is the device's primary context, whose memory
   // the green one uses. If no context is current, `error` is what a call that needs one returns; if the driver serves
-  // such a call all the same, it is charged to the first device, the strictest interpretation.
+  // such a call nevertheless, it is charged to the first device, the strictest interpretation.
   // Design: design/first-use.md#no-context
   struct Current {
     ContextRef context;

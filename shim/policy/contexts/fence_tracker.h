@@ -116,7 +116,7 @@ class FenceTracker {
   void take_unsealed_note() noexcept { (void)unsealed_.exchange(false); }  // the caller then looks for such frees
 
  private:
-  // After so many failures in a row, events are given up.
+  // After this many failures in a row, events are given up.
   static constexpr unsigned kMostFailed = 3;
   // Counts failures in the driver's results for events; after kMostFailed, no more events are used.
   void heed(CUresult answer, std::atomic<unsigned> &failed_in_a_row);

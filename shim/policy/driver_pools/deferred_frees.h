@@ -30,7 +30,7 @@ class DeferredFrees final : public DeferredQueue {
 
   // False: there is no host memory, and nothing changed.
   bool add(const DeferredBlock &block) noexcept;
-  // Whether so many blocks or bytes are open that it is time to collect().
+  // Whether it is time to collect(), because of the number of open blocks or bytes.
   bool is_worth_collecting(std::uint64_t most_bytes);
   // Whether an address is in a freed block that was not returned to the driver yet.
   bool covers(CUdeviceptr address);

@@ -2,5 +2,5 @@
 #pragma once
 #include <cstddef>
 
-// Launches a graph that allocates and frees so many bytes, in the current context. Returns the error.
+// Launches a graph that allocates and frees this many bytes, in the current context. Returns the error.
 int launch_graph(std::size_t bytes);
