@@ -17,7 +17,7 @@ namespace ration::events {
 
 class StackTree {
  public:
-  static constexpr std::uint32_t kMost = 1'000'000;  // nodes; after that, a new call is recorded as its caller
+  static constexpr std::uint32_t kMost = 1'000'000;  // nodes; then a new call gets the number of its caller
 
   explicit StackTree(std::string executable) : executable_(std::move(executable)) {}
 

@@ -1,6 +1,6 @@
-// Counts the calls of this process that take or return memory of one device. A call counts from before the driver or
-// Ration's books, whichever comes first, have seen the change until both have. Figures of the driver and of the books
-// may be compared only if no such call was under way while they were read.
+// Counts the calls of this process that take or return memory of one device. A call counts from before the first of the
+// driver and Ration's records has seen the change, until both have. Figures of the driver and of the records may be
+// compared only if no such call was under way while they were read.
 // Layer: ledger. Threads: any.
 #pragma once
 

@@ -157,7 +157,7 @@ class Membership {
   void queue_up(const Wants &wants);
   void leave_queue();
   // The number of living members that came before, wait for one of the same devices, and have called ahead() within the
-  // last two seconds. Reclaims from dead ones.
+  // last two seconds. Reclaims from dead members.
   std::size_t ahead() noexcept;
   // Records how much memory the driver itself took for the last run of the queue.
   void learn_overhead(int device, std::uint64_t bytes);

@@ -1,5 +1,5 @@
-// What a program can do: an operation makes one driver call, with what belongs to it, and returns the call's code, then
-// `:` and what the program saw. "-": the object does not exist. "?": nothing that could be compared.
+// What a program can do: an operation makes one driver call, and the preparations for it, and returns the call's code,
+// then `:` and what the program saw. "-": the object does not exist. "?": nothing that could be compared.
 // Layer: the driver API, objects.h, stamp.h, flags.h. Threads: see objects.h.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Memory that graphs allocate. A block has its own addresses, with bytes, for as long as a graph can allocate it. The
-// device is charged something else: the part of its GraphPool that launches need together.
+// Memory that graphs allocate. A block has its own addresses, with bytes, for as long as a graph can allocate it. What
+// the device is charged is not these bytes, but the part of its GraphPool that launches need together.
 // Layer: graph_pool.h, driver.h. Threads: under Driver::mutex.
 #pragma once
 #include <cstdint>

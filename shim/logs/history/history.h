@@ -179,8 +179,8 @@ class History {
   bool was_cut_off() const { return cut_off_; }
   // True if the program ended by itself and its last request was not refused: then blocks that are left were forgotten.
   bool has_ended_cleanly() const { return ended_ && !is_refused_last_; }
-  // False if the peak is unknown: records are missing for which only the `end` has peaks, or the log ends before its
-  // first peak.
+  // False if the peak is unknown: records are missing and no `end` has the peaks, or the log ends before its first
+  // peak.
   bool knows_peak() const;
   // If false, a program that was killed, or still runs, may have held more than its records show.
   bool has_exact_peak() const { return ended_ && knows_peak(); }

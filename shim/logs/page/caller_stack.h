@@ -39,7 +39,7 @@ class CallerStack {
 
   std::uint64_t width_ns_ = 1, bucket_ = 0;
   Level now_, highest_;                  // of the bucket, like the next line
-  std::optional<Level> before_, after_;  // the lowest before and after highest_; time of after_: when highest_ ended
+  std::optional<Level> before_, after_;  // the lowest before and after highest_; after_ has its end time
   std::vector<Point> points_;
 };
 

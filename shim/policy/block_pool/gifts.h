@@ -1,4 +1,4 @@
-// Gives memory that the pools hold and no block needs to other processes that lack it (a wish), and applies the limits
+// If other processes lack memory (a wish), gives them what the pools hold and no block needs. Also applies the limits
 // that `ration set` orders for this process.
 // Layer: policy/block_pool. Threads: any; never waits.
 #pragma once
@@ -23,7 +23,7 @@ class Gifts {
   void note_change(const char *api, DevicePool &device, bool stitched) noexcept;
   // Called after the program's synchronise succeeded in a context of `device`.
   void after_synchronise(int device) noexcept;
-  // Returns memory that others lack to the driver. Called by the giver, and in calls of the program's that touch shared
+  // Returns to the driver memory that others lack. Called by the giver, and in calls of the program's that touch shared
   // memory anyway.
   void give_to_others(const char *api, int device) noexcept;
   // Whether a wish was granted so recently that the process that made it may still be about to take the memory.

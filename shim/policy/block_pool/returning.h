@@ -1,5 +1,5 @@
-// Returns memory that the pools of a device hold and no block needs to the driver: for a request that lacks it, for
-// another process, or because it exceeds a threshold.
+// Returns to the driver what the pools of a device hold and no block needs: for a request that lacks it, for another
+// process, or because it exceeds a threshold.
 // Layer: policy/block_pool. Threads: any; never waits unless it says so.
 #pragma once
 

@@ -27,7 +27,7 @@ class DriverPool {
     std::atomic<std::uint64_t> latest{0};      // the number of the last graph that ran without relying on memory
     std::atomic<CUstream> stream{nullptr};     // the stream in which it ran
     std::atomic<std::uint64_t> live_bytes{0};  // bytes of blocks that launches have left, in whole units
-    // The owner of these blocks in the books. They end with the last context of the device, so none of its real
+    // The owner of these blocks in the address book. They end with the last context of the device, so none of its real
     // contexts can be their owner.
     const ContextRef owner = std::make_shared<Context>();
 
