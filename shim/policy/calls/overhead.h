@@ -4,8 +4,8 @@
 //
 // A figure is what the driver reports minus what Ration has charged. If NVML lists this process, it is the figure of
 // the process. Otherwise it is that of the device, and a neighbour's change during the call counts as ours, up to what
-// the call can take. Measured calls that overlap share one baseline. Each of them moves it by what it found, so that
-// nothing is counted twice.
+// the call can take. Measured calls that overlap share one baseline. Each call moves the baseline by what it found, so
+// that nothing is counted twice.
 #pragma once
 
 #include <array>

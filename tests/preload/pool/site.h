@@ -26,7 +26,7 @@ struct Site {
   CUdevice device = 0;
   bool per_thread_stream = true;  // a green context has none (cuda.h, cuStreamGetCtx_v2)
   CUfunction fill = nullptr;      // (address, words, value)
-  CUdeviceptr late = 0;           // kMostBytes of what a late copy from the device leaves
+  CUdeviceptr late = 0;           // kMostBytes, which late copies from the device read
 };
 
 // One thread's streams and buffers at one site.
