@@ -293,8 +293,8 @@ CUresult Admission::admit(const Request &request, const Contexts::Current &where
     }
     result = act_again(parts_, request, where, act, obtained, returned);
   }
-  // The device is no longer full: the memory returned after the refusal, or a pool at its own cap refused, which returning
-  // memory does not help. One more try decides.
+  // The device is no longer full: the memory returned after the refusal, or a pool at its own cap refused, which
+  // returning memory does not help. One more try decides.
   ReturningMemory returning(parts_.devices, where.device, account, request.upper_bound);
   for (bool is_full = true; result == CUDA_ERROR_OUT_OF_MEMORY && is_full && returning.expected();) {
     is_full = parts_.device_free(where.device).value_or(0) < request.upper_bound;
