@@ -48,8 +48,6 @@ def example(programs):
 def installed(build, prefix):
     """The build as scripts/package.sh hands it to the packers."""
     run("cmake", "--install", build, "--prefix", prefix)
-    for name in ("LICENSE", "README.md", "CHANGELOG.md", "shim/KNOWN_GAPS.md"):
-        (prefix / "share/doc/ration" / pathlib.Path(name).name).write_bytes((SOURCE / name).read_bytes())
 
 
 def packed(packer, *words):

@@ -141,9 +141,13 @@ def installed(folder):
     for name in [*pages, "bash-completion/completions/ration", "fish/vendor_completions.d/ration.fish"]:
         expect(name, (prefix / "share" / name).read_bytes(), (BUILD / "share" / name).read_bytes())
     expect("_ration", (prefix / cache["RATION_ZSH_COMPLETIONS"] / "_ration").read_bytes(), (BUILD / "share/zsh/site-functions/_ration").read_bytes())
-    for name in ("config/schema.json", "shim/events/log.schema.json", "shim/cli/verbs.schema.json"):
-        file = root / name
-        expect(name, (prefix / "share/ration" / file.name).read_bytes(), file.read_bytes())
+    for name, place in (("config/schema.json", "ration"), ("shim/events/log.schema.json", "ration"), ("shim/cli/verbs.schema.json", "ration"),
+                        ("README.md", "doc/ration"), ("CHANGELOG.md", "doc/ration"), ("LICENSE", "doc/ration"), ("shim/KNOWN_GAPS.md", "doc/ration"),
+                        ("shim/cli/README.md", "doc/ration/JSON.md"), ("shim/events/README.md", "doc/ration/LOG.md")):
+        there = prefix / "share" / place
+        expect(name, (there if there.is_file() else there / pathlib.Path(name).name).read_bytes(), (root / name).read_bytes())
+    slurm = (prefix / "share/ration/slurm/README.md").read_text()
+    expect("links that lead out of the installation", re.findall(r"\]\(\.\./[^)]*", slurm), [])
     if (BUILD / "lib/ration/slurm/spank_ration.so").exists():  # Slurm's headers are here
         # as a site builds it after an upgrade of Slurm: examples/slurm/README.md
         subprocess.run(["gcc", "-shared", "-fPIC", f"-I{cache['RATION_SLURM_HEADERS']}", "-o", "spank_ration.so", "spank_ration.c"],
