@@ -54,7 +54,10 @@ std::string names_of(const Devices &devices) {
       break;
     }
     const std::string_view uuid = short_uuid(device, devices);
-    names.push_back(std::to_string(device.ordinal) + (uuid.empty() ? "" : " (" + std::string(uuid) + ")"));
+    const std::string ordinal = std::to_string(device.ordinal);
+    names.push_back(device.ordinal < 0 ? std::string(uuid)  // not numbered here
+                    : uuid.empty()     ? ordinal
+                                       : ordinal + " (" + std::string(uuid) + ")");
   }
   return enumerated(names);
 }

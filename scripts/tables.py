@@ -76,7 +76,8 @@ TEXTS = {"NAME": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
          "FOLDER": {"type": "string", "pattern": "^/"},
          "FILE": {"type": "string", "minLength": 1}, "RULES": {"type": "string", "pattern": FAULT_RULES},
          "BYTES": BYTES, "LEVEL:FILE": {"type": "string", "pattern": "^(off|warn|info|debug|trace):."},
-         "DURATION": {"type": "string", "pattern": "^[0-9]+(ms|[smh])$"}}
+         "DURATION": {"anyOf": [{"type": "number", "minimum": 0},
+                                {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?(ms|[smh])?$"}]}}
 
 
 def schema_of_values(values):

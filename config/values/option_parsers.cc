@@ -72,16 +72,27 @@ std::string read_plain_text(std::string_view value, std::string &out) {
 
 std::string read_milliseconds(std::string_view value, std::chrono::milliseconds &out) {
   constexpr std::pair<std::string_view, std::int64_t> kUnits[] = {
-      {"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}};
+      {"", 1'000}, {"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}};
+  constexpr std::int64_t kFinest = 1'000'000'000;  // no unit is so long that a smaller fraction of it would matter
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  const std::string_view unit = value.substr(static_cast<std::size_t>(end - value.data()));
-  const auto *known =
-      std::find_if(std::begin(kUnits), std::end(kUnits), [&](const auto &each) { return each.first == unit; });
-  const std::int64_t factor = known != std::end(kUnits) ? known->second : value == "0" ? 1 : 0;
-  if (error != std::errc() || !is_digit(value.front()) || factor == 0 ||
-      __builtin_mul_overflow(number, factor, &number)) {
-    return "it must be 0 or a whole number with a unit, ms s m h; write, for example, 30s";
+  std::string_view rest = value.substr(static_cast<std::size_t>(end - value.data()));
+  std::int64_t fraction = 0;
+  std::int64_t parts = 1;
+  if (rest.size() > 1 && rest[0] == '.' && is_digit(rest[1])) {
+    for (rest.remove_prefix(1); !rest.empty() && is_digit(rest[0]); rest.remove_prefix(1)) {
+      if (parts < kFinest) {
+        fraction = 10 * fraction + (rest[0] - '0');
+        parts *= 10;
+      }
+    }
+  }
+  const auto *unit =
+      std::find_if(std::begin(kUnits), std::end(kUnits), [&](const auto &each) { return each.first == rest; });
+  if (error != std::errc() || !is_digit(value.front()) || unit == std::end(kUnits) ||
+      __builtin_mul_overflow(number, unit->second, &number) ||
+      __builtin_add_overflow(number, fraction * unit->second / parts, &number)) {
+    return "it must be a number of seconds, or have a unit, ms s m h; write, for example, 30 or 5m";
   }
   out = std::chrono::milliseconds(number);
   return {};

@@ -16,6 +16,7 @@ int place_of(std::string_view value, std::string_view words);
 std::string error_in_choice(std::string_view value, std::string_view words);
 std::string read_bool(std::string_view value, bool &out);
 std::string read_plain_text(std::string_view value, std::string &out);
+// A number of seconds, or one with the unit ms, s, m or h; rounded down to a millisecond.
 std::string read_milliseconds(std::string_view value, std::chrono::milliseconds &out);
 
 std::string read_limit(Settings &settings, const Option &option, std::string_view value);

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <variant>
 
+#include "cli/base/devices_of_logs.h"
 #include "cli/base/exit_status.h"
 #include "cli/base/log.h"
 #include "cli/base/text_table.h"
@@ -27,7 +28,7 @@ constexpr double kNsInSecond = 1e9;
 constexpr double kWhole = 100;  // percent
 constexpr const char *kStdout = "-";
 
-// Parses "5%" or "5", whatever the locale. On error, one sentence: elsewhere 0.05 means a share, that is 5%.
+// Parses "5%", "5" or the share 0.05, whatever the locale. On error, one sentence.
 std::variant<double, std::string> parse_percent(const std::string &text) {
   std::string_view number = text;
   if (number.ends_with('%')) {
@@ -38,11 +39,8 @@ std::variant<double, std::string> parse_percent(const std::string &text) {
   if (error != std::errc() || end != number.data() + number.size() || !(value >= 0 && value <= kWhole)) {
     return config::in_quotes(text) + " is not a percentage from 0% to 100%; write, for example, 5%";
   }
-  if (number.size() == text.size() && number.find('.') != std::string_view::npos && value > 0 && value <= 1) {
-    return config::in_quotes(text) + " may mean " + logs::percent(value) + " or " + logs::percent(value * kWhole) +
-           "; write it with the %";
-  }
-  return value;
+  const bool is_share = number.size() == text.size() && number.find('.') != std::string_view::npos && value <= 1;
+  return is_share ? value * kWhole : value;
 }
 
 bool write_junit(const std::string &path, const std::string &text) {
@@ -116,11 +114,10 @@ nlohmann::ordered_json json_of(const std::vector<logs::CheckedLog> &checked, con
 int run_verb(const CheckRequest &request) {
   logs::Conditions conditions{{}, request.no_leaks, request.no_growth, request.no_failures, {}};
   if (request.max_peak) {
-    auto size = config::parse_size(*request.max_peak);
-    if (const auto *wrong = std::get_if<std::string>(&size)) {
-      return usage_error("check: --max-peak " + config::shown(*request.max_peak) + ": " + *wrong, kUsageError);
+    const std::string wrong = config::parse_limit(*request.max_peak, conditions.max_peak.emplace());
+    if (!wrong.empty()) {
+      return usage_error("check: --max-peak " + config::shown(*request.max_peak) + ": " + wrong, kUsageError);
     }
-    conditions.max_peak = std::get<config::Size>(size);
   }
   if (request.max_fragmentation) {
     const auto most = parse_percent(*request.max_fragmentation);
@@ -137,6 +134,7 @@ int run_verb(const CheckRequest &request) {
   const std::vector<std::string> paths = logs::each_log_once("check", request.logs);
   std::vector<logs::CheckedLog> checked;
   LogSums sums;
+  DevicesOfLogs devices;
   bool holds = true;
   for (const std::string &path : paths) {
     logs::History history(logs::History::By::caller);
@@ -146,6 +144,7 @@ int run_verb(const CheckRequest &request) {
       return kUnreadable;
     }
     sums.add(history);
+    devices.add(history);
     checked.push_back(
         {path, logs::judge(conditions, history), static_cast<double>(history.last_ts_ns()) / kNsInSecond});
     for (logs::Verdict &each : checked.back().verdicts) {
@@ -159,6 +158,9 @@ int run_verb(const CheckRequest &request) {
     if (held && !history.has_ended() && !history.was_cut_off()) {  // no condition has reported that
       log_line("check: " + config::printable(path) + ": " + logs::caveat_of_end(false, false));
     }
+  }
+  if (const std::string wrong = conditions.max_peak ? devices.error_in(*conditions.max_peak) : ""; !wrong.empty()) {
+    return usage_error("check: --max-peak: " + wrong, kUsageError);
   }
   if (request.json) {  // names of files may hold any bytes
     std::cout << json_of(checked, sums, holds).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';

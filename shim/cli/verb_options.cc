@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "cli/manual/description.h"
 #include "cli/wrong_words.h"
 #include "config/options.h"
+#include "config/values/option_parsers.h"
 #include "config/values/quotes.h"
 #include "events/diagnostics.h"
 
@@ -71,7 +73,7 @@ std::string heading_of(std::string_view key) {
   return is_among(kOfLimits) ? "Limits" : is_among(kOfLogs) ? "Logs" : key == "fail" ? "Tests" : "Groups";
 }
 
-constexpr const char *kSecondsRule = "it must be a number of seconds from 0.1 to 86400; write, for example, 5";
+constexpr const char *kIntervalRule = "it must be a time from 0.1 to 86400 seconds; write, for example, 5 or 500ms";
 
 template <typename Number>
 Number number_of(
@@ -86,8 +88,13 @@ Number number_of(
 }
 
 double seconds_of(const char *option, const std::string &given) {
-  return number_of<double>(option, given, kSecondsRule,
-                           [](double seconds) { return seconds >= 0.1 && seconds <= 86400; });  // rules out NaN as well
+  std::chrono::milliseconds read{};
+  if (!config::read_milliseconds(given, read).empty() || read < std::chrono::milliseconds(100) ||
+      read > std::chrono::hours(24)) {
+    throw CLI::ParseError(std::string(option) + " " + config::shown(given) + ": " + kIntervalRule,
+                          CLI::ExitCodes::ConversionError);
+  }
+  return std::chrono::duration<double>(read).count();
 }
 
 // Without this check, CLI11 would accept --flag=3.
@@ -216,12 +223,10 @@ void describe_find_faults(CLI::App &verb, FindFaultsRequest &request) {
 
 void describe_env(CLI::App &verb, EnvRequest &request) {
   request.run.verb = "env";
-  CLI::Option *json = add_flag(verb, "--json", request.json, "one JSON document, sizes in bytes");
-  CLI::Option *files =
-      add_flag(verb, "--files", request.files, "list the settings files, the strongest first")->excludes(json);
+  add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
+  CLI::Option *files = add_flag(verb, "--files", request.files, "list the settings files, the strongest first");
   verb.add_option("--check", request.check, "print the mistakes in settings files, with their lines")
       ->type_name("FILE...")
-      ->excludes(json)
       ->excludes(files);
   describe_options_of_run(verb, request.run);
   verb.add_option("COMMAND", request.run.command, "the command that the rules in settings files are matched against");
@@ -234,9 +239,9 @@ void describe_set(CLI::App &verb, SetRequest &request) {
       ->required()
       ->type_name("GROUP|PID");
   verb.add_option("--limit", request.limit, "of all members of the group together, or of the process, on each device")
-      ->type_name("SIZE|default");
+      ->type_name("SIZE|UUID=SIZE,...|default");
   verb.add_option("--guarantee", request.guarantee, "what its group always leaves to the process, or to its run")
-      ->type_name("SIZE|default");
+      ->type_name("SIZE|UUID=SIZE,...|default");
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
 }
 
@@ -273,7 +278,7 @@ void describe_ps(CLI::App &verb, PsRequest &request) {
           "--watch", keep,
           "print again and again (default: every 2 seconds): tables with the time; with --json an object a line")
       ->expected(0, 1)
-      ->type_name("[=SECONDS]")
+      ->type_name("[=DURATION]")
       ->excludes(prometheus)
       ->excludes(file);
 }
@@ -284,7 +289,7 @@ void describe_top(CLI::App &verb, TopRequest &request) {
     request.interval_seconds = seconds_of("--interval", given);
   };
   verb.add_option_function<std::string>("--interval", keep, "time between two snapshots (default 1)")
-      ->type_name("SECONDS");
+      ->type_name("DURATION");
 }
 
 void describe_doctor(CLI::App &verb, DoctorRequest &request) {
@@ -300,12 +305,12 @@ void describe_doctor(CLI::App &verb, DoctorRequest &request) {
 void describe_check(CLI::App &verb, CheckRequest &request) {
   verb.add_option("LOG", request.logs, "logs, one of each process; -: standard input")->required()->type_name(kLogFile);
   verb.add_option("--max-peak", request.max_peak, "the most that the blocks of a device may take at once")
-      ->type_name("SIZE");
+      ->type_name("SIZE|DEVICE=SIZE,...");
   add_flag(verb, "--no-leaks", request.no_leaks, "every block of device memory was freed");
   add_flag(verb, "--no-growth", request.no_growth, "no caller's memory rises through the whole run");
   add_flag(verb, "--no-failures", request.no_failures, "nothing was refused or failed");
   verb.add_option("--max-fragmentation", request.max_fragmentation,
-                  "the share of free memory in pieces that were too small: 5%")
+                  "the share of free memory in pieces that were too small: 5% or 0.05")
       ->type_name("PERCENT");
   CLI::Option *junit = verb.add_option("--junit", request.junit,
                                        "also write a JUnit report; -: on stdout, and what does not hold on stderr")
@@ -318,7 +323,7 @@ void describe_report(CLI::App &verb, ReportRequest &request) {
   CLI::Option *by =
       verb.add_option("--by", request.by, "how to group blocks (default: caller)")->type_name(kGroupingWords);
   CLI::Option *leaks = add_flag(verb, "--leaks", request.leaks, "only what was never freed, all of it");
-  CLI::Option *json = add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes")->excludes(leaks);
+  CLI::Option *json = add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
   verb.add_option("-o,--output", request.page, "write a page for a browser: all logs, over time")
       ->type_name("FILE.html")
       ->excludes(by)
@@ -353,12 +358,26 @@ void describe_replay(CLI::App &verb, ReplayRequest &request) {
   verb.add_option("LOG", request.logs, "logs, one of each process; -: standard input")->required()->type_name(kLogFile);
   CLI::Option *limit =
       verb.add_option("--limit", request.limit, "of each device (default: the one that the log was written under)")
-          ->type_name("SIZE");
+          ->type_name("SIZE|DEVICE=SIZE,...");
   add_flag(verb, "--find-min", request.find_min, "the smallest limit instead, to 0.05%")->excludes(limit);
   verb.add_option("--mode", request.mode, "how blocks would be served (default: pool)")->type_name("pool|direct|async");
   verb.add_option("--backing", request.backing, "what the pool would be made of (default: as in the log)")
       ->type_name("slab|vmm");
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
+}
+
+// Stands among the logs of a command line of `diff` in place of --; no argument can contain a null character.
+const std::string kBetweenSides("\0--", 3);
+
+// False if no log follows the --.
+bool divide_sides(DiffRequest &request) {
+  const auto between = std::find(request.before.begin(), request.before.end(), kBetweenSides);
+  if (between == request.before.end()) {
+    return true;
+  }
+  request.after.assign(between + 1, request.before.end());
+  request.before.erase(between, request.before.end());
+  return !request.after.empty();
 }
 
 bool takes_one_value(const CLI::Option &option) {
@@ -403,7 +422,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   if (help) {  // `help VERB` means `VERB --help`
     words.erase(words.begin());
     if (words.size() > 1) {
-      return usage_error("help: " + config::in_quotes(words[1]) + " is one argument too many (`ration help help`)",
+      return usage_error("help: unexpected argument " + config::in_quotes(words[1]) + " (`ration help help`)",
                          kUsageError);
     }
     if (!words.empty() && (words[0] == "help" || words[0] == "--help" || words[0] == "-h")) {
@@ -485,12 +504,14 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
       })) {
     return usage_error((own.front()[0] == '-' ? "" : own.front() + ": ") + "--help: takes no value", status);
   }
-  if (!own.empty() && dashes != own.end() && (own.front() == "doctor" || own.front() == "diff")) {
+  if (!own.empty() && dashes != own.end() && own.front() == "doctor") {
     if (dashes + 1 == own.end()) {
-      return usage_error(own.front() + (own.front() == "diff" ? ": no log after --" : ": no command after --"), status);
+      return usage_error("doctor: no command after --", status);
     }
-    (own.front() == "diff" ? diff.after : doctor.command).assign(dashes + 1, own.end());
+    doctor.command.assign(dashes + 1, own.end());
     own.erase(dashes, own.end());
+  } else if (!own.empty() && dashes != own.end() && own.front() == "diff") {
+    *dashes = kBetweenSides;  // options may follow it
   }
   try {
     app.parse(std::vector<std::string>(own.rbegin(), own.rend()));  // CLI11 reads them from the back
@@ -501,6 +522,9 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
   }
   if (parsed) {
     say_replaced(*app.get_subcommands().front());
+    if (DiffRequest *const both = std::get_if<DiffRequest>(&*parsed); both != nullptr && !divide_sides(*both)) {
+      return usage_error("diff: no log after --", status);
+    }
     return *std::move(parsed);
   }
   if (described->count() > 0) {

@@ -6,8 +6,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/base/devices_of_logs.h"
 #include "cli/base/exit_status.h"
 #include "cli/base/log.h"
+#include "cli/base/program_name.h"
 #include "cli/base/text_table.h"
 #include "cli/base/verbs.h"
 #include "config/values/option_parsers.h"
@@ -51,7 +53,7 @@ const char *name_of(Backing backing) {
 
 class LogReplay {
  public:
-  LogReplay(const ReplayRequest &request, std::string path, ReplayMode mode, std::optional<config::Size> limit)
+  LogReplay(const ReplayRequest &request, std::string path, ReplayMode mode, const config::LimitMap &limit)
       : request_(request),
         path_(std::move(path)),
         mode_(mode),
@@ -69,6 +71,7 @@ class LogReplay {
   std::vector<std::string> text() const;
   Json json() const;
   const std::string &path() const { return path_; }
+  const logs::DeviceLog &log() const { return log_; }
 
  private:
   DeviceAnswer answer_for(std::size_t ordinal) const;
@@ -79,7 +82,7 @@ class LogReplay {
   const ReplayRequest &request_;
   const std::string path_;
   const ReplayMode mode_;
-  const std::optional<config::Size> limit_;
+  const config::LimitMap &limit_;  // empty: the one that the log was written under
   logs::DeviceLog log_;
   std::vector<DeviceAnswer> answers_;
 };
@@ -101,7 +104,8 @@ DeviceAnswer LogReplay::answer_for(std::size_t ordinal) const {
     answer.limit = answer.minimum.value_or(0);
     return answer;
   }
-  answer.limit = limit_ ? limit_->bytes_of(device.total) : device.limit != 0 ? device.limit : device.total;
+  const std::uint64_t logged = device.limit != 0 ? device.limit : device.total;
+  answer.limit = config::smallest_limit(limit_, log_.identity(ordinal)).value_or(logged);
   answer.stop =
       in_pool ? replay_device(device.trace, answer.limit, answer.backing) : replay_direct(device.trace, answer.limit);
   return answer;
@@ -222,19 +226,21 @@ Json summary_of(const DeviceAnswer &each, bool found) {
                  {"peak_live_blocks", each.device->peak_live_blocks},
                  {"pools", trace.pools},
                  {"backing", name_of(each.backing)},
-                 {"arena_bytes", each.limit},
                  {"fits", !each.stop && (!found || each.minimum)}};
+  if (!found) {
+    result["limit"] = each.limit;
+  }
   if (each.stop) {
-    result["failed_record"] = each.stop->record;
-    result["failed_api"] = each.api();
-    result["failed_bytes"] = each.stop->bytes;
-    result["used_bytes"] = each.stop->used;
+    result["refused_seq"] = each.stop->record;
+    result["api"] = each.api();
+    result["refused_bytes"] = each.stop->bytes;
+    result["used"] = each.stop->used;
   }
   if (each.minimum) {
     result["min_limit"] = *each.minimum;
     result["min_arena_bytes"] = *each.minimum;
     result["min_arena_ratio"] = static_cast<double>(*each.minimum) / static_cast<double>(each.device->peak_used());
-    result["min_arena_is_bound"] = each.device->is_stream_ordered;
+    result["min_limit_is_most"] = each.device->is_stream_ordered;
   }
   return result;
 }
@@ -256,9 +262,16 @@ void add_speed(const DeviceAnswer &each, Json &result) {
 }
 
 Json LogReplay::json() const {
-  Json document = {{"schema", "ration.replay/1"}, {"log", path_},          {"program", log_.program()},
-                   {"pid", log_.pid()},           {"mode", request_.mode}, {"exact", is_exact()},
-                   {"ended", log_.has_ended()},   {"threads", 1},          {"fits", fits()}};
+  Json document = {{"schema", "ration.replay/1"},
+                   {"log", path_},
+                   {"program", program_name(log_.program())},
+                   {"exe", log_.program()},
+                   {"pid", log_.pid()},
+                   {"mode", request_.mode},
+                   {"exact", is_exact()},
+                   {"ended", log_.has_ended()},
+                   {"threads", 1},
+                   {"fits", fits()}};
   if (const DeviceAnswer *most = worst()) {
     document.update(summary_of(*most, request_.find_min));
     if (request_.find_min && most->minimum && mode_ == ReplayMode::pool) {
@@ -324,7 +337,7 @@ Json json_of_all(const Replays &replays, bool find_min, bool fits) {
     document["min_limit_is_least"] =
         std::any_of(replays.begin(), replays.end(), [](const auto &each) { return !each->is_whole(); });
     document["min_arena_bytes"] = most;
-    document["min_arena_bytes_sum"] = sum;
+    document["min_limit_sum"] = sum;
   }
   document["logs"] = Json::array();
   for (const auto &each : replays) {
@@ -347,22 +360,23 @@ int run_verb(const ReplayRequest &request) {
                            config::error_in_choice(request.backing, "slab vmm"),
                        kUsageError);
   }
-  std::optional<config::Size> limit;
-  if (request.limit) {
-    auto size = config::parse_size(*request.limit);
-    if (const auto *wrong = std::get_if<std::string>(&size)) {
-      return usage_error("replay: --limit " + config::shown(*request.limit) + ": " + *wrong, kUsageError);
-    }
-    limit = std::get<config::Size>(size);
+  config::LimitMap limit;
+  if (const std::string wrong = request.limit ? config::parse_limit(*request.limit, limit) : ""; !wrong.empty()) {
+    return usage_error("replay: --limit " + config::shown(*request.limit) + ": " + wrong, kUsageError);
   }
+  DevicesOfLogs devices;
   std::vector<std::unique_ptr<LogReplay>> replays;
   for (const std::string &path : logs::each_log_once("replay", request.logs)) {
     LogReplay &replay = *replays.emplace_back(std::make_unique<LogReplay>(request, path, *mode, limit));
     if (!replay.read()) {
       return kUnreadable;
     }
+    devices.add(replay.log());
     replay.answer();
     replay.tell_flaws();
+  }
+  if (const std::string wrong = devices.error_in(limit); !wrong.empty()) {
+    return usage_error("replay: --limit: " + wrong, kUsageError);
   }
   const bool fits = std::all_of(replays.begin(), replays.end(), [](const auto &each) { return each->fits(); });
   if (*mode == ReplayMode::async && (request.find_min || fits)) {

@@ -22,6 +22,7 @@
 #include "cli/usage/usage_tables.h"
 #include "config/settings.h"
 #include "config/settings_context.h"
+#include "config/values/limit_map.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
 #include "ledger/group_view.h"
@@ -42,25 +43,33 @@ constexpr std::chrono::milliseconds kNoteTaken{500};
 constexpr std::chrono::milliseconds kBetweenLooksAtNote{10};
 constexpr std::string_view kStated = "default";
 
-// A size, or the value that was stated before. On error, one sentence.
+// A size, one for each of several devices, or the value that was stated before. On error, one sentence.
 struct Wanted {
-  std::optional<config::Size> size;  // nullopt: the value stated before
+  config::LimitMap sizes;  // empty: the value stated before
+
+  [[nodiscard]] std::optional<std::uint64_t> bytes_on(const std::string &uuid, std::uint64_t total) const {
+    return config::smallest_limit(sizes, {-1, uuid, total});
+  }
 };
 std::variant<Wanted, std::string> wanted_of(const std::string &text) {
   if (text == kStated) {
     return Wanted{};
   }
-  const auto parsed = config::parse_size(text);
-  if (const std::string *wrong = std::get_if<std::string>(&parsed)) {
+  Wanted wanted;
+  if (std::string wrong = config::parse_limit(text, wanted.sizes); !wrong.empty()) {
     const bool is_word = text.find_first_of("0123456789") == std::string::npos;
-    return is_word ? "it is neither a size nor `default`; write, for example, 8GiB or 40%" : *wrong;
+    return is_word ? "it is neither a size nor `default`; write, for example, 8GiB or 40%" : wrong;
   }
-  return Wanted{std::get<config::Size>(parsed)};
+  if (std::any_of(wanted.sizes.begin(), wanted.sizes.end(), [](const auto &each) { return each.ordinal >= 0; })) {
+    return "processes number their devices differently; write the UUID, or the beginning of it: GPU-1f2e=8GiB";
+  }
+  return wanted;
 }
 
 ledger::OrderedSize order_of(const Wanted &wanted) {
-  return [wanted](const std::string &, std::uint64_t total) -> std::optional<std::uint64_t> {
-    return wanted.size ? std::optional(wanted.size->bytes_of(total)) : std::nullopt;
+  return [wanted](const std::string &uuid, std::uint64_t total) -> std::optional<std::uint64_t> {
+    return wanted.sizes.empty() ? std::nullopt
+                                : std::optional(wanted.bytes_on(uuid, total).value_or(ledger::kUnchanged));
   };
 }
 
@@ -195,16 +204,18 @@ void refuse_what_cannot_apply(const SetRequest &request, const std::vector<Group
 // bytes, as it is not known here what a share of a device amounts to.
 void refuse_guarantee_above_limit(const Wanted &limit, const Wanted &guarantee, const SetRequest &request,
                                   const Member &member, const Member &holder) {
-  const auto in_bytes = [](const Wanted &wanted) {
-    return wanted.size && !wanted.size->is_share() ? std::optional(wanted.size->bytes_of(0)) : std::nullopt;
+  const auto in_bytes = [](const Wanted &wanted, const std::string &uuid) {
+    const auto is_share = [](const config::LimitItem &each) { return each.size.is_share(); };
+    return std::any_of(wanted.sizes.begin(), wanted.sizes.end(), is_share) ? std::nullopt : wanted.bytes_on(uuid, 0);
   };
   for (const ledger::DeviceUse &use : member.devices) {
     std::uint64_t guaranteed = 0;
     for (const ledger::DeviceUse &each : holder.devices) {
       guaranteed = each.uuid == use.uuid && holder.tree == 0 ? each.guarantee : guaranteed;
     }
-    const std::optional<std::uint64_t> most = request.limit ? in_bytes(limit) : std::optional(use.limit);
-    const std::optional<std::uint64_t> least = request.guarantee ? in_bytes(guarantee) : std::optional(guaranteed);
+    const std::optional<std::uint64_t> most = request.limit ? in_bytes(limit, use.uuid) : std::optional(use.limit);
+    const std::optional<std::uint64_t> least =
+        request.guarantee ? in_bytes(guarantee, use.uuid) : std::optional(guaranteed);
     if (most && least && *least > *most) {
       throw "a guarantee of " + config::show_exact_bytes(*least) + " is more than the limit of process " +
           request.target + ", " + config::show_exact_bytes(*most);
@@ -212,37 +223,43 @@ void refuse_guarantee_above_limit(const Wanted &limit, const Wanted &guarantee, 
   }
 }
 
+// The devices that the group, or the groups of the process, have seen.
+std::vector<config::DeviceIdentity> devices_of(const Target &target, const std::vector<Group> &groups) {
+  std::vector<config::DeviceIdentity> devices;
+  for (const Group &group : groups) {
+    const bool is_its = target.member == nullptr ? &group == target.group : is_in(group, target.member->identity);
+    for (const ledger::GroupDevice &device : group.devices) {
+      const auto is_it = [&](const config::DeviceIdentity &each) { return each.uuid == device.uuid; };
+      if (is_its && std::none_of(devices.begin(), devices.end(), is_it)) {
+        devices.push_back({-1, device.uuid, device.size});
+      }
+    }
+  }
+  return devices;
+}
+
 // Throws a sentence if a system file locks a smaller limit, which applies to every program here and cannot be exceeded.
 void refuse_above_lock(const Wanted &limit, const std::string &given, const Target &target,
-                       const std::vector<Group> &groups) {
-  if (!limit.size) {
+                       std::vector<config::DeviceIdentity> devices) {
+  if (limit.sizes.empty()) {
     return;
   }
   std::vector<config::Problem> ignored;
   config::Settings settings = config::read_settings(config::own_context(), ignored);
-  config::LimitItem asked;
-  asked.size = *limit.size;
-  asked.stated = "--limit " + config::shown(given);
-  std::vector<config::DeviceIdentity> devices;
+  config::LimitMap asked = limit.sizes;
+  config::set_source_of_new(asked, "--limit " + config::shown(given), false);
   if (target.group != nullptr) {
     for (config::Settings::Group &group : settings.groups) {
       if (kind_of(group.kind) == target.group->kind && group.name == target.group->name) {
-        group.limit.push_back(asked);
+        group.limit.insert(group.limit.end(), asked.begin(), asked.end());
       }
-    }
-    for (const ledger::GroupDevice &device : target.group->devices) {
-      devices.push_back({-1, device.uuid, device.size});
     }
   } else {
-    settings.limit.push_back(asked);
-    for (const Group &group : groups) {
-      for (const ledger::GroupDevice &device : group.devices) {
-        const auto is_it = [&](const ledger::DeviceUse &use) { return use.uuid == device.uuid; };
-        if (std::any_of(target.member->devices.begin(), target.member->devices.end(), is_it)) {
-          devices.push_back({-1, device.uuid, device.size});
-        }
-      }
-    }
+    settings.limit.insert(settings.limit.end(), asked.begin(), asked.end());
+    std::erase_if(devices, [&](const config::DeviceIdentity &device) {  // it uses only some of them
+      return std::none_of(target.member->devices.begin(), target.member->devices.end(),
+                          [&](const ledger::DeviceUse &use) { return use.uuid == device.uuid; });
+    });
   }
   if (const auto cut = settings.cut_by_locks(devices); !cut.empty()) {
     throw cut.front().line;
@@ -371,7 +388,13 @@ int set(const SetRequest &request) {
     throw problem;
   }
   const Target target = target_of(groups, request.target);
-  refuse_above_lock(limit, request.limit.value_or(""), target, groups);
+  const std::vector<config::DeviceIdentity> devices = devices_of(target, groups);
+  for (const auto &[wanted, flag] : {std::pair{&limit, "--limit: "}, std::pair{&guarantee, "--guarantee: "}}) {
+    if (const auto errors = config::errors_in_devices(wanted->sizes, devices); !errors.empty()) {
+      throw flag + errors.front().sentence;
+    }
+  }
+  refuse_above_lock(limit, request.limit.value_or(""), target, devices);
   Outcome outcome;
   if (target.group != nullptr) {
     if (request.guarantee) {

@@ -68,11 +68,14 @@ bool order_group_limit(const std::string &state_folder, GroupKind kind, const st
   const auto wanted = [&](const shared::Device &device) {
     const std::uint64_t physical = device.physical.load(std::memory_order_relaxed);
     std::optional<std::uint64_t> bytes = limit(device_text(device.uuid.load()), physical);
-    return bytes && physical != 0 ? std::min(*bytes, physical) : bytes;
+    return bytes && bytes != kUnchanged && physical != 0 ? std::min(*bytes, physical) : bytes;
+  };
+  const auto is_concerned = [&](const shared::Device &device) {
+    return is_seen(device) && wanted(device) != kUnchanged;
   };
   for (std::uint32_t i = 0; i < shared::kDevices; ++i) {
     const shared::Device &device = file.header().device[i];
-    if (!is_seen(device)) {
+    if (!is_concerned(device)) {
       continue;
     }
     const std::uint64_t bytes = wanted(device).value_or(stated_limit(file, i));
@@ -86,7 +89,7 @@ bool order_group_limit(const std::string &state_folder, GroupKind kind, const st
   }
   for (std::uint32_t i = 0; i < shared::kDevices; ++i) {
     shared::Device &device = file.header().device[i];
-    if (is_seen(device)) {
+    if (is_concerned(device)) {
       device.ordered.store(word_of(wanted(device), 0), std::memory_order_release);
       recompute_limit(file, i);
     }
@@ -105,16 +108,19 @@ bool order_member(const std::string &state_folder, std::uint64_t identity, const
       }
       const std::string uuid = device_text(device.uuid.load());
       const std::uint64_t total = device.physical.load(std::memory_order_relaxed);
+      const auto store = [&](const OrderedSize &size, std::atomic<std::uint64_t> &word) {
+        if (const std::optional<std::uint64_t> bytes = size(uuid, total); bytes != kUnchanged) {
+          word.store(word_of(bytes, shared::kUnordered), std::memory_order_relaxed);
+        }
+      };
       if (order.limit) {
-        slot.cells[i].ordered_limit.store(word_of(order.limit(uuid, total), shared::kUnordered),
-                                          std::memory_order_relaxed);
+        store(order.limit, slot.cells[i].ordered_limit);
       }
       if (slot.cells[i].ordered_guarantee.load(std::memory_order_relaxed) == shared::kRefused) {
         slot.cells[i].ordered_guarantee.store(0, std::memory_order_relaxed);
       }
       if (order.guarantee && group.kind == GroupKind::kNamed) {
-        slot.cells[i].ordered_guarantee.store(word_of(order.guarantee(uuid, total), shared::kUnordered),
-                                              std::memory_order_relaxed);
+        store(order.guarantee, slot.cells[i].ordered_guarantee);
       }
     }
     slot.orders.fetch_add(1, std::memory_order_release);

@@ -12,7 +12,8 @@
 namespace ration::ledger {
 
 // The ordered bytes on a device with `total` bytes of memory. nullopt withdraws the order: the limits that the members
-// state, or the process's own settings, apply again.
+// state, or the process's own settings, apply again. kUnchanged leaves the device as it is.
+inline constexpr std::uint64_t kUnchanged = ~std::uint64_t{0};
 using OrderedSize = std::function<std::optional<std::uint64_t>(const std::string &uuid, std::uint64_t total)>;
 
 // Sets the group's limit on every device that a member has seen, with immediate effect. False: nothing changed and

@@ -27,7 +27,7 @@ std::string read_both(const RunRequest &run, const std::optional<std::string> &t
   options.timeout = read;
   return is_read ? ""
                  : "--timeout " + config::shown(*timeout) +
-                       ": it must be a whole number above 0 with a unit, ms s m h; write, for example, 30s";
+                       ": it must be a number of seconds above 0, or have a unit, ms s m h; write, for example, 30s";
 }
 
 std::string read_tolerance(const std::string &text, Tolerance &tolerance) {

@@ -22,18 +22,18 @@ std::string on_device(std::size_t ordinal) {
   return "device " + std::to_string(ordinal) + ": ";
 }
 
-Reasons above_peak(const config::Size &most, const History &history) {
+Reasons above_peak(const config::LimitMap &most, const History &history) {
   Reasons reasons;
   if (std::string caveat = caveat_of_peak(history); !caveat.empty()) {
     reasons.push_back(std::move(caveat));
   }
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
     const History::Device &device = history.devices()[i];
-    const std::uint64_t bytes = most.bytes_of(device.total);
-    if (device.peak.bytes > bytes) {
+    const std::optional<std::uint64_t> bytes = config::smallest_limit(most, history.identity(i));
+    if (bytes && device.peak.bytes > *bytes) {
       reasons.push_back(on_device(i) + "peak used " + config::show_exact_bytes(device.peak.bytes) +
                         (device.peak.seq != 0 ? " at record " + std::to_string(device.peak.seq) : std::string()) +
-                        ", more than " + config::show_exact_bytes(bytes));
+                        ", more than " + config::show_exact_bytes(*bytes));
     }
   }
   return reasons;

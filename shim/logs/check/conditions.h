@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "config/values/size.h"
+#include "config/values/limit_map.h"
 #include "logs/history/history.h"
 
 namespace ration::logs {
 
 struct Conditions {
-  std::optional<config::Size> max_peak;  // of live blocks, on each device; a share refers to the device
+  std::optional<config::LimitMap> max_peak;  // of live blocks, by device; a share refers to the device
   bool no_leaks = false;
   bool no_growth = false;
   bool no_failures = false;

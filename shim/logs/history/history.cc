@@ -240,6 +240,7 @@ void History::add(const Record &record) {
         const Record of_device(each);
         Device &described = device(of_device.device());
         described.name = of_device.text("name");
+        described.uuid = of_device.text("uuid");
         described.total = of_device.number("total");
         described.limit = of_device.number("limit");
         described.limit_asked = of_device.flag("limit_asked");

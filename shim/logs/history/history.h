@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/saturating.h"
+#include "config/values/limit_map.h"
 #include "logs/history/granule_use.h"
 #include "logs/history/growth.h"
 #include "logs/history/live_blocks.h"
@@ -98,7 +99,7 @@ class History {
     std::uint64_t oldest_ns = 0;  // longest time that one of its blocks lived
   };
   struct Device {
-    std::string name;
+    std::string name, uuid;
     std::uint64_t total = 0, limit = 0;
     bool limit_asked = false;
     std::uint64_t later_limit = 0;     // limit at the latest refusal, if `ration set` had changed it; 0: unknown
@@ -146,6 +147,9 @@ class History {
   By by() const { return by_; }
 
   const std::vector<Device> &devices() const { return devices_; }
+  config::DeviceIdentity identity(std::size_t device) const {
+    return {static_cast<int>(device), devices_[device].uuid, devices_[device].total};
+  }
   // Sums over all devices of the log, of charged blocks only.
   std::uint64_t allocs() const { return sum(&Device::allocs); }
   std::uint64_t frees() const { return sum(&Device::frees); }

@@ -110,6 +110,7 @@ void DeviceLog::add(const Record &record) {
       for (const nlohmann::json &each : record.list("devices")) {
         const Record of_device(each);
         Device &described = device(of_device);
+        described.uuid = of_device.text("uuid");
         described.total = of_device.number("total");
         described.limit = of_device.number("limit");
         described.backing = of_device.text("backing");

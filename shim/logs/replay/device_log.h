@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/values/limit_map.h"
 #include "logs/history/live_blocks.h"
 #include "logs/reader/record.h"
 #include "logs/replay/device_replay.h"
@@ -26,6 +27,7 @@ class DeviceLog {
     std::uint64_t live_bytes = 0, peak_bytes = 0;
   };
   struct Device {
+    std::string uuid;
     std::uint64_t total = 0, limit = 0;
     std::string backing;  // of the device's pools; empty: the log does not say
     pool::replay::DeviceTrace trace;
@@ -56,6 +58,9 @@ class DeviceLog {
   void add(const Record &record);
 
   const std::vector<Device> &devices() const { return devices_; }
+  config::DeviceIdentity identity(std::size_t device) const {
+    return {static_cast<int>(device), devices_[device].uuid, devices_[device].total};
+  }
   const std::string &program() const { return program_; }
   std::uint64_t pid() const { return pid_; }
   std::uint64_t dropped() const { return dropped_; }

@@ -42,7 +42,7 @@ VALUES = {
     "fail": (["nth=3", "every=10,above=1MiB;probability=0.5,seed=3", "library=libcudnn,after=30s"], ["", 3, "cuMemAlloc@3", "nth", "nth=3,", "size=3"]),
     "diagnostics": (["off", "warn", "debug:/tmp/a"], ["verbose", "debug:", "", 3, True]),
     "state_dir": (["/run/ration"], ["ration", "", 3, True]),
-    "wait": ([0, "0", "500ms", "30s", "5m", "1h"], [30, "30", "-1s", "1.5s", "1 s", "s", "", True]),
+    "wait": ([0, "0", "500ms", "30s", "5m", "1h", 30, "30", 1.5, "1.5s"], [-1, "-1s", "1 s", "1.s", ".5", "s", "", True]),
 }
 
 MATCH = {"exe": "*/python3*"}
@@ -120,6 +120,10 @@ def checked(folder, document):
 
 def checked_file(path, document=""):
     done = subprocess.run([BUILD / "bin/ration", "env", "--check", path], capture_output=True, text=True, check=False)
+    in_json = subprocess.run([BUILD / "bin/ration", "env", "--json", "--check", path], capture_output=True, text=True, check=False)
+    found, = json.loads(in_json.stdout)["files"]
+    expect("as JSON", (found["path"], found["holds"], in_json.stderr), (str(path), done.returncode == 0, ""))
+    expect("its problems", [f"ration: env: {each['what']}" for each in found["problems"]], done.stderr.splitlines())
     mistakes = [line for line in done.stderr.splitlines() if not line.endswith(WARNING)]
     expect_that(f"{document}: {done.stdout} {done.stderr}", done.stdout == "" and (done.returncode == 0) == (mistakes == []))
     return {0: True, 125: False}[done.returncode], done.stderr

@@ -154,6 +154,22 @@ def all_devices_or_none(folder):
         ended_clean(machine)
 
 
+def of_one_device(folder):
+    """A size for one device leaves the others as they are; a device is named by its UUID, which all processes share."""
+    with Machine(folder, devices="2x4GiB", **MODES["direct"], RATION_GROUP="g", RATION_GROUP_LIMIT="1GiB", RATION_LIMIT="3GiB") as machine:
+        one = machine.member()
+        one.do("alloc=1m")
+        first, second = (row["uuid"] for row in ration_set(machine, "g", "--limit", "2GiB")["devices"])
+        for target, device, limits in (("g", second, {first: 2 * GIB, second: 512 * MIB}), (one.pid, second, {first: 3 * GIB}), (one.pid, first, {first: 512 * MIB})):
+            ration_set(machine, target, "--limit", f"{device}=512MiB")
+            one.do("alloc=1m")  # takes note of it
+            rows = machine.ps()["groups" if target == "g" else "processes"]
+            expect(f"limits of {target}", {row["uuid"]: row["limit"] for row in rows if row["group"] == "g"}, limits)
+        for wrong, words in (("0=1GiB", "number their devices differently"), ("GPU-00ff=1GiB", "GPU-00ff")):
+            expect_that(wrong, words in ration_set(machine, "g", "--limit", wrong, status=2))
+        ended_clean(machine)
+
+
 def guaranteed_job(machine, guarantee, mebibytes):
     """(job, the process ID of what `ration run` started), which holds so much."""
     job = machine.ration_run("--group", "g", "--group-limit", "1GiB", "--guarantee", guarantee)
@@ -239,4 +255,4 @@ def mistakes(folder):
 main({f"{mode}: of a group": of_a_group(mode) for mode in POOLS} | {f"{mode}: of a process": of_a_process(mode) for mode in POOLS} |
      {f"{backing}: what is idle": what_is_idle(backing) for backing in ("vmm", "slab", "async")} |
      {f"{backing}: freed later": freed_later(backing) for backing in ("vmm", "slab", "async")} |
-     {"below what is guaranteed": below_what_is_guaranteed, "all devices or none": all_devices_or_none, "guarantees": guarantees, "of a run": of_a_run, "less of a run": less_of_a_run, "summary of a run": summary_of_a_run, "in words": in_words, "mistakes": mistakes})
+     {"below what is guaranteed": below_what_is_guaranteed, "all devices or none": all_devices_or_none, "of one device": of_one_device, "guarantees": guarantees, "of a run": of_a_run, "less of a run": less_of_a_run, "summary of a run": summary_of_a_run, "in words": in_words, "mistakes": mistakes})

@@ -18,7 +18,7 @@ from harness import BUILD, GIB, MIB, clean_environment, expect, expect_that, mai
 OPTIONS = {option["key"]: option for option in tables.options()}
 # For each word in capitals among the values: examples that are accepted and that are refused.
 KINDS = {"SIZE": (["1GiB", "40%"], ["8Gib"]), "DEVICE=SIZE,...": (["0=1GiB"], ["0=x"]), "NAME": (["team"], ["a/b"]),
-         "FILE": (["/nowhere/file"], ["a\nb"]), "FOLDER": (["/nowhere"], ["nowhere"]), "RULES": (["nth=3", "every=2,above=1MiB;probability=0.5"], ["nth", "size=3"]), "BYTES": (["1GiB", "2097152"], ["40%", "0.5", "1"]), "DURATION": (["500ms", "30s"], ["30", "-1s"]),
+         "FILE": (["/nowhere/file"], ["a\nb"]), "FOLDER": (["/nowhere"], ["nowhere"]), "RULES": (["nth=3", "every=2,above=1MiB;probability=0.5"], ["nth", "size=3"]), "BYTES": (["1GiB", "2097152"], ["40%", "0.5", "1"]), "DURATION": (["500ms", "30s", "1.5"], ["30d", "-1s"]),
          "LEVEL:FILE": (["trace:/nowhere/file"], ["verbose:/nowhere/file", "debug:"]), "NUMBER[=LIMIT];...": (["0123456789abcdef=1GiB"], ["1"])}
 # Environments in which a default has an effect.
 WORLDS = ({}, {"RATION_LIMIT": "1GiB"}, {"RATION_LIMIT": "4GiB"}, {"RATION_MODE": "async", "RATION_LIMIT": "1GiB"},

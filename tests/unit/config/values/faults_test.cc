@@ -52,7 +52,7 @@ TEST_CASE("a rule of faults that cannot be meant is a sentence") {
                            "seed=x",
                            "above=40%",
                            "above=x",
-                           "after=3",
+                           "after=3d",
                            "library=",
                            "size=3",
                            "nth=1,every=2",

@@ -15,17 +15,25 @@ std::vector<std::string> reasons(const Conditions &conditions, const std::string
   return verdicts.front().reasons;
 }
 
+config::LimitMap of_each(const config::Size &size) {
+  config::LimitItem item;
+  item.size = size;
+  return {item};
+}
+
 }  // namespace
 
 TEST_CASE("a peak beyond the condition is a reason, one at it is none") {
   const std::string log = log_of({alloc_record(1, 3 << 20), free_record(1), kEndRecord});
   Conditions conditions;
-  conditions.max_peak = config::Size::of_bytes(3 << 20);
+  conditions.max_peak = of_each(config::Size::of_bytes(3 << 20));
   CHECK(reasons(conditions, log).empty());
-  conditions.max_peak = config::Size::of_bytes((3 << 20) - 1);
+  conditions.max_peak = of_each(config::Size::of_bytes((3 << 20) - 1));
   CHECK(has_line(reasons(conditions, log), "device 0: peak used 3MiB (3145728 bytes) at record 1"));
-  conditions.max_peak = config::Size::of_share(1, 1000);  // of a device of 1,000,000,000 bytes
+  conditions.max_peak = of_each(config::Size::of_share(1, 1000));  // of a device of 1,000,000,000 bytes
   CHECK(has_line(reasons(conditions, log), "more than 977KiB (1000000 bytes)"));
+  conditions.max_peak->front().ordinal = 1;  // the other device
+  CHECK(reasons(conditions, log).empty());
 }
 
 TEST_CASE("a block that was never freed is a leak, and a log without an end is no proof") {
@@ -102,7 +110,7 @@ TEST_CASE("of a log that was cut off neither the peak nor what was freed is know
   history.note_cut_off();
   history.finish();
   Conditions conditions;
-  conditions.max_peak = config::Size::of_bytes(1 << 30);
+  conditions.max_peak = of_each(config::Size::of_bytes(1 << 30));
   conditions.no_leaks = true;
   conditions.max_fragmentation_percent = 100;
   for (const Verdict &verdict : judge(conditions, history)) {
