@@ -1,7 +1,9 @@
 #include "cli/settings_files.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "cli/base/log.h"
@@ -9,6 +11,7 @@
 #include "config/locks.h"
 #include "config/settings_context.h"
 #include "config/values/quotes.h"
+#include "logs/output/json_or_null.h"
 
 namespace ration::cli {
 
@@ -25,51 +28,85 @@ config::Source source_of(const std::string &path) {
   return config::Source::kSystemFile;
 }
 
-// Logs a line for each mistake. True if there is none.
-bool check_file(const std::string &path) {
+struct Mistake {
+  std::string key;
+  std::string what;
+  bool is_note = false;  // the file can be used as written
+};
+
+// What is wrong with the file, or worth knowing.
+std::vector<Mistake> mistakes_in(const std::string &path) {
   const config::SmallFile file = config::read_small_file(path, config::Trust::kAnybody);
   if (!file.there || !file.wrong.empty()) {
-    log_error("env: " + config::printable(path) + ": " + (file.there ? file.wrong : "there is no such file"));
-    return false;
+    return {{"", config::printable(path) + ": " + (file.there ? file.wrong : "there is no such file")}};
   }
+  std::vector<Mistake> mistakes;
   // No program is given for the rules in the file.
   const config::FileReading reading = config::read_settings_text(file.text, path, source_of(path), nullptr);
-  bool good = reading.problems.empty();
   for (const config::Problem &problem : reading.problems) {
-    log_line("env: " + problem.written + ": " + problem.sentence);
+    mistakes.push_back({problem.key, problem.written + ": " + problem.sentence});
   }
   for (const config::Statement &statement : reading.statements) {
     if (const std::string wrong = config::error_in_statement(statement); !wrong.empty()) {
-      log_error("env: " + statement.origin.written() + ": " + wrong);
-      good = false;
+      mistakes.push_back({std::string(statement.origin.key), statement.origin.written() + ": " + wrong});
     }
   }
   for (const std::string &line : config::escapable_locks(reading, path)) {
-    log_line("env: " + line);
+    mistakes.push_back({"locked", line, true});
   }
-  return good;
+  return mistakes;
+}
+
+// Paths may hold any bytes.
+void print(const nlohmann::ordered_json &files) {
+  const nlohmann::ordered_json document = {{"schema", "ration.files/1"}, {"files", files}};
+  std::cout << document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
 }
 
 }  // namespace
 
-bool list_settings_files() {
+bool list_settings_files(bool as_json) {
   const config::SettingsContext own = config::own_context();
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
   bool good = true;
   for (const config::FilePlace &place : config::places_of_files(own)) {
     const config::SmallFile file = config::read_small_file(place.path, place.trust);
-    const std::string state = !file.there ? "absent" : file.wrong.empty() ? "read" : "refused: " + file.wrong;
-    std::cout << config::printable(place.path) << "  " << config::name_of(place.source) << "  " << state << '\n';
+    const std::string state = !file.there ? "absent" : file.wrong.empty() ? "read" : "refused";
+    files.push_back({{"path", place.path},
+                     {"source", config::name_of(place.source)},
+                     {"state", state},
+                     {"reason", logs::or_null(!file.wrong.empty(), file.wrong)}});
+    if (!as_json) {
+      std::cout << config::printable(place.path) << "  " << config::name_of(place.source) << "  " << state
+                << (file.wrong.empty() ? "" : ": " + file.wrong) << '\n';
+    }
     good = good && file.wrong.empty();
+  }
+  if (as_json) {
+    print(files);
   }
   return flush_stdout() && good;
 }
 
-bool check_settings_files(const std::vector<std::string> &paths) {
+bool check_settings_files(const std::vector<std::string> &paths, bool as_json) {
+  nlohmann::ordered_json files = nlohmann::ordered_json::array();
   bool good = true;
   for (const std::string &path : paths) {
-    good = check_file(path) && good;
+    const std::vector<Mistake> mistakes = mistakes_in(path);
+    const bool holds = std::all_of(mistakes.begin(), mistakes.end(), [](const Mistake &each) { return each.is_note; });
+    good = good && holds;
+    files.push_back({{"path", path}, {"holds", holds}, {"problems", nlohmann::ordered_json::array()}});
+    for (const Mistake &each : mistakes) {
+      files.back()["problems"].push_back({{"key", each.key}, {"what", each.what}, {"fatal", !each.is_note}});
+      if (!as_json) {
+        each.is_note ? log_line("env: " + each.what) : log_error("env: " + each.what);
+      }
+    }
   }
-  return good;
+  if (as_json) {
+    print(files);
+  }
+  return flush_stdout() && good;
 }
 
 }  // namespace ration::cli

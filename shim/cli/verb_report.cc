@@ -68,7 +68,7 @@ int run_verb(const ReportRequest &request) {
     return kUnreadable;
   }
   if (request.json) {
-    std::cout << logs::report_json(reports) << '\n';
+    std::cout << (request.leaks ? logs::leaks_json(reports) : logs::report_json(reports)) << '\n';
     return flush_stdout() ? 0 : kOurError;
   }
   const char *separator = "";

@@ -23,7 +23,7 @@ READABLE = {"PROTO", "STOP", "MARK", "APPEND", "APPENDS", "SETITEM", "SETITEMS",
 
 def leaks_in_records(report):
     """Without what only the end of the log tells."""
-    return [leak for leak in report["leaks"] if leak["memory"] == "device" and leak["group"] != "records that the log lacks"]
+    return [leak for leak in report["leaks"] if leak["memory"] == "device" and leak["caller"] != "records that the log lacks"]
 
 
 def ration(*arguments, status=0, text=True):
@@ -75,7 +75,7 @@ def agrees(followed, report, devices=True):
 
 
 def refusals(report, but=()):
-    return sum(each["count"] for dev in report["logs"][0]["devices"] for each in dev["refusals"] if each["api"] not in but)
+    return sum(each["refusals"] for dev in report["logs"][0]["devices"] for each in dev["refused_requests"] if each["api"] not in but)
 
 
 def chrome(log, report):

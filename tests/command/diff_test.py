@@ -26,20 +26,24 @@ def figures(before, after):
     return {"before": before, "after": after, "change": after - before}
 
 
+def of(row, key):
+    return {side: row[side][key] for side in ("before", "after", "change")}
+
+
 def documented(folder):
     first, second = made(folder, END)
     document = json.loads(ration("diff", first, second, "--json"))
-    expect("schema", (document["schema"], document["by"], document["fails"]), ("ration.diff/1", "caller", None))
+    expect("schema", (document["schema"], document["by"], document["holds"]), ("ration.diff/1", "caller", None))
     device = document["devices"][0]
-    expect("figures", {key: device[key] for key in ("peak_bytes", "allocs", "frees", "refusals", "live_blocks", "live_bytes")},
+    expect("figures", {key: of(device, key) for key in ("peak_bytes", "allocs", "frees", "refusals", "live_blocks", "live_bytes")},
            {"peak_bytes": figures(5 * MIB, 6 * MIB), "allocs": figures(2, 2), "frees": figures(2, 1), "refusals": figures(0, 1),
             "live_blocks": figures(0, 1), "live_bytes": figures(0, 3 * MIB)})
-    expect("callers", [(each["name"], each["standing"], each["peak_bytes"]["change"], each["live_bytes"]["change"],
-                        each["requested_bytes"]["after"]) for each in device["callers"]],
+    expect("callers", [(each["caller"], each["occurs"], each["change"]["at_peak_bytes"], each["change"]["live_bytes"],
+                        each["after"]["requested_bytes"]) for each in device["callers"]],
            [("keep (keep.py), from main (train.py)", "new", 0, 3 * MIB, 3 * MIB - 1),
             ("load (train.py), from main (train.py)", "both", 2 * MIB, 0, 6 * MIB - 1),
             ("old (old.py), from main (train.py)", "gone", -1 * MIB, 0, 0)])
-    expect("the other device", document["devices"][1]["peak_bytes"], figures(0, 2 * MIB))
+    expect("the other device", of(document["devices"][1], "peak_bytes"), figures(0, 2 * MIB))
 
 
 def printed(folder):
@@ -56,7 +60,7 @@ def printed(folder):
 def by_library(folder):
     first, second = made(folder, END)
     document = json.loads(ration("diff", first, second, "--json", "--by", "library"))
-    expect("libraries", [(each["name"], each["standing"]) for each in document["devices"][0]["callers"]], [("the program", "both")])
+    expect("libraries", [(each["caller"], each["occurs"]) for each in document["devices"][0]["callers"]], [("the program", "both")])
 
 
 def grown(folder):
@@ -65,8 +69,8 @@ def grown(folder):
         said = ration("diff", first, second, "--fail-above", limit, status=status).splitlines()
         expect(f"reasons with {limit}", [line for line in said if line.startswith("--fail-above: device 1: ")],
                [f"--fail-above: device 1: the peak has grown by 2MiB (2097152 bytes), more than {limit}"] if status else [])
-    expect("no growth", json.loads(ration("diff", second, first, "--json", "--fail-above", "0%"))["fails"], False)
-    expect("growth", json.loads(ration("diff", first, second, "--json", "--fail-above", "0%", status=1))["fails"], True)
+    expect("no growth", json.loads(ration("diff", second, first, "--json", "--fail-above", "0%"))["holds"], True)
+    expect("growth", json.loads(ration("diff", first, second, "--json", "--fail-above", "0%", status=1))["holds"], False)
 
 
 def unknown_peak(folder):
@@ -81,8 +85,8 @@ def unknown_peak(folder):
             said = ration("diff", *names, "--fail-above", "1GiB", status=1)
             expect_that(said, f"--fail-above: {log}: {why}: the peak is unknown\n" in said)
             document = json.loads(ration("diff", *names, "--json", "--fail-above", "1GiB", status=1))
-            expect("fails", (document["fails"], document["reasons"]), (True, [f"{log}: {why}: the peak is unknown"]))
-            peak = document["devices"][0]["peak_bytes"]
+            expect("holds", (document["holds"], document["reasons"]), (False, [f"{log}: {why}: the peak is unknown"]))
+            peak = of(document["devices"][0], "peak_bytes")
             expect("peak", (peak["before" if names[0] == log else "after"], peak["change"]), (None, None))
             expect("the other one's", peak["after" if names[0] == log else "before"], 5 * MIB)
     ration("diff", whole, killed, "--fail-above", "1GiB", status=1)
@@ -106,10 +110,10 @@ def programs(folder):
     sides = [report["logs"][0]["devices"][0] for report in reports]
     device = document["devices"][0]
     for key in ("peak_bytes", "reserved_peak_bytes", "allocs", "frees"):
-        expect(key, device[key], figures(sides[0][key], sides[1][key]))
-    expect("leaks", device["live_bytes"], figures(*(sum(leak["bytes"] for leak in report["leaks"]) for report in reports)))
-    expect("callers", {each["name"]: each["peak_bytes"] for each in device["callers"]},
-           {group["name"]: figures(group["peak_bytes"], group["peak_bytes"]) for group in sides[0]["groups"]})
+        expect(key, of(device, key), figures(sides[0][key], sides[1][key]))
+    expect("leaks", of(device, "live_bytes"), figures(*(sum(leak["bytes"] for leak in report["leaks"]) for report in reports)))
+    expect("callers", {each["caller"]: of(each, "at_peak_bytes") for each in device["callers"]},
+           {each["caller"]: figures(each["at_peak_bytes"], each["at_peak_bytes"]) for each in sides[0]["callers"]})
 
 
 def without_stacks(folder):

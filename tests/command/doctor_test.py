@@ -43,13 +43,13 @@ def as_json(_):
     expect("actions", [row["action"] for row in shown["rows"]], [entry["action"] for entry in wanted])
     for row in shown["rows"]:
         expect(f"keys of {row['export']}", sorted(row),
-               ["action", "export", "family", "sentence", "since", "standing", "tests"])
+               ["action", "export", "family", "handling", "sentence", "since", "tests"])
         expect_that(f"{row} says nothing", len(row["sentence"].split()) > 2)
-    of_standing = {name: {row["export"] for row in shown["rows"] if row["standing"] == name} for name in STANDINGS}
+    of_standing = {name: {row["export"] for row in shown["rows"] if row["handling"] == name} for name in STANDINGS}
     every = of_standing["hooked"] | {row["export"] for row in shown["also_hooked"]}
     expect("hooked", every, hooks())
     expect_that("a hook has a family and tests", all(row["family"] and row["tests"] for row in shown["rows"]
-                                                     if row["standing"] == "hooked"))
+                                                     if row["handling"] == "hooked"))
     expect("of", shown["of"], len(wanted))
     expect("gaps", shown["gaps"], len(of_standing["gap"]))
     expect("covered", shown["covered"], len(wanted) - len(of_standing["gap"]))
@@ -73,7 +73,7 @@ def as_text(_):
         since = "-" if row["since"] is None else f"{row['since'] // 1000}.{row['since'] % 1000 // 10}"
         line = by_export[row["export"]]
         expect(f"since and action in {line!r}", line.split()[1:3], [since, row["action"]])
-        for part in (STANDINGS[row["standing"]], row["sentence"], *row["tests"]):
+        for part in (STANDINGS[row["handling"]], row["sentence"], *row["tests"]):
             expect_that(f"{line!r} lacks {part!r}", part in line)
 
 
@@ -84,7 +84,7 @@ def usage_errors(_):
         expect(f"stdout of {line}", done.stdout, "")
         expect(f"lines on stderr of {line}: {done.stderr}", len(done.stderr.splitlines()), 1)
     expect("both", ration("doctor", "--coverage", "--", "ls", status=2).stderr,
-           "ration: doctor: --coverage, --pid, and a command after -- exclude one another\n")
+           "ration: doctor: --coverage, --pid, and a command after -- cannot be combined\n")
     for flag in ("--coverage", "--json"):
         for value in ("3", "false"):
             expect(f"{flag}={value}", ration("doctor", "--coverage", f"{flag}={value}", status=2).stderr, f"ration: doctor: {flag}: takes no value\n")
@@ -108,7 +108,7 @@ def families(_):
     elsewhere = {"device": ["legacy32"], "query": ["legacy32"], "reach": ["synchronous"]}
     shown = document()
     for row in shown["rows"] + shown["also_hooked"]:
-        if row["standing"] == "hooked":
+        if row["handling"] == "hooked":
             files = [TREE / f"shim/hooks/{name}.cc" for name in [row["family"]] + elsewhere.get(row["family"], [])]
             expect_that(f"{row['export']} is in one of {files}", any(f" {row['export']}(" in file.read_text() for file in files))
 

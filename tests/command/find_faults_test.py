@@ -26,15 +26,15 @@ def find_faults(folder, *words, status=0):
 
 
 def outcomes(found):
-    expect("nth", [each["nth"] for each in found["refusals"]], list(range(1, len(found["refusals"]) + 1)))
-    return [each["outcome"] for each in found["refusals"]]
+    expect("nth", [each["nth"] for each in found["runs"]], list(range(1, len(found["runs"]) + 1)))
+    return [each["outcome"] for each in found["runs"]]
 
 
 def planted(folder):
     found = find_faults(folder, "--", ADD_VECTORS, status=1)
     expect("outcomes", outcomes(found), ["error", "error", "crash"])
-    expect("calls", {(each["api"], each["req"]) for each in found["refusals"]}, {("cuMemAlloc_v2", 16 * MIB)})
-    expect("status and signal", [(each["status"], each["signal"]) for each in found["refusals"]], [(1, 0), (1, 0), (139, 11)])
+    expect("calls", {(each["api"], each["refused_bytes"]) for each in found["runs"]}, {("cuMemAlloc_v2", 16 * MIB)})
+    expect("status and signal", [(each["status"], each["signal"]) for each in found["runs"]], [(1, 0), (1, 0), (139, 11)])
     expect("counts", (found["crash"], found["error"], found["survived"], found["cut"]), (1, 2, False, False))
 
 
@@ -52,7 +52,7 @@ def differs(folder):
     """A program that goes on without the memory, and prints so."""
     found = find_faults(folder, "--", *STEPS)
     expect("outcomes", outcomes(found), ["differs"] * 3)
-    expect("calls", [(each["api"], each["req"]) for each in found["refusals"]],
+    expect("calls", [(each["api"], each["refused_bytes"]) for each in found["runs"]],
            [("cuMemAlloc_v2", MIB), ("cuMemAllocManaged", 2 * MIB), ("cuMemAlloc_v2", 3 * MIB)])
 
 

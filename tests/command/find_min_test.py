@@ -56,7 +56,7 @@ def as_json(_):
     lines, _ = find_min("--json", "--", ADD_VECTORS)
     found = json.loads("\n".join(lines))
     expect("figures", (found["schema"], found["min_limit"], found["peak_bytes"], found["confirmed"], found["command"]),
-           ("ration.find_min/1", NEEDED, NEEDED, True, [str(ADD_VECTORS)]))
+           ("ration.find_min/1", NEEDED, NEEDED, True, str(ADD_VECTORS)))
     runs = found["runs"]
     expect("the first and the last run", [(each["limit"], each["succeeded"]) for each in (runs[0], runs[-1])],
            [(None, True), (NEEDED, True)])

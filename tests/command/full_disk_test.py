@@ -30,7 +30,7 @@ def is_complete_but_for_losses(folder, log, said, why):
     expect_that(f"no zeros: {log.read_bytes()[-80:]}", b"\0" not in log.read_bytes())
     expect_that(f"said: {said}", f"ration: the log is incomplete: {end['dropped']} records could not be written: {why}\n" in said)
     process, = json.loads((pathlib.Path(folder) / "summary.json").read_text())["processes"]
-    expect("summary", (process["lost_records"], process["lost_reason"]), (end["dropped"], why))
+    expect("summary", (process["dropped"], process["dropped_reason"]), (end["dropped"], why))
     report = subprocess.run([RATION, "report", log], capture_output=True, text=True, timeout=HANG, check=False)
     expect_that(f"report: {report.stdout}", re.search(rf"lacks {end['dropped']} records", report.stdout))
     high = subprocess.run([RATION, "check", log, "--max-peak", "1MiB"], capture_output=True, text=True, timeout=HANG, check=False)

@@ -1,26 +1,15 @@
 #!/usr/bin/env python3
-"""The JSON of all verbs: one thing has one key, every key is in shim/cli/README.md, and verbs.schema.json has them all."""
+"""The JSON of all verbs: a key has one type and one meaning (verbs.schema.json), and the same thing has the same key."""
+import collections
 import json
 import pathlib
-import re
 import subprocess
 
 import log_schema
 from harness import BUILD, HANG, MIB, PROGRAMS, command_environment, expect, expect_that, main
 
-DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "shim/cli/README.md"
-SCHEMA = json.loads(DOCUMENT.with_name("verbs.schema.json").read_text())
-# Key: other words for the same thing, which no verb may use.
-SYNONYMS = {"log": ["trace", "file", "path"], "pid": ["process", "process_id"], "dev": ["device", "ordinal"],
-            "program": ["executable", "exe"], "peak_bytes": ["peak", "peak_used", "used_peak_bytes", "max_bytes"],
-            "reserved_peak_bytes": ["peak_reserved_bytes", "reserved_peak", "peak_reserved"], "total": ["size", "size_bytes", "total_bytes"],
-            "limit": ["limit_bytes", "memory_limit"], "reason": ["cause"], "allocs": ["allocations", "n_allocs"],
-            "refusals_by_reason": ["failures_by_reason", "refused_by_reason"], "live_bytes": ["leaked_bytes"], "live_blocks": ["leaked_blocks", "live_count"],
-            "peak_blocks": ["peak_count"]}
-# Objects whose keys are names that users, or the driver, gave.
-FREE = {"refusals_by_reason", "ended", "cut_off"}
-# Places of files, which are no logs.
-FILES = {"unnamed": {"path"}, "frames": {"file"}}
+SCHEMA = json.loads((pathlib.Path(__file__).resolve().parents[2] / "shim/cli/verbs.schema.json").read_text())
+REASONS = "refusals_by_reason"  # its keys are the reasons for a refusal
 
 
 def ration(folder, *words, statuses=(0,)):
@@ -28,18 +17,6 @@ def ration(folder, *words, statuses=(0,)):
                           capture_output=True, text=True, timeout=HANG, check=False)
     expect_that(f"{words}: {done.returncode} {done.stderr}", done.returncode in statuses)
     return done.stdout
-
-
-def keys_of(value, within=""):
-    """(key, the key of the object around it)"""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            if within not in FREE:
-                yield key, within
-            yield from keys_of(inner, key)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from keys_of(inner, within)
 
 
 def documents(folder):
@@ -54,9 +31,13 @@ def documents(folder):
     for name, file in (("ps of a group", "ps"), ("set", "set"), ("run in a group", "summary.json")):
         yield name, json.loads((pathlib.Path(folder) / file).read_text())
     yield "describe", json.loads(ration(folder, "--describe"))
-    for verb, *words in (("report", "run.jsonl"), ("check", "run.jsonl", "--no-failures"), ("diff", "run.jsonl", "run.jsonl"), ("replay", "run.jsonl", "--find-min"), ("replay", "run.jsonl"),
-                         ("env", "--sim", "1GiB", "--limit", "25%"), ("doctor", "--", "true"), ("doctor", "--coverage"), ("ps",)):
-        yield " ".join([verb, *words]), json.loads(ration(folder, verb, "--json", *words, statuses=(0, 1)))
+    (pathlib.Path(folder) / "wrong.json").write_text('{"limit": "8Gib", "mode": "poll"}')
+    for verb, *words in (("report", "run.jsonl"), ("report", "run.jsonl", "--leaks"), ("check", "run.jsonl", "--no-failures"),
+                         ("diff", "run.jsonl", "--", "run.jsonl", "--fail-above", "5%"), ("replay", "run.jsonl", "--find-min"), ("replay", "run.jsonl", "--limit", "64MiB"),
+                         ("env", "--sim", "1GiB", "--limit", "25%"), ("env", "--files"), ("doctor", "--", "true"), ("doctor", "--coverage"), ("ps",)):
+        yield " ".join([verb, *words]), json.loads(ration(folder, verb, *words, "--json", statuses=(0, 1)) if verb != "doctor"
+                                                   else ration(folder, verb, "--json", *words, statuses=(0, 1)))
+    yield "env --check", json.loads(ration(folder, "env", "--json", "--check", "wrong.json", statuses=(125,)))
     command = ["--sim", "1GiB", "--json", "--", PROGRAMS / "steps", "init", "context=0", "alloc=100m"]
     yield "find-min", json.loads(ration(folder, "find-min", "--tolerance", str(256 * MIB), *command))
     yield "find-faults", json.loads(ration(folder, "find-faults", "--first", "2", *command, statuses=(0, 1)))
@@ -74,20 +55,73 @@ def each_in_its_schema(folder):
     expect("verbs without a document here", listed - set(validators), set())
 
 
-def one_word(folder):
-    forbidden = {other: key for key, others in SYNONYMS.items() for other in others}
+def one_meaning(_):
+    """Each property is that of `keys`, where a key has one type and a meaning that no other key has."""
     seen = set()
-    for verb, document in documents(folder):
-        if verb == "describe":  # of options, not of what they measure
-            continue
-        expect_that(f"the schema of {verb}", str(document.get("schema", "")).startswith("ration."))
-        for key, within in keys_of(document):
-            if key not in FILES.get(within, ()):
-                expect(f"{verb}: the key {key!r} within {within!r}", forbidden.get(key, key), key)
+    for name, definition in SCHEMA["definitions"].items():
+        for key, value in definition["properties"].items() if name != "by_reason" else ():
             seen.add(key)
-    expect_that(f"{len(seen)} keys", len(seen) > 60)
-    words = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", DOCUMENT.read_text()))))
-    expect("keys without a word in the document", sorted(seen - words), [])
+            kind = SCHEMA["keys"][key]["type"]
+            here = value.get("type", "string" if "const" in value else "object")
+            expect(f"{key} of {name}", value if "/keys/" in value.get("$ref", "") else here,
+                   {"$ref": f"#/keys/{key}"} if "/keys/" in value.get("$ref", "") else kind)
+    expect("keys that nothing has", set(SCHEMA["keys"]) - seen, set())
+    meanings = collections.Counter(key["description"] for key in SCHEMA["keys"].values())
+    expect("meanings of several keys", [meaning for meaning, count in meanings.items() if count > 1], [])
 
 
-main({"one word for one thing": one_word, "each in its schema": each_in_its_schema})
+# Sizes that no two things of this program share: its blocks, and a request that its limit refuses.
+STEPS = ["init", "context=0", "alloc=37m", "alloc=11m", "alloc=5m", "free=1", "alloc=2m", "alloc=101m", "alloc=3m"]
+LIMIT = 83 * MIB
+# Keys whose figures are equal here, though they are of different things. Direct mode: a device holds what blocks take.
+EQUAL_HERE = [{"peak_bytes", "reserved_peak_bytes", "least_peak_bytes", "at_peak_bytes", "peak_bytes_sum", "min_limit", "min_arena_bytes"},
+              {"live_bytes", "bytes"}, {"limit", "limit_at_start"}, {"used", "bytes"}]
+
+
+def facts(value, path=()):
+    """(key, figure) of bytes, and names; without what changed from one log to another"""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key != "change":
+                yield from facts(inner, (*path, key))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from facts(inner, path)
+    elif (isinstance(value, int) and value >= MIB) or (isinstance(value, str) and "/" in value):
+        yield path[-1], value
+
+
+def one_key(folder):
+    """What several verbs say of one run. A figure or a path that two keys have is one thing with two names."""
+    ration(folder, "run", "--sim", "1GiB", "--mode", "direct", "--limit", str(LIMIT), "--log", "run.jsonl", "--summary", "summary.json", "--",
+           PROGRAMS / "steps", *STEPS, statuses=(0, 2))
+    said = {"run": json.loads((pathlib.Path(folder) / "summary.json").read_text())}
+    for verb, *words in (("report",), ("report", "--leaks"), ("check", "--max-peak", "1GiB"), ("diff", "run.jsonl"), ("replay", "--mode", "direct"),
+                         ("replay", "--mode", "direct", "--find-min")):
+        said[" ".join([verb, *words])] = json.loads(ration(folder, verb, "run.jsonl", *words, "--json"))
+    keys = collections.defaultdict(dict)
+    for verb, document in said.items():
+        for key, value in facts(document):
+            if not key.endswith(("_ns", "_ts")):
+                keys[value].setdefault(key, verb)
+    expect_that(f"figures {keys}", {LIMIT, 101 * MIB, 53 * MIB} <= set(keys))
+    for value, named in keys.items():
+        expect_that(f"{value} is called {named}", len(named) == 1 or any(set(named) <= equal for equal in EQUAL_HERE))
+    for key in ("program", "exe", "limit", "pid", "dropped", "largest_refused_bytes", "lacking_bytes", "peak_bytes", "reserved_peak_bytes"):
+        values = {json.dumps(value) for document in said.values() for value in values_of(document, key)}
+        expect_that(f"{key} is {values}", len(values) == 1)
+
+
+def values_of(value, key):
+    if isinstance(value, dict):
+        if key in value:
+            yield value[key]
+        for name, inner in value.items():
+            if name not in ("change", REASONS):
+                yield from values_of(inner, key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from values_of(inner, key)
+
+
+main({"one meaning for one key": one_meaning, "one key for one thing": one_key, "each in its schema": each_in_its_schema})

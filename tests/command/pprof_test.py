@@ -58,7 +58,7 @@ def agrees(log):
     expect("objects, left", end.totals()[::2], [report["allocs"], left["count"]])
     expect("bytes left", end.totals()[3], left["bytes"])
     expect("bytes at the peak", peak.totals()[3], sum(each["least_peak_bytes"] for each in report["logs"][0]["devices"]))
-    expect("at the peak", peak.totals()[2], sum(group["peak_blocks"] for each in report["logs"][0]["devices"] for group in each["groups"]))
+    expect("at the peak", peak.totals()[2], sum(caller["at_peak_blocks"] for each in report["logs"][0]["devices"] for caller in each["callers"]))
     return end
 
 

@@ -84,7 +84,7 @@ def check_has(task, total):
 def groups(user=0, command=("ration",)):
     """The limit and the number of processes of each of the user's groups, by name."""
     said = cluster().call(*command, "ps", "--json", RATION_STATE_DIR=f"{cluster().folder}/ration/{user}")
-    return {group["name"]: (group["limit"], group["processes"]) for group in json.loads(said.stdout)["groups"]}
+    return {group["name"]: (group["limit"], group["process_count"]) for group in json.loads(said.stdout)["groups"]}
 
 
 def unlike_shares(folder):

@@ -112,7 +112,7 @@ def guarantee(check, variant):
         statuses = [other.finish(), one.finish()]
     figures = codes | {"late": late.err.splitlines()[-1:], "shown": shown}
     return items.judged(figures, beyond_what_is_left=codes["beyond"] == REFUSED, beside_it=codes["beside"] == 0,
-                        its_own=codes["own"] == 0, guaranteed=shown["guaranteed"] == 2 * GIB,
+                        its_own=codes["own"] == 0, guaranteed=shown["guaranteed_bytes"] == 2 * GIB,
                         one_that_does_not_fit=late.status == NOT_STARTED and "cannot guarantee" in late.err and not late.out,
                         within_the_limit=shown["reserved"] <= shown["claimed"] <= limit, bytes_of_the_members=statuses == [0, 0])
 
@@ -162,7 +162,7 @@ def wait(check, what, options):
         first.value("held")
         with members.Lines(check, line, **(more | ON_DEMAND)) as second:
             await_words(second, "waits for room")
-            queue = [row for row in members.usage(check)["processes"] if row["waiting"]]
+            queue = [row for row in members.usage(check)["processes"] if row["waiting_bytes"]]
             hasty = command(check, f"live.wait.{what}", "run", *options, "--wait=200ms", "--", "/bin/echo", "began")
             early = second.has_said()
             statuses, ended = [first.finish()], time.monotonic()

@@ -44,9 +44,9 @@ def books(check, variant):
         figures, codes=codes == [0, 0, live.REFUSED], used=[row["used"] for row in rows] == held,
         reserved=all(has >= wanted for has, wanted in zip(reserved, held)), limits=[row["limit"] for row in rows] == [4 * GIB, None],
         failures=[sum(row["refusals_by_reason"].values()) for row in rows] == [0, 1],
-        group=(group["reserved"], group["limit"], group["processes"]) == (sum(reserved), limit, 2),
+        group=(group["reserved"], group["limit"], group["process_count"]) == (sum(reserved), limit, 2),
         free_of_the_group=group["free"] == limit - group["claimed"],
-        device=(mine["reserved"], mine["processes"]) == (sum(reserved), 2), NVML=0 <= beyond < 2 * GIB,
+        device=(mine["reserved"], mine["process_count"]) == (sum(reserved), 2), NVML=0 <= beyond < 2 * GIB,
         as_text=all(ended.status == 0 and all(str(pid) in ended.out for pid in pids) for ended in texts),
         as_a_stream=streamed == [True, True], bytes_of_the_members=statuses == [0, 0])
 
@@ -83,7 +83,7 @@ def report(check):
     drawn = live.command(check, "verbs.report.page", "report", log, "-o", page)
     held = next((int(text.partition("=")[2]) for text in ended.out.splitlines() if text.startswith("held=")), 0)
     device, = said["logs"][0]["devices"]
-    refusals = sum(one["count"] for one in device["refusals"])
+    refusals = sum(one["refusals"] for one in device["refused_requests"])
     figures = {"held": held, "summary": summary, "reserved": device["reserved_peak_bytes"], "refusals": refusals}
     return items.judged(figures | {key: said[key] for key in ("peak_bytes", "allocs", "frees", "failures")},
                         run=ended.status == 0, peak=held == said["peak_bytes"] == summary.get("peak"), limit=device["limit"] == limit,

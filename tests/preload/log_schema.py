@@ -24,7 +24,8 @@ def closed(schema):
 def compiled(schema, kind):
     """Of one kind of object, so that the error names the key and not only that no kind fits."""
     definitions = closed(copy.deepcopy(schema["definitions"]))
-    return fastjsonschema.compile({"$schema": schema["$schema"], "definitions": definitions, "$ref": f"#/definitions/{kind}"})
+    return fastjsonschema.compile({"$schema": schema["$schema"], "keys": schema.get("keys"), "definitions": definitions,
+                                   "$ref": f"#/definitions/{kind}"})
 
 
 @functools.cache

@@ -105,7 +105,7 @@ def refused(folder):
     _, log, _ = stacks_of("callers", "refused", folder=folder)
     expect_that("the refusal's caller", "called by by_right" in report(log))
     document = json.loads(report(log, "--json"))
-    expect_that("its stack", document["logs"][0]["devices"][0]["refusals"][0]["stack"][0].startswith("by_right"))
+    expect_that("its stack", document["logs"][0]["devices"][0]["refused_requests"][0]["stack"][0].startswith("by_right"))
 
 
 def another_file(folder):

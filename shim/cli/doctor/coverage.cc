@@ -48,7 +48,7 @@ json as_json(const CoverageRow &row) {
   return {{"export", row.symbol},
           {"since", logs::or_null(row.since != 0, row.since)},
           {"action", row.action},
-          {"standing", name_of(row.standing)},
+          {"handling", name_of(row.standing)},
           {"family", logs::or_null(*row.family != '\0', row.family)},
           {"sentence", row.sentence},
           {"tests", std::move(tests)}};

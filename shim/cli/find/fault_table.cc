@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cli/base/text_table.h"
+#include "cli/find/repeated_run.h"
 #include "config/values/size.h"
 
 namespace ration::cli {
@@ -84,28 +86,28 @@ std::vector<std::string> fault_lines(const FaultSearch &search, std::size_t widt
 
 std::string fault_json(const FaultSearch &search, const std::vector<std::string> &command) {
   using Json = nlohmann::ordered_json;
-  Json refusals = Json::array();
+  Json runs = Json::array();
   std::array<std::uint64_t, kNames.size()> counts{};
   for (const FaultRun &run : search.runs) {
     ++counts[static_cast<std::size_t>(run.survival)];
-    refusals.push_back({{"nth", run.nth},
-                        {"api", run.call.api},
-                        {"req", run.call.bytes},
-                        {"dev", run.call.device},
-                        {"outcome", name_of(run.survival).in_json},
-                        {"status", run.end.status},
-                        {"signal", run.end.signal()},
-                        {"took_ms", run.end.took.count()}});
+    runs.push_back({{"nth", run.nth},
+                    {"api", run.call.api},
+                    {"refused_bytes", run.call.bytes},
+                    {"dev", run.call.device},
+                    {"outcome", name_of(run.survival).in_json},
+                    {"status", run.end.status},
+                    {"signal", run.end.signal()},
+                    {"duration_ns", std::chrono::nanoseconds(run.end.took).count()}});
   }
   Json document = {{"schema", "ration.find_faults/1"},
-                   {"command", command},
+                   {"command", in_one_line(command)},
                    {"survived", search.is_survived()},
                    {"cut", search.is_cut},
                    {"compared", search.compares}};
   for (const SurvivalName &each : kNames) {
     document[each.in_json] = counts[static_cast<std::size_t>(each.survival)];
   }
-  document["refusals"] = std::move(refusals);
+  document["runs"] = std::move(runs);
   return document.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 

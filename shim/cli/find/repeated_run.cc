@@ -202,4 +202,12 @@ std::string taken_flag(const RunRequest &request, const std::vector<std::string_
   return "";
 }
 
+std::string in_one_line(const std::vector<std::string> &command) {
+  std::string line;
+  for (const std::string &word : command) {
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return line;
+}
+
 }  // namespace ration::cli

@@ -54,6 +54,9 @@ class RepeatedRun {
 std::chrono::milliseconds timeout_after(std::optional<std::chrono::milliseconds> asked,
                                         std::chrono::milliseconds first_took);
 
+// The command as `ration ps` shows it: its words, separated by blanks.
+std::string in_one_line(const std::vector<std::string> &command);
+
 // One sentence if the request has a flag of `ration run` that the verb itself sets; empty otherwise.
 std::string taken_flag(const RunRequest &request, const std::vector<std::string_view> &keys);
 

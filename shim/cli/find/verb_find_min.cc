@@ -160,10 +160,10 @@ std::string json_of(const MinimumFinder &finder, const FindMinRequest &request) 
                     {"succeeded", each.end.succeeded()},
                     {"status", each.end.status},
                     {"timed_out", each.end.timed_out},
-                    {"took_ms", each.end.took.count()},
+                    {"duration_ns", std::chrono::nanoseconds(each.end.took).count()},
                     {"peak_bytes", each.figures.peak}});
   }
-  const Json document = {{"schema", "ration.find_min/1"},      {"command", request.run.command},
+  const Json document = {{"schema", "ration.find_min/1"},      {"command", in_one_line(request.run.command)},
                          {"min_limit", finder.minimum()},      {"peak_bytes", finder.all().front().figures.peak},
                          {"confirmed", finder.is_confirmed()}, {"runs", std::move(runs)}};
   return document.dump(2, ' ', false, Json::error_handler_t::replace);

@@ -130,7 +130,7 @@ complete -F _ration ration
 def bash(command):
     options, values = [], []
     for verb in command["verbs"]:
-        kinds = {"runs": runs_command(verb), "behind": verb["command"] and not runs_command(verb), "files": takes_files(verb),
+        kinds = {"runs": runs_command(verb), "behind": verb["command_begins"] and not runs_command(verb), "files": takes_files(verb),
                  "targets": takes_targets(verb)}
         kind = " ".join(f"{name}=yes" for name, holds in kinds.items() if holds)
         valued = " ".join(names_of(each for each in verb["options"] if takes_word(each)))

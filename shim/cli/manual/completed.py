@@ -12,16 +12,16 @@ def brief(text):
 
 def words_of(option):
     """The values of a choice; none where a value is free."""
-    return [word for word in (option["value"] or "").split("|") if WORDS.fullmatch(word)]
+    return [word for word in (option["placeholder"] or "").split("|") if WORDS.fullmatch(word)]
 
 
 def takes_file(option):
-    return (option["value"] or "").startswith(("FILE", "[FILE"))
+    return (option["placeholder"] or "").startswith(("FILE", "[FILE"))
 
 
 def takes_word(option):
     """Whether the next word is its value; of one whose value may be left out ([FILE]), where that is no option."""
-    return option["value"] is not None and not option["value"].startswith("[=")
+    return option["placeholder"] is not None and not option["placeholder"].startswith("[=")
 
 
 def names_of(options):
@@ -30,7 +30,7 @@ def names_of(options):
 
 def runs_command(verb):
     """Whether the first word that is no option begins a command."""
-    return verb["command"] == "first word"
+    return verb["command_begins"] == "first word"
 
 
 def takes_files(verb):
@@ -40,4 +40,4 @@ def takes_files(verb):
 
 def takes_targets(verb):
     """Whether it is a group or a process that runs under Ration."""
-    return any(each["value"] == "GROUP|PID" for each in verb["arguments"])
+    return any(each["placeholder"] == "GROUP|PID" for each in verb["arguments"])

@@ -18,7 +18,7 @@ Document described_option(const CLI::Option &option) {
   }
   std::sort(excluded.begin(), excluded.end());
   return {{"names", dashed_names(option)},
-          {"value", takes_value ? Document(option.get_type_name()) : Document(nullptr)},
+          {"placeholder", takes_value ? Document(option.get_type_name()) : Document(nullptr)},
           {"value_is_optional", takes_value && option.get_expected_min() == 0},
           {"repeats", repeats(option)},
           {"required", option.get_required()},
@@ -28,7 +28,7 @@ Document described_option(const CLI::Option &option) {
 
 Document described_argument(const CLI::Option &option) {
   return {{"name", option.get_name(true)},
-          {"value", option.get_type_name()},
+          {"placeholder", option.get_type_name()},
           {"required", option.get_required()},
           {"repeats", repeats(option)},
           {"text", option.get_description()}};
@@ -79,9 +79,9 @@ std::string description_of(const CLI::App &app, const std::function<CommandBegin
   for (const CLI::App *verb : app.get_subcommands([](const CLI::App *) { return true; })) {
     document["verbs"].push_back(described_app(*verb));
     const CommandBegins where = begins(verb->get_name());
-    document["verbs"].back()["command"] = where == CommandBegins::kNowhere       ? Document(nullptr)
-                                          : where == CommandBegins::kAtFirstWord ? Document("first word")
-                                                                                 : Document("behind --");
+    document["verbs"].back()["command_begins"] = where == CommandBegins::kNowhere       ? Document(nullptr)
+                                                 : where == CommandBegins::kAtFirstWord ? Document("first word")
+                                                                                        : Document("after --");
   }
   return document.dump(1);
 }

@@ -85,9 +85,9 @@ def fish_option(option, condition):
 
 def fish(command):
     verbs = command["verbs"]
-    valued = dict.fromkeys(names_of(each for verb in verbs if verb["command"] for each in verb["options"] if takes_word(each)))
+    valued = dict.fromkeys(names_of(each for verb in verbs if verb["command_begins"] for each in verb["options"] if takes_word(each)))
     text = FISH.replace("@RUNS@", " ".join(verb["name"] for verb in verbs if runs_command(verb)))
-    text = text.replace("@BEHIND@", " ".join(verb["name"] for verb in verbs if verb["command"] and not runs_command(verb)))
+    text = text.replace("@BEHIND@", " ".join(verb["name"] for verb in verbs if verb["command_begins"] and not runs_command(verb)))
     text = text.replace("@VALUED@", " ".join(valued))
     lines = [fish_option(option, "__fish_use_subcommand") for option in command["options"]]
     for name, about in [*((verb["name"], verb["text"]) for verb in verbs), ("help", "print the help of a verb")]:

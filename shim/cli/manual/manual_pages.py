@@ -46,12 +46,12 @@ def value_text(value):
 def option_term(option):
     """-o, --output FILE"""
     term = ", ".join(map(bold, option["names"]))
-    if option["value"] is None:
+    if option["placeholder"] is None:
         return term
     if option["value_is_optional"]:  # [=LIMIT], [FILE]
-        sign = "[=" if option["value"].startswith("[=") else " ["
-        return f"{term}{sign}\\fI{literal(option['value'].strip('[]='))}\\fP]"
-    return f"{term} {value_text(option['value'])}" + (" ..." if option["repeats"] else "")
+        sign = "[=" if option["placeholder"].startswith("[=") else " ["
+        return f"{term}{sign}\\fI{literal(option['placeholder'].strip('[]='))}\\fP]"
+    return f"{term} {value_text(option['placeholder'])}" + (" ..." if option["repeats"] else "")
 
 
 def option_entry(option, settings):
@@ -70,9 +70,9 @@ def synopsis(verb):
     """One line of output; the macros' arguments alternate between fonts."""
     lines = [f".B ration {literal(verb['name'])}"]
     lines += [".RI [ OPTIONS ]"] if verb["options"] else []
-    if verb["command"] == "first word" and verb["name"] != "env":
+    if verb["command_begins"] == "first word" and verb["name"] != "env":
         return lines + [".RB [ \\-\\- ]", ".I COMMAND", ".RI [ ARGUMENTS ...]"]
-    if verb["command"]:
+    if verb["command_begins"]:
         return lines + [".RB [ \\-\\-", ".IR COMMAND ...]"]
     for argument in verb["arguments"]:
         more = "..." if argument["repeats"] else ""

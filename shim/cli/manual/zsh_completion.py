@@ -20,12 +20,12 @@ def zsh_option(option):
     if "--help" in option["names"] or "--version" in option["names"]:
         exclusive = "(- *)"
     value = ""
-    if option["value"] is not None:
+    if option["placeholder"] is not None:
         listed = " ".join(words_of(option))
         action = f"({listed})" if listed else " "
         if takes_file(option):
             action = f"_ration_files_or -- {listed}" if listed else "_files"
-        value = f"{'::' if option['value_is_optional'] else ':'}{option['value'].strip('[]=')}:{action}"
+        value = f"{'::' if option['value_is_optional'] else ':'}{option['placeholder'].strip('[]=')}:{action}"
     for name in option["names"]:
         sign = "" if not value else "=-" if not takes_word(option) else "=" if name.startswith("--") else "+"
         more = "*" if option["repeats"] else ""
@@ -46,7 +46,7 @@ def zsh_verb(verb):
         if takes_targets(verb):
             specifications.append(f"'1:{escaped(verb['arguments'][0]['name'])}:_ration_targets'")
     lines = [f"{start} \\", *(f"  {line} \\" for line in specifications), "  && found=0"]
-    if verb["command"] and not runs_command(verb):
+    if verb["command_begins"] and not runs_command(verb):
         lines = ["if ((${words[(i)--]} < CURRENT)); then", "  _ration_behind_dashes && found=0", "else",
                  *(f"  {line}" for line in lines), "fi"]
     return [f"        {verb['name']})", *(f"          {line}" for line in lines), "          ;;"]
@@ -62,7 +62,7 @@ _ration_command() {
   _normal
 }
 
-# The command that stands behind --.
+# The command that stands after --.
 _ration_behind_dashes() {
   local at=${words[(i)--]}
   shift $at words

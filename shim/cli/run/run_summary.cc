@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/base/group_label.h"
+#include "cli/base/program_name.h"
 #include "cli/base/text_table.h"
 #include "cli/base/text_width.h"
 #include "config/values/quotes.h"
@@ -324,7 +325,7 @@ Json device_json(const events::Summary::Device &device, std::size_t ordinal,
   Json holders = Json::array();
   for (const events::Holder &each : device.holders) {
     holders.push_back({{"pid", logs::or_null(each.pid != 0, each.pid)},
-                       {"program", each.program},
+                       {"program", program_name(each.program)},
                        {"reserved", each.reserved},
                        {"guarantee", each.guarantee}});
   }
@@ -340,7 +341,7 @@ Json device_json(const events::Summary::Device &device, std::size_t ordinal,
           {"frees", device.frees},
           {"refusals_by_reason", std::move(refused)},
           {"largest_refused_bytes", device.largest_refused},
-          {"most_lacking_bytes", device.most_lacking},
+          {"lacking_bytes", device.most_lacking},
           {"holders", std::move(holders)},
           {"live_blocks", device.live_count},
           {"live_bytes", device.live_bytes},
@@ -356,8 +357,8 @@ std::string summary_json(const std::vector<events::Summary> &summaries) {
     Json row = {{"pid", process.pid},
                 {"program", process.program},
                 {"log", logs::or_null(!process.log.empty(), process.log)},
-                {"lost_records", process.lost_records},
-                {"lost_reason", logs::or_null(process.lost_records != 0, spoken_error(process.lost_error))},
+                {"dropped", process.lost_records},
+                {"dropped_reason", logs::or_null(process.lost_records != 0, spoken_error(process.lost_error))},
                 {"failed_allocs", process.failed_allocs},
                 {"failed_frees", process.failed_frees},
                 {"pinned_peak_bytes", process.host_peak_bytes},

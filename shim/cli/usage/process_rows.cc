@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/saturating.h"
+#include "cli/base/program_name.h"
 #include "cli/usage/device_rows.h"
 #include "cli/usage/tree_guarantees.h"
 
@@ -185,11 +186,7 @@ std::string ProcessRow::shown_command() const {
 }
 
 std::string ProcessRow::shown_program() const {
-  constexpr std::string_view kRun = "ration run ";  // the process holds a guarantee, or waits
-  const bool is_run = program.starts_with(kRun);
-  const std::string path = program.substr(is_run ? kRun.size() : 0);
-  const std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-  return name.empty() ? program : (is_run ? std::string(kRun) : "") + name;
+  return program_name(program);
 }
 
 std::uint64_t GroupRow::free() const {

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/base/program_name.h"
 #include "cli/usage/waiting.h"
 #include "logs/output/json_or_null.h"
 
@@ -45,7 +46,7 @@ json as_json(const ProcessRow &row, const Usage &usage) {
                       {"kind", kind_name(group.kind)},
                       {"limit", limit_or_null(group.limit)},
                       {"limit_stated", limit_or_null(group.stated_limit)},
-                      {"claimed", group.claimed}});
+                      {"claimed_by_process", group.claimed}});
   }
   json holders = json::array();
   json waits_for;
@@ -54,7 +55,7 @@ json as_json(const ProcessRow &row, const Usage &usage) {
     waits_for = scarcity.is_queue ? "queue" : scarcity.group.empty() ? "device" : "group";
     for (const ProcessRow *each : scarcity.holders) {
       holders.push_back({{"pid", each->pid},
-                         {"program", each->program},
+                         {"program", program_name(each->program)},
                          {"reserved", each->use.reserved},
                          {"guarantee", each->use.guarantee}});
     }
@@ -63,7 +64,8 @@ json as_json(const ProcessRow &row, const Usage &usage) {
   return {{"pid", row.pid},
           {"host_pid", logs::or_null(row.here.pid != 0, row.here.pid)},
           {"container", text_or_null(row.here.container)},
-          {"program", row.program},
+          {"program", row.shown_program()},
+          {"exe", row.program},
           {"command", text_or_null(row.command)},
           {"user", text_or_null(row.user)},
           {"group", row.group_label},
@@ -74,7 +76,7 @@ json as_json(const ProcessRow &row, const Usage &usage) {
           {"used", row.use.used},
           {"limit", limit_or_null(row.use.limit)},
           {"guarantee", row.use.guarantee},
-          {"waiting", row.use.waiting},
+          {"waiting_bytes", row.use.waiting},
           {"waits_for", std::move(waits_for)},
           {"holders", std::move(holders)},
           {"reserved_peak_bytes", row.use.peak},
@@ -104,10 +106,10 @@ json as_json(const GroupRow &row) {
           {"limit", limit_or_null(row.limit)},
           {"reserved", row.reserved},
           {"claimed", row.claimed},
-          {"guaranteed", row.guaranteed},
-          {"waiting", row.waiting},
+          {"guaranteed_bytes", row.guaranteed},
+          {"waiting_processes", row.waiting},
           {"free", limit_or_null(row.free())},
-          {"processes", row.processes}};
+          {"process_count", row.processes}};
 }
 
 json as_json(const DeviceRow &row) {
@@ -117,18 +119,18 @@ json as_json(const DeviceRow &row) {
           {"total", logs::or_null(row.size != 0, row.size)},
           {"reserved", row.reserved},
           {"used", row.used},
-          {"others", logs::or_null(row.others)},
+          {"others_bytes", logs::or_null(row.others)},
           {"free", logs::or_null(row.free)},
           {"utilisation_percent", logs::or_null(row.utilisation)},
           {"temperature_celsius", logs::or_null(row.temperature)},
-          {"processes", row.processes}};
+          {"process_count", row.processes}};
 }
 
 }  // namespace
 
 std::string usage_json(const Usage &usage, int indent) {
   json document = {{"schema", "ration.ps/1"}, {"unix_ns", usage.now_unix_ns}, {"processes", json::array()},
-                   {"groups", json::array()}, {"devices", json::array()},     {"problems", usage.problems}};
+                   {"groups", json::array()}, {"devices", json::array()},     {"problems", json::array()}};
   for (const ProcessRow &row : usage.processes) {
     document["processes"].push_back(as_json(row, usage));
   }
@@ -137,6 +139,9 @@ std::string usage_json(const Usage &usage, int indent) {
   }
   for (const DeviceRow &row : usage.devices) {
     document["devices"].push_back(as_json(row));
+  }
+  for (const std::string &problem : usage.problems) {
+    document["problems"].push_back({{"what", problem}});
   }
   return document.dump(indent, ' ', true, json::error_handler_t::replace);
 }

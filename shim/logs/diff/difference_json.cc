@@ -9,59 +9,65 @@ namespace {
 
 using DiffJson = nlohmann::ordered_json;
 
-DiffJson figures_json(const BothFigures &figures) {
-  return {{"before", figures.before}, {"after", figures.after}, {"change", figures.change()}};
-}
+struct Figure {
+  const char *key;
+  BothFigures of;
+  bool knows_before = true, knows_after = true;  // an unknown figure is null
+};
 
-// The value is null if it is unknown.
-DiffJson peak_json(const BothFigures &peak, const LogDifference &of) {
-  return {{"before", or_null(of.knows_peak_before, peak.before)},
-          {"after", or_null(of.knows_peak_after, peak.after)},
-          {"change", or_null(of.knows_peak_before && of.knows_peak_after, peak.change())}};
+// Adds the objects `before`, `after` and `change`, which have the same keys.
+void add_sides(DiffJson &object, const std::vector<Figure> &figures) {
+  for (const Figure &each : figures) {
+    object["before"][each.key] = or_null(each.knows_before, each.of.before);
+    object["after"][each.key] = or_null(each.knows_after, each.of.after);
+    object["change"][each.key] = or_null(each.knows_before && each.knows_after, each.of.change());
+  }
 }
 
 DiffJson callers_json(const DeviceDifference &device) {
   DiffJson callers = DiffJson::array();
   for (const CallerDifference &each : device.callers) {
-    callers.push_back({{"name", each.name},
-                       {"standing", each.is_new    ? "new"
-                                    : each.is_gone ? "gone"
-                                                   : "both"},
-                       {"peak_bytes", figures_json(each.peak)},
-                       {"requested_bytes", figures_json(each.requested)},
-                       {"live_bytes", figures_json(each.live)},
-                       {"allocs", figures_json(each.allocs)}});
+    callers.push_back({{"caller", each.name}, {"occurs", each.is_new ? "new" : each.is_gone ? "gone" : "both"}});
+    add_sides(callers.back(), {{"at_peak_bytes", each.peak},
+                               {"requested_bytes", each.requested},
+                               {"live_bytes", each.live},
+                               {"allocs", each.allocs}});
   }
   return callers;
+}
+
+DiffJson side_json(const std::vector<std::string> &logs, bool has_ended, bool was_cut_off) {
+  DiffJson side = {{"logs", DiffJson::array()}, {"ended", has_ended}, {"cut_off", was_cut_off}};
+  for (const std::string &log : logs) {
+    side["logs"].push_back({{"log", log}});
+  }
+  return side;
 }
 
 }  // namespace
 
 std::string difference_json(const LogDifference &difference, const std::string &by,
                             const std::optional<std::vector<std::string>> &reasons) {
-  DiffJson devices = DiffJson::array();
+  DiffJson document = {{"schema", "ration.diff/1"},
+                       {"by", by},
+                       {"holds", or_null(reasons.has_value(), reasons && reasons->empty())},
+                       {"reasons", reasons.value_or(std::vector<std::string>())},
+                       {"before", side_json(difference.before, difference.before_ended, difference.before_cut_off)},
+                       {"after", side_json(difference.after, difference.after_ended, difference.after_cut_off)}};
+  add_sides(document, {{"failed_allocs", difference.failed_allocs}, {"dropped", difference.dropped}});
+  document["devices"] = DiffJson::array();
   for (const DeviceDifference &each : difference.devices) {
-    devices.push_back({{"dev", each.ordinal},
-                       {"peak_bytes", peak_json(each.peak, difference)},
-                       {"reserved_peak_bytes", figures_json(each.reserved_peak)},
-                       {"allocs", figures_json(each.allocs)},
-                       {"frees", figures_json(each.frees)},
-                       {"refusals", figures_json(each.refusals)},
-                       {"live_blocks", figures_json(each.live_blocks)},
-                       {"live_bytes", figures_json(each.live_bytes)},
-                       {"callers", callers_json(each)}});
+    DiffJson device = {{"dev", each.ordinal}};
+    add_sides(device, {{"peak_bytes", each.peak, difference.knows_peak_before, difference.knows_peak_after},
+                       {"reserved_peak_bytes", each.reserved_peak},
+                       {"allocs", each.allocs},
+                       {"frees", each.frees},
+                       {"refusals", each.refusals},
+                       {"live_blocks", each.live_blocks},
+                       {"live_bytes", each.live_bytes}});
+    device["callers"] = callers_json(each);
+    document["devices"].push_back(std::move(device));
   }
-  const DiffJson document = {{"schema", "ration.diff/1"},
-                             {"before", difference.before},
-                             {"after", difference.after},
-                             {"by", by},
-                             {"fails", or_null(reasons.has_value(), reasons && !reasons->empty())},
-                             {"reasons", reasons.value_or(std::vector<std::string>())},
-                             {"failed_allocs", figures_json(difference.failed_allocs)},
-                             {"dropped", figures_json(difference.dropped)},
-                             {"ended", {{"before", difference.before_ended}, {"after", difference.after_ended}}},
-                             {"cut_off", {{"before", difference.before_cut_off}, {"after", difference.after_cut_off}}},
-                             {"devices", std::move(devices)}};
   return document.dump(2, ' ', false, DiffJson::error_handler_t::replace);
 }
 

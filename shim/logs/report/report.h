@@ -29,5 +29,7 @@ std::vector<std::string> report_text(const Report &report, std::size_t rows, std
 std::vector<std::string> leaks_text(const Report &report, std::size_t width);
 // One document for all reports: schema ration.report/1 (../README.md).
 std::string report_json(const std::vector<Report> &reports);
+// Its part about blocks that were never freed: schema ration.leaks/1.
+std::string leaks_json(const std::vector<Report> &reports);
 
 }  // namespace ration::logs

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/base/program_name.h"
 #include "events/event.h"
 #include "logs/history/limit_need.h"
 #include "logs/output/json_or_null.h"
@@ -31,26 +32,28 @@ OrderedJson places_of(const std::vector<StackFrame> &frames) {
   return all;
 }
 
-OrderedJson groups_of(const History::Device &device) {
-  OrderedJson groups = OrderedJson::array();
+OrderedJson callers_of(const History::Device &device) {
+  OrderedJson callers = OrderedJson::array();
   for (const auto &[name, figures] : device.figures()) {
-    groups.push_back({{"name", name},
-                      {"requested_bytes", figures.total.bytes},
-                      {"allocs", figures.total.count},
-                      {"peak_bytes", figures.peak.bytes},
-                      {"peak_blocks", figures.peak.count},
-                      {"live_bytes", figures.left.bytes},
-                      {"live_blocks", figures.left.count},
-                      {"live_oldest_ns", figures.left.oldest_ns}});
+    callers.push_back({{"caller", name},
+                       {"requested_bytes", figures.total.bytes},
+                       {"allocs", figures.total.count},
+                       {"at_peak_bytes", figures.peak.bytes},
+                       {"at_peak_blocks", figures.peak.count},
+                       {"live_bytes", figures.left.bytes},
+                       {"live_blocks", figures.left.count},
+                       {"live_oldest_ns", figures.left.oldest_ns}});
   }
-  return groups;
+  return callers;
 }
 
 OrderedJson holders_of(const History::RefusedBy &by) {
   OrderedJson holders = OrderedJson::array();
   for (const History::RefusedBy::Holder &each : by.holders) {
-    holders.push_back(
-        {{"pid", each.pid}, {"program", each.program}, {"reserved", each.reserved}, {"guarantee", each.guarantee}});
+    holders.push_back({{"pid", each.pid},
+                       {"program", cli::program_name(each.program)},
+                       {"reserved", each.reserved},
+                       {"guarantee", each.guarantee}});
   }
   if (by.outside != 0) {
     holders.push_back({{"pid", nullptr}, {"program", events::kOutside}, {"reserved", by.outside}, {"guarantee", 0}});
@@ -62,7 +65,7 @@ OrderedJson holders_of(const History::RefusedBy &by) {
 OrderedJson held_of(const History::Refusal &refusal) {
   OrderedJson held = OrderedJson::array();
   for (const auto &[name, group] : refusal.held) {
-    held.push_back({{"name", name}, {"bytes", group.bytes}, {"count", group.count}});
+    held.push_back({{"caller", name}, {"bytes", group.bytes}, {"count", group.count}});
   }
   return held;
 }
@@ -70,7 +73,7 @@ OrderedJson held_of(const History::Refusal &refusal) {
 OrderedJson growing_of(const History::Device &device) {
   OrderedJson growing = OrderedJson::array();
   for (const History::Growing &each : device.growing) {
-    growing.push_back({{"name", each.name},
+    growing.push_back({{"caller", each.name},
                        {"from_bytes", each.rise.from},
                        {"to_bytes", each.rise.to},
                        {"oldest_ns", each.oldest_ns}});
@@ -83,13 +86,13 @@ OrderedJson refusals_of(const History &history, const History::Device &device) {
   for (const History::Refusal &each : device.refusals) {
     refusals.push_back({{"api", each.api},
                         {"reason", each.reason},
-                        {"count", each.count},
+                        {"refusals", each.count},
                         {"first_seq", each.first.seq},
                         {"first_ts", each.first.ts_ns},
-                        {"largest_request", each.largest.bytes},
+                        {"largest_refused_bytes", each.largest.bytes},
                         {"largest_seq", each.largest.seq},
                         {"largest_ts", each.largest.ts_ns},
-                        {"missing", each.missing()},
+                        {"lacking_bytes", each.missing()},
                         {"held", held_of(each)},
                         {"used", each.used},
                         {"limit", each.limit},
@@ -112,7 +115,7 @@ OrderedJson refusals_of(const History &history, const History::Device &device) {
 OrderedJson unnamed_of(const History &history) {
   OrderedJson unnamed = OrderedJson::array();
   for (const auto &[path, why] : history.stacks().unnamed()) {
-    unnamed.push_back({{"path", path}, {"why", why}});
+    unnamed.push_back({{"path", path}, {"reason", why}});
   }
   return unnamed;
 }
@@ -121,12 +124,13 @@ OrderedJson devices_of(const History &history) {
   OrderedJson devices = OrderedJson::array();
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
     const History::Device &device = history.devices()[i];
+    const bool is_later = device.later_limit != 0;
     devices.push_back({{"dev", i},
                        {"name", device.name},
                        {"total", device.total},
-                       {"limit", device.limit},
-                       {"limit_asked", device.limit_asked},
-                       {"later_limit", or_null(device.later_limit != 0, device.later_limit)},
+                       {"limit", or_null(device.limit_asked || is_later, is_later ? device.later_limit : device.limit)},
+                       {"limit_at_start", or_null(device.limit_asked, device.limit)},
+                       {"limit_set_later", is_later},
                        {"peak_bytes", or_null(history.knows_peak(), device.peak.bytes)},
                        {"least_peak_bytes", device.peak.bytes},
                        {"peak_seq", device.peak.seq},
@@ -138,8 +142,8 @@ OrderedJson devices_of(const History &history) {
                        {"waits", device.waits},
                        {"waited_ns", device.waited_ns},
                        {"growing", growing_of(device)},
-                       {"groups", groups_of(device)},
-                       {"refusals", refusals_of(history, device)}});
+                       {"callers", callers_of(device)},
+                       {"refused_requests", refusals_of(history, device)}});
   }
   return devices;
 }
@@ -157,7 +161,7 @@ OrderedJson leaks_of(const std::vector<Report> &reports) {
                          {"count", leak.group.count},
                          {"stack", places_of(stack)},
                          {"frames", frames_of(stack)},
-                         {"group", leak.name},
+                         {"caller", leak.name},
                          {"memory", leak.is_host ? "host" : "device"},
                          {"dev", i},
                          {"log", report.log}});
@@ -169,7 +173,22 @@ OrderedJson leaks_of(const std::vector<Report> &reports) {
   return leaks;
 }
 
+std::string text_of(const OrderedJson &document) {
+  return document.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
 }  // namespace
+
+std::string leaks_json(const std::vector<Report> &reports) {
+  OrderedJson logs = OrderedJson::array();
+  for (const Report &report : reports) {
+    logs.push_back({{"log", report.log},
+                    {"ended", report.history.has_ended()},
+                    {"cut_off", report.history.was_cut_off()},
+                    {"dropped", report.history.dropped()}});
+  }
+  return text_of({{"schema", "ration.leaks/1"}, {"leaks", leaks_of(reports)}, {"logs", std::move(logs)}});
+}
 
 std::string report_json(const std::vector<Report> &reports) {
   OrderedJson logs = OrderedJson::array();
@@ -189,7 +208,8 @@ std::string report_json(const std::vector<Report> &reports) {
     frees += history.frees();
     failures += history.refusals() + history.failed_allocs();
     logs.push_back({{"log", report.log},
-                    {"program", history.program()},
+                    {"program", cli::program_name(history.program())},
+                    {"exe", history.program()},
                     {"pid", history.pid()},
                     {"ended", history.has_ended()},
                     {"ended_cleanly", history.has_ended_cleanly()},
@@ -199,7 +219,7 @@ std::string report_json(const std::vector<Report> &reports) {
                     {"peak_is_exact", history.has_exact_peak()},
                     {"has_stacks", history.has_stacks()},
                     {"driver", history.driver_version()},
-                    {"ration", history.ration_version()},
+                    {"version", history.ration_version()},
                     {"unknown_names", history.asked().unknown_names},
                     {"unknown", history.asked().unknown},
                     {"unknown_versions", history.asked().unknown_versions},
@@ -217,7 +237,7 @@ std::string report_json(const std::vector<Report> &reports) {
                                 {"failures", failures},
                                 {"leaks", leaks_of(reports)},
                                 {"logs", std::move(logs)}};
-  return document.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
+  return text_of(document);
 }
 
 }  // namespace ration::logs

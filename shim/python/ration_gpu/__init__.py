@@ -107,7 +107,7 @@ def limit_environment(limit: str | int | float | None = None, *, environment: ty
         raise ValueError("a guarantee (guarantee=) needs a group that leaves it to the process; write, for example: "
                          'group="lab", group_limit="50%", guarantee="2GiB"')
     for problem in document["problems"]:
-        warnings.warn(problem["line"], stacklevel=2)
+        warnings.warn(problem["what"], stacklevel=2)
     preloaded = str(library())
     if set(preloaded) & set(" :"):
         raise RationError(f"{preloaded}: LD_PRELOAD cannot name a path with a blank or a colon; move the installation")

@@ -233,7 +233,7 @@ def difference(view):
            [["Device 0"], ["peak used", "512MiB", "84MiB", "−428MiB", "−84%"]])
     expect("at the peak, the largest change first", view.value(rows)[0], ["load (loader.py), from main (train.py)", "gone", "512MiB", "0B", "−512MiB", "−100%"])
     expect("worse", view.value("[...document.querySelectorAll('#figures td.bad')].length"), 0)
-    expect("standing", sorted(row[1] for row in view.value(rows)), ["gone", "new", "new"])
+    expect("where they occur", sorted(row[1] for row in view.value(rows)), ["gone", "new", "new"])
     view.value("document.querySelector('#callers-of input[value=live_bytes]').click()")
     expect("not freed", [row[2:] for row in view.value(rows)][0], ["512MiB", "0B", "−512MiB", "−100%"])
     view.value("document.querySelector('#callers-of input[value=allocs]').click()")

@@ -32,10 +32,10 @@ def many_callers(count):
 def figures(folder):
     before, after = made(folder, "a.jsonl", many_callers(70)), made(folder, "b.jsonl", many_callers(90))
     document, said = difference_of(folder, before, after)
-    expect("stdout, verdict", (said, document["fails"], document["reasons"]), ("", None, []))
+    expect("stdout, verdict", (said, document["holds"], document["reasons"]), ("", None, []))
     device = document["devices"][0]
-    expect("the peak", device["peak_bytes"], {"before": 70 * MIB, "after": 90 * MIB, "change": 20 * MIB})
-    expect("all callers", (len(device["callers"]), sum(each["standing"] == "new" for each in device["callers"])), (90, 20))
+    expect("the peak", [device[side]["peak_bytes"] for side in ("before", "after", "change")], [70 * MIB, 90 * MIB, 20 * MIB])
+    expect("all callers", (len(device["callers"]), sum(each["occurs"] == "new" for each in device["callers"])), (90, 20))
     document, _ = difference_of(folder, before, after, "--by", "library")
     expect("by library", (document["by"], len(document["devices"][0]["callers"])), ("library", 1))
 
@@ -43,10 +43,10 @@ def figures(folder):
 def verdict(folder):
     before, after = made(folder, "a.jsonl", many_callers(2)), made(folder, "b.jsonl", many_callers(3))
     document, said = difference_of(folder, before, after, "--fail-above", "1%", status=1)
-    expect("verdict", (document["fails"], len(document["reasons"])), (True, 1))
+    expect("verdict", (document["holds"], len(document["reasons"])), (False, 1))
     expect("the reason on stdout", said, f"--fail-above: {document['reasons'][0]}\n")
     document, said = difference_of(folder, before, after, "--fail-above", "50%")
-    expect("nothing fails", (document["fails"], document["reasons"], said), (False, [], ""))
+    expect("it holds", (document["holds"], document["reasons"], said), (True, [], ""))
 
 
 def hostile(folder):
@@ -57,8 +57,8 @@ def hostile(folder):
         log.alloc(BASE + MIB, MIB, stack=2)
     odd = 'odd <b>"\'&.jsonl'
     document, _ = difference_of(folder, made(folder, odd, fill), made(folder, "b.jsonl", training))
-    expect("the log", document["before"], [odd])
-    expect_that("the caller", any(HOSTILE in each["name"] for each in document["devices"][0]["callers"]))
+    expect("the log", document["before"]["logs"], [{"log": odd}])
+    expect_that("the caller", any(HOSTILE in each["caller"] for each in document["devices"][0]["callers"]))
     text = (pathlib.Path(folder) / "out.html").read_bytes()
     expect("scripts in the page", len(re.findall(rb"<script\b", text)), 2)
     expect_that("the page is UTF-8", text.decode())

@@ -42,26 +42,26 @@ def compare(folder, *logs):
     page, report = page_of(folder, *logs), json.loads(ration(folder, "report", *logs, "--json").stdout)
     for of_page, of_report in zip(page["logs"], report["logs"], strict=True):
         expect("log", (of_page["log"], of_page["pid"], of_page["ended"]), (of_report["log"], of_report["pid"], of_report["ended"]))
-        used = [each for each in of_report["devices"] if each["groups"] or each["refusals"] or each["reserved_peak_bytes"]]
+        used = [each for each in of_report["devices"] if each["callers"] or each["refused_requests"] or each["reserved_peak_bytes"]]
         for lane, device in zip(of_page["devices"], used, strict=True):
             for key in ("dev", "peak_bytes", "peak_seq", "peak_ts", "reserved_peak_bytes", "allocs", "frees"):
                 expect(key, lane[key], device[key])
             expect("refusals", [(each["count"], each["first_seq"], each["remedy"]) for each in lane["remedies"]],
-                   [(each["count"], each["first_seq"], each["remedy"]) for each in device["refusals"]])
+                   [(each["refusals"], each["first_seq"], each["remedy"]) for each in device["refused_requests"]])
             expect("who held then", [[list(pair) for pair in each["held"]] for each in lane["remedies"]],
-                   [[[held["name"], held["bytes"]] for held in each["held"]] for each in device["refusals"]])
-            expect("what grows", lane["growing"], [[each[key] for key in ("name", "from_bytes", "to_bytes", "oldest_ns")] for each in device["growing"]])
+                   [[[held["caller"], held["bytes"]] for held in each["held"]] for each in device["refused_requests"]])
+            expect("what grows", lane["growing"], [[each[key] for key in ("caller", "from_bytes", "to_bytes", "oldest_ns")] for each in device["growing"]])
             expect("refusals in the chart", len(lane["refusals"]) + lane["left_out"]["refusals"],
-                   sum(each["count"] for each in device["refusals"]))
+                   sum(each["refusals"] for each in device["refused_requests"]))
             expect("highest point", max(lane["series"]["used"], default=0), device["peak_bytes"])
             expect("highest point of the reserved", max(lane["series"]["reserved"], default=0), device["reserved_peak_bytes"])
-            expect("ages", {name: oldest for name, _, oldest in lane["callers"]}, {each["name"]: each["live_oldest_ns"] for each in device["groups"]})
-            for column, key in ((0, "peak_bytes"), (2, "requested_bytes"), (4, "live_bytes")):
+            expect("ages", {name: oldest for name, _, oldest in lane["callers"]}, {each["caller"]: each["live_oldest_ns"] for each in device["callers"]})
+            for column, key in ((0, "at_peak_bytes"), (2, "requested_bytes"), (4, "live_bytes")):
                 expect(f"{key} of all callers", sum(caller[1][column] for caller in lane["callers"]),
-                       sum(group[key] for group in device["groups"]))
+                       sum(caller[key] for caller in device["callers"]))
             stack = [sum(column[i] for column in lane["stack"]["bytes"]) for i in range(len(lane["stack"]["times"]))]
             expect("highest sum of callers", max(stack, default=0), device["peak_bytes"])
-            expect("sum of callers at the end", stack[-1:] or [0], [sum(group["live_bytes"] for group in device["groups"])])
+            expect("sum of callers at the end", stack[-1:] or [0], [sum(caller["live_bytes"] for caller in device["callers"])])
             for moment in lane["moments"]:
                 expect(f"bytes of the holders at {moment['why']}", sum(held for _, held in moment["held"][0]) + moment["held"][2], moment["used"])
                 if not moment["left_out_areas"]:

@@ -58,8 +58,8 @@ def shared(folder):
     expect("alone", (ungrouped["pid"], ungrouped["reserved"], ungrouped["refusals_by_reason"]),
            (alone.pid, 300 * MIB, reasons(device=1)))
     expect("one GPU", len({process["uuid"] for process in seen["processes"]}), 1)
-    expect("group", {key: seen["groups"][0][key] for key in ("group", "limit", "reserved", "free", "processes")},
-           {"group": "nightly", "limit": 6 * GIB, "reserved": 5 * GIB, "free": GIB, "processes": 2})
+    expect("group", {key: seen["groups"][0][key] for key in ("group", "limit", "reserved", "free", "process_count")},
+           {"group": "nightly", "limit": 6 * GIB, "reserved": 5 * GIB, "free": GIB, "process_count": 2})
     expect("after the end", seen_in(folder)["processes"], [])
 
 
@@ -77,12 +77,12 @@ def beside_others(folder):
     with holder(folder, 2, GIB, 32 * GIB, RATION_MODE="direct", **sim) as mine, \
          Background([PROGRAMS / "holder", "3", str(GIB), str(32 * GIB)], settings_of(folder) | sim):
         seen, table = json.loads(ps("--json")), ps()
-    keys = ("gpu_index", "name", "total", "reserved", "others", "free", "utilisation_percent", "temperature_celsius")
+    keys = ("gpu_index", "name", "total", "reserved", "others_bytes", "free", "utilisation_percent", "temperature_celsius")
     devices = [{key: device[key] for key in keys} for device in seen["devices"]]
     sensors = {"name": "simcuda GPU", "utilisation_percent": 37, "temperature_celsius": 54}
     expect("devices", devices, [
-        {"gpu_index": 0, "total": 16 * GIB, "reserved": 2 * GIB, "others": 3 * GIB + 256 * MIB, "free": 16 * GIB - 5 * GIB - 512 * MIB} | sensors,
-        {"gpu_index": 1, "total": 8 * GIB, "reserved": 0, "others": 0, "free": 8 * GIB} | sensors])
+        {"gpu_index": 0, "total": 16 * GIB, "reserved": 2 * GIB, "others_bytes": 3 * GIB + 256 * MIB, "free": 16 * GIB - 5 * GIB - 512 * MIB} | sensors,
+        {"gpu_index": 1, "total": 8 * GIB, "reserved": 0, "others_bytes": 0, "free": 8 * GIB} | sensors])
     lines = [line.split() for line in table.splitlines()]
     expect("the process", lines[1][0], str(mine.pid))
     expect("rows of others", [line for line in lines if line and line[-1] == "others"],
@@ -119,13 +119,13 @@ def guarantees(folder):
         seen, table = seen_in(folder), ration(pathlib.Path(folder) / "state", "ps").stdout
         metrics = ration(pathlib.Path(folder) / "state", "ps", "--prometheus").stdout
     rows = {process["pid"]: process for process in seen["processes"]}
-    expect("processes", {pid: (row["reserved"], row["guarantee"], row["waiting"], row["groups"][0]["claimed"]) for pid, row in rows.items()},
+    expect("processes", {pid: (row["reserved"], row["guarantee"], row["waiting_bytes"], row["groups"][0]["claimed_by_process"]) for pid, row in rows.items()},
            {first.pid: (1536 * MIB, 2 * GIB, 0, 2 * GIB), second.pid: (512 * MIB, 3 * GIB, 0, 3 * GIB),
             third.pid: (512 * MIB, 0, 0, 512 * MIB)})
-    expect("group", {key: seen["groups"][0][key] for key in ("limit", "reserved", "claimed", "guaranteed", "waiting", "free", "processes")},
-           {"limit": 6 * GIB, "reserved": 2560 * MIB, "claimed": 5632 * MIB, "guaranteed": 5 * GIB, "waiting": 0, "free": 512 * MIB,
-            "processes": 3})
-    expect("claims", sum(row["groups"][0]["claimed"] for row in rows.values()), seen["groups"][0]["claimed"])
+    expect("group", {key: seen["groups"][0][key] for key in ("limit", "reserved", "claimed", "guaranteed_bytes", "waiting_processes", "free", "process_count")},
+           {"limit": 6 * GIB, "reserved": 2560 * MIB, "claimed": 5632 * MIB, "guaranteed_bytes": 5 * GIB, "waiting_processes": 0, "free": 512 * MIB,
+            "process_count": 3})
+    expect("claims", sum(row["groups"][0]["claimed_by_process"] for row in rows.values()), seen["groups"][0]["claimed"])
     titles = [line.split() for line in table.splitlines() if line.endswith(("COMMAND", "PROCESSES"))]
     expect("titles", titles, ["PID USER GROUP GPU RESERVED USED LIMIT PEAKRES PEAKUSED GUARANTEE FAILS AGE COMMAND".split(),
                               "GROUP GPU LIMIT RESERVED GUARANTEED CLAIMED FREE PROCESSES".split()])

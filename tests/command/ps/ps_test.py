@@ -79,10 +79,10 @@ def a_tree_with_a_guarantee(folder):
     def rows():
         seen = json.loads(ration(state(folder), "ps", "--json").stdout)
         group = next(each for each in seen["groups"] if each["group"] == "nightly")
-        return [(each["pid"], each["reserved"], each["guarantee"], each["groups"][0]["claimed"]) for each in seen["processes"]], \
-            {key: group[key] for key in ("processes", "reserved", "claimed", "guaranteed", "free")}
+        return [(each["pid"], each["reserved"], each["guarantee"], each["groups"][0]["claimed_by_process"]) for each in seen["processes"]], \
+            {key: group[key] for key in ("process_count", "reserved", "claimed", "guaranteed_bytes", "free")}
 
-    alone = {"processes": 1, "reserved": 0, "claimed": 3 * GIB, "guaranteed": 3 * GIB, "free": 5 * GIB}
+    alone = {"process_count": 1, "reserved": 0, "claimed": 3 * GIB, "guaranteed_bytes": 3 * GIB, "free": 5 * GIB}
     with Member(state(folder), f"0,{8 * GIB}", f"{FIRST}={3 * GIB}", "named=nightly", f"for={TREE}") as holder:
         expect("the holder alone", rows(), ([(holder.pid, 0, 3 * GIB, 3 * GIB)], alone))
         with Member(state(folder), "0", f"{FIRST}={GIB}", "named=nightly", f"tree={TREE}") as first:
@@ -105,15 +105,15 @@ def as_json(folder):
             "refusals": 1, "uid": os.geteuid(), "user": USER})
     expect("command", process["command"].split()[1:], [f"{8 * GIB},{12 * GIB}", f"{FIRST}={GIB}", "named=nightly", f"tree={TREE}"])
     expect("device", {key: value for key, value in next(each for each in seen["devices"] if each["uuid"] == FIRST).items() if key != "gpu_index"},
-           {"uuid": FIRST, "total": 16 * GIB, "reserved": GIB, "used": 512 * MIB, "processes": 1, "name": None, "others": None, "free": None,
+           {"uuid": FIRST, "total": 16 * GIB, "reserved": GIB, "used": 512 * MIB, "process_count": 1, "name": None, "others_bytes": None, "free": None,
             "utilisation_percent": None, "temperature_celsius": None})
     expect("reasons", process["refusals_by_reason"], {"limit": 0, "group": 1, "device": 0, "pool_holds": 0, "fault": 0})
     expect("groups", [(each["kind"], each["name"], each["limit"], each["limit_stated"]) for each in process["groups"]],
            [("named", "nightly", 12 * GIB, 12 * GIB), ("tree", TREE, 12 * GIB, 12 * GIB)])
     expect("namespace", process["pid_namespace"], os.stat("/proc/self/ns/pid").st_ino)
     expect("group", seen["groups"][0], {"group": "nightly", "name": "nightly", "kind": "named", "uuid": FIRST, "gpu_index": None, "user": None,
-                                        "limit": 12 * GIB, "used": 512 * MIB, "reserved": GIB, "claimed": GIB, "guaranteed": 0, "waiting": 0, "free": 11 * GIB,
-                                        "processes": 1})
+                                        "limit": 12 * GIB, "used": 512 * MIB, "reserved": GIB, "claimed": GIB, "guaranteed_bytes": 0, "waiting_processes": 0, "free": 11 * GIB,
+                                        "process_count": 1})
 
 
 def as_metrics(folder):
@@ -155,7 +155,7 @@ def a_damaged_group(folder):
         seen = json.loads(ration(state(folder), "ps", "--json", status=1).stdout)
     expect("processes and groups", len(done.stdout.splitlines()), 2 + 1 + 2)
     expect_that(done.stderr, "group-broken" in done.stderr and len(done.stderr.splitlines()) == 1)
-    expect_that(seen["problems"], len(seen["problems"]) == 1 and "group-broken" in seen["problems"][0])
+    expect_that(seen["problems"], len(seen["problems"]) == 1 and "group-broken" in seen["problems"][0]["what"])
 
 
 def an_unusable_folder(folder):
@@ -203,7 +203,7 @@ class Watch:
 def watched(folder):
     """The tables again and again, the time before and an empty line between; it ends by a signal, or when the reader has gone."""
     with Member(state(folder), "0", f"{FIRST}={GIB}", "named=nightly") as member:
-        with Watch(state(folder), "--watch=0.1") as watch:
+        with Watch(state(folder), "--watch", "100ms") as watch:
             for _ in range(3):
                 stamp, *seen = [watch.line() for _ in range(7)]
                 expect_that(f"the time: {stamp}", STAMP.fullmatch(stamp))
@@ -298,7 +298,7 @@ def all_users(folder):
         theirs = json.loads(as_other.stdout)
         expect("status for another user", as_other.returncode, 1)
         expect("what another user sees", [row["pid"] for row in theirs["processes"]], [members[0].process.pid])
-        expect_that(theirs["problems"], any(str(folders[1]) in problem for problem in theirs["problems"]))
+        expect_that(theirs["problems"], any(str(folders[1]) in problem["what"] for problem in theirs["problems"]))
     finally:
         for member in members:
             member.__exit__()
@@ -317,7 +317,7 @@ def a_folder_in_anothers_name(folder):
     try:
         os.chown(place, user + 1, -1)
         seen = json.loads(ration(state(folder), "ps", "--all", "--json", status=1).stdout)
-        problem, = [each for each in seen["problems"] if str(place) in each]
+        problem, = [each["what"] for each in seen["problems"] if str(place) in each["what"]]
         expect_that(problem, f"belongs to user {user + 1}" in problem)
     finally:
         place.rmdir()

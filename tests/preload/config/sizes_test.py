@@ -49,7 +49,7 @@ class Place:
 
 def setting(out):
     setting = next(each for each in json.loads(out)["settings"] if each["key"] == "limit")
-    return setting["bytes"] if "bytes" in setting else DEVICE * share(setting["value"]) // 1
+    return setting["value_bytes"] if "value_bytes" in setting else DEVICE * share(setting["value"]) // 1
 
 
 def share(text):

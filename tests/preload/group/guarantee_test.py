@@ -188,7 +188,7 @@ def on_one_device(folder):
             job.do("init")
             seen = machine.ps()
             order = [device["uuid"] for device in sorted(seen["devices"], key=lambda device: device["gpu_index"])]
-            rows = {row["uuid"]: row["guaranteed"] for row in seen["groups"] if row["kind"] == "named"}
+            rows = {row["uuid"]: row["guaranteed_bytes"] for row in seen["groups"] if row["kind"] == "named"}
             expect(f"guaranteed by {guarantee}", [rows.get(uuid, 0) for uuid in order], wanted)
             job.process.stdin.close()
             expect("the last word", job.read(), "obey: 0")
@@ -285,7 +285,7 @@ def wait_for_an_allocation(folder):
         one, two = machine.member(RATION_GROUP_LIMIT="1GiB"), machine.member(RATION_WAIT="20s", RATION_LOG=machine.folder / "log")
         one.do("alloc=800m")
         two.send("alloc=500m")
-        until(lambda: [row for row in machine.ps()["processes"] if row["pid"] == two.pid and row["waiting"]], "it waits")
+        until(lambda: [row for row in machine.ps()["processes"] if row["pid"] == two.pid and row["waiting_bytes"]], "it waits")
         one.end()
         expect("after the last limit", two.read(), "alloc=500m: 0")
         ended_clean(machine)

@@ -217,7 +217,7 @@ def told_at_each_change(folder):
         second = Job(machine, 8 * GIB)
         expect_that("the second waits", f"(pid {first.process.pid})" in second.process.stderr.readline())
         row, = [row for row in machine.ps()["processes"] if row["pid"] == second.process.pid]
-        expect("what it waits for", (row["waiting"], row["waits_for"]), (8 * GIB, "device"))
+        expect("what it waits for", (row["waiting_bytes"], row["waits_for"]), (8 * GIB, "device"))
         expect("who holds it: the run to which it is guaranteed, and not its program once more",
                [(holder["pid"], holder["guarantee"]) for holder in row["holders"]], [(first.process.pid, 10 * GIB)])
         third = Job(machine, 9 * GIB)

@@ -166,11 +166,11 @@ def agree(machine, watcher, live):
     expect_that(f"rows {sorted(rows)} of {sorted(known)}", set(rows) <= known)
     expect_that(f"more is used than reserved: {rows}", all(row["used"] <= row["reserved"] for row in rows.values()))
     reserved, used = (sum(row[key] for row in rows.values()) for key in ("reserved", "used"))
-    expect("the device's totals", [(row["reserved"], row["used"], row["processes"]) for row in seen["devices"]],
+    expect("the device's totals", [(row["reserved"], row["used"], row["process_count"]) for row in seen["devices"]],
            [(reserved, used, len(rows))] if rows else [])
     for group in ("g", "h"):
         grouped = [row["reserved"] for row in rows.values() if group in [each["group"] for each in row["groups"]]]
-        expect(f"the totals of group {group}", [(row["reserved"], row["processes"]) for row in seen["groups"] if row["group"] == group],
+        expect(f"the totals of group {group}", [(row["reserved"], row["process_count"]) for row in seen["groups"] if row["group"] == group],
                [(sum(grouped), len(grouped))] if grouped else [])
     contexts = (1 + sum(one.contexts() for one in live)) * CONTEXT * MIB
     expect_that(f"{used} bytes used, {total - free - contexts} on the device", used <= total - free - contexts)

@@ -123,7 +123,7 @@ def held(folder):
         process.kill()
         process.wait()
     os.close(writer)
-    expect("held", [(row["pid"], row["program"], row["limit"]) for row in seen], [(process.pid, str(PROGRAMS / "counted"), GIB)])
+    expect("held", [(row["pid"], row["exe"], row["limit"]) for row in seen], [(process.pid, str(PROGRAMS / "counted"), GIB)])
     expect("changed", changed, [2 * GIB])
     for target, limit, words in ((process.pid, "1GiB", str(process.pid)), ("nobody", "1GiB", "nobody"), ("nobody", "lots", "lots")):
         try:

@@ -10,12 +10,12 @@ const figuresOfDevice = [
   ['live_bytes', 'not freed', bytes],
 ];
 const figuresOfCaller = [
-  ['peak_bytes', 'at the peak', bytes],
+  ['at_peak_bytes', 'at the peak', bytes],
   ['requested_bytes', 'in total', bytes],
   ['live_bytes', 'not freed', bytes],
   ['allocs', 'blocks', asCount],
 ];
-const standings = {both: '', new: 'new', gone: 'gone'};
+const occurrences = {both: '', new: 'new', gone: 'gone'};
 
 function asCount(count) {
   return count.toLocaleString('en');
@@ -24,6 +24,11 @@ function asCount(count) {
 // null: not known, as the log lacks records.
 function shown(value, show) {
   return value === null ? 'unknown' : show(value);
+}
+
+// One figure of a device, a caller or all logs, on both sides.
+function figureOf(row, key) {
+  return {before: row.before[key], after: row.after[key], change: row.change[key]};
 }
 
 function changeWords(figure, show) {
@@ -55,7 +60,7 @@ function cellsOf(figure, show, isMoreBad = true) {
 function rowsOfDevice(device) {
   return element('tbody', {},
     element('tr', {}, element('th', {scope: 'rowgroup', class: 'name', colspan: 5}, `Device ${device.dev}`)),
-    ...figuresOfDevice.map(([key, title, show]) => element('tr', {}, element('td', {class: 'name'}, title), ...cellsOf(device[key], show, key !== 'allocs' && key !== 'frees'))));
+    ...figuresOfDevice.map(([key, title, show]) => element('tr', {}, element('td', {class: 'name'}, title), ...cellsOf(figureOf(device, key), show, key !== 'allocs' && key !== 'frees'))));
 }
 
 function showFigures(devices) {
@@ -67,11 +72,11 @@ function showFigures(devices) {
 
 class DifferenceTable extends SortedTable {
   constructor(title, devices) {
-    const figure = row => row[this.of[0]];
+    const figure = row => figureOf(row, this.of[0]);
     super([
-      {title, key: row => row.name, isText: true},
+      {title, key: row => row.caller, isText: true},
       {title: 'Device', key: row => row.dev},
-      {title: 'Standing', key: row => row.standing, isText: true},
+      {title: 'Occurs', key: row => row.occurs, isText: true},
       {title: 'A', key: row => figure(row).before},
       {title: 'B', key: row => figure(row).after},
       {title: 'Change', key: row => Math.abs(figure(row).change)},
@@ -85,7 +90,7 @@ class DifferenceTable extends SortedTable {
 
   showFigure(key) {
     this.of = figuresOfCaller.find(each => each[0] === key);
-    this.most = this.all.reduce((most, row) => Math.max(most, Math.abs(row[key].change)), 0);
+    this.most = this.all.reduce((most, row) => Math.max(most, Math.abs(row.change[key])), 0);
     this.showRows(this.all);
   }
 
@@ -94,32 +99,37 @@ class DifferenceTable extends SortedTable {
   }
 
   wordsOf(row) {
-    return `${row.name} ${row.standing}`;
+    return `${row.caller} ${row.occurs}`;
   }
 
   rowOf(caller) {
     const [key, , show] = this.of;
-    const [before, after, change, percent] = cellsOf(caller[key], show);
+    const [before, after, change, percent] = cellsOf(figureOf(caller, key), show);
     return element('tr', {},
-      element('td', {class: 'name'}, nameElement(caller.name)),
+      element('td', {class: 'name'}, nameElement(caller.caller)),
       this.isShown(1) ? element('td', {}, caller.dev) : null,
-      element('td', {class: 'name'}, standings[caller.standing]),
-      before, after, SortedTable.bar(change, Math.abs(caller[key].change), this.most, caller[key].change > 0), percent);
+      element('td', {class: 'name'}, occurrences[caller.occurs]),
+      before, after, SortedTable.bar(change, Math.abs(caller.change[key]), this.most, caller.change[key] > 0), percent);
   }
 }
 
-function sideName(logs) {
-  return logs.length === 1 ? logs[0] : `${logs[0]} and ${logs.length - 1} more`;
+function namesOf(logs) {
+  return logs.map(each => each.log);
+}
+
+function sideName({logs}) {
+  const [first, ...others] = namesOf(logs);
+  return others.length === 0 ? first : `${first} and ${others.length} more`;
 }
 
 function bannerLines(difference) {
   const line = (word, text, isBad) => element('li', {class: isBad ? 'bad' : ''}, element('b', {}, word), ' ', text);
-  const side = (word, key) => line(word, [difference[key].join(', '), ...endNotes(difference.ended[key], difference.cut_off[key]),
-    ...(difference.dropped[key] ? [`it lacks ${counted(difference.dropped[key], 'record', 'records')}`] : [])].join('; '));
-  const verdict = difference.fails === null ? [] : difference.fails ? difference.reasons.map(reason => line('--fail-above:', reason, true))
+  const side = (word, {logs, ended, cut_off: isCutOff, dropped}) => line(word, [namesOf(logs).join(', '), ...endNotes(ended, isCutOff),
+    ...(dropped ? [`it lacks ${counted(dropped, 'record', 'records')}`] : [])].join('; '));
+  const verdict = difference.holds === null ? [] : !difference.holds ? difference.reasons.map(reason => line('--fail-above:', reason, true))
     : [line('--fail-above:', 'no peak has grown by more.')];
-  const failed = difference.failed_allocs;
-  return [...verdict, side('A:', 'before'), side('B:', 'after'),
+  const failed = figureOf(difference, 'failed_allocs');
+  return [...verdict, side('A:', difference.before), side('B:', difference.after),
     ...(failed.change ? [line('Failed in the driver:', `${changeWords(failed, asCount)} allocations`, failed.change > 0)] : [])];
 }
 
@@ -129,10 +139,10 @@ function start() {
   document.title = `${names} – Ration diff`;
   byId('title').textContent = names;
   byId('subtitle').textContent = `what changed from A to B, by ${difference.by}`;
-  byId('banner').classList.toggle('is-none', !difference.fails);
+  byId('banner').classList.toggle('is-none', difference.holds !== false);
   byId('banner').append(...bannerLines(difference));
-  const devices = difference.devices.filter(each => each.callers.length || each.refusals.before || each.refusals.after
-    || each.reserved_peak_bytes.before || each.reserved_peak_bytes.after);
+  const devices = difference.devices.filter(each => each.callers.length || each.before.refusals || each.after.refusals
+    || each.before.reserved_peak_bytes || each.after.reserved_peak_bytes);
   showFigures(devices);
   const title = difference.by[0].toUpperCase() + difference.by.slice(1);
   const callers = new DifferenceTable(title, devices);

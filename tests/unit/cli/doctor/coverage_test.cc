@@ -73,15 +73,15 @@ TEST_CASE("the JSON of the coverage lists extra hooks apart and has null for unk
   CHECK(document["rows"][0] == json({{"export", "cuTake_v2"},
                                      {"since", 11020},
                                      {"action", "POOL"},
-                                     {"standing", "hooked"},
+                                     {"handling", "hooked"},
                                      {"family", "device"},
                                      {"sentence", "is handled here"},
                                      {"tests", {"unit.one", "unit.two"}}}));
   CHECK(document["rows"][1]["since"].is_null());
   CHECK(document["rows"][1]["family"].is_null());
-  CHECK(document["rows"][1]["standing"] == "gap");
+  CHECK(document["rows"][1]["handling"] == "gap");
   CHECK(document["rows"][1]["tests"] == json::array());
-  CHECK(document["rows"][2]["standing"] == "passed");
+  CHECK(document["rows"][2]["handling"] == "passed");
   REQUIRE(document["also_hooked"].size() == 1);
   CHECK(document["also_hooked"][0]["export"] == "cuAsk");
 }

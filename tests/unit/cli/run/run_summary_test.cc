@@ -57,7 +57,7 @@ TEST_CASE("the largest request that was refused is told, and how much was lackin
   const auto &row = json.at("processes").at(0).at("devices").at(0);
   CHECK(row.at("dev") == 1);
   CHECK(row.at("largest_refused_bytes") == 600 << 20);
-  CHECK(row.at("most_lacking_bytes") == 100 << 20);
+  CHECK(row.at("lacking_bytes") == 100 << 20);
   CHECK(row.at("refusals_by_reason").at("limit") == 2);
   CHECK(row.at("limit") == 8ull << 30);
   CHECK(row.at("group_limit").is_null());

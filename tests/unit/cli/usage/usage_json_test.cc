@@ -54,6 +54,7 @@ TEST_CASE("a process's object has these keys, and figures in bytes") {
       {"host_pid", nullptr},
       {"container", nullptr},
       {"program", "train"},
+      {"exe", "train"},
       {"command", "/opt/train --fast"},
       {"user", "ada"},
       {"group", "tree:01234567"},
@@ -63,14 +64,14 @@ TEST_CASE("a process's object has these keys, and figures in bytes") {
          {"kind", "tree"},
          {"limit", 7 * kGi},
          {"limit_stated", 9 * kGi},
-         {"claimed", 3 * kGi}}}},
+         {"claimed_by_process", 3 * kGi}}}},
       {"uuid", kFirstGpu},
       {"gpu_index", 3},
       {"reserved", kGi},
       {"used", kGi / 2},
       {"limit", 8 * kGi},
       {"guarantee", 3 * kGi},
-      {"waiting", 2 * kGi},
+      {"waiting_bytes", 2 * kGi},
       {"waits_for", "device"},
       {"holders", json::array()},
       {"reserved_peak_bytes", kGi},
@@ -100,7 +101,7 @@ TEST_CASE("a missing limit is null, and so is the name of no group") {
                     {"kind", "none"},
                     {"limit", nullptr},
                     {"limit_stated", nullptr},
-                    {"claimed", kGi}});
+                    {"claimed_by_process", kGi}});
 }
 
 TEST_CASE("each kind of group has its word") {
@@ -127,10 +128,10 @@ TEST_CASE("a group's object has these keys") {
                                      {"limit", 8 * kGi},
                                      {"reserved", kGi},
                                      {"claimed", kGi},
-                                     {"guaranteed", 0},
-                                     {"waiting", 0},
+                                     {"guaranteed_bytes", 0},
+                                     {"waiting_processes", 0},
                                      {"free", 7 * kGi},
-                                     {"processes", 1}});
+                                     {"process_count", 1}});
   CHECK(seen["groups"].at(1)["uuid"].is_null());
   CHECK(seen["groups"].at(1)["free"].is_null());
   CHECK(keys_of(seen["groups"].at(1)) == keys_of(seen["groups"].at(0)));
@@ -146,16 +147,16 @@ TEST_CASE("a device's object has these keys") {
                                     {"total", 80 * kGi},
                                     {"reserved", kGi},
                                     {"used", kGi / 2},
-                                    {"others", nullptr},
+                                    {"others_bytes", nullptr},
                                     {"free", nullptr},
                                     {"utilisation_percent", nullptr},
                                     {"temperature_celsius", nullptr},
-                                    {"processes", 1}}});
+                                    {"process_count", 1}}});
   add_figures(one, {figures_of(kFirstGpu)});
   const json device = of(one)["devices"].at(0);
   CHECK(device["name"] == "NVIDIA H200");
   CHECK(device["gpu_index"] == 0);
-  CHECK(device["others"] == 4 * kGi);
+  CHECK(device["others_bytes"] == 4 * kGi);
   CHECK(device["free"] == 75 * kGi);
   CHECK(device["utilisation_percent"] == 37);
   CHECK(device["temperature_celsius"] == 54);
@@ -166,8 +167,8 @@ TEST_CASE("a group's object says what is claimed, guaranteed and waited for") {
   const json seen = of(usage(with_guarantees({kGi})))["groups"].at(0);
   CHECK(seen["reserved"] == kGi + kGi / 2);
   CHECK(seen["claimed"] == 4 * kGi);
-  CHECK(seen["guaranteed"] == 4 * kGi);
-  CHECK(seen["waiting"] == 1);
+  CHECK(seen["guaranteed_bytes"] == 4 * kGi);
+  CHECK(seen["waiting_processes"] == 1);
   CHECK(seen["free"] == 4 * kGi);
 }
 

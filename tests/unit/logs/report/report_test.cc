@@ -79,7 +79,7 @@ TEST_CASE("functions of a file that is not there any more have no names, and a r
   reports.push_back({"x", history_of(log)});
   CHECK(report_text(reports[0], 10, 120)[1] == "no names of functions in /nonexistent/train: it is not here");
   CHECK(report_text(reports[0], 10, 120)[2] == "with ration run --embed-names a log has the names itself");
-  CHECK(nlohmann::json::parse(report_json(reports))["logs"][0]["unnamed"][0]["why"] == "it is not here");
+  CHECK(nlohmann::json::parse(report_json(reports))["logs"][0]["unnamed"][0]["reason"] == "it is not here");
 }
 
 TEST_CASE("functions of a file that was built anew since have no names, and a report says so") {
@@ -157,13 +157,12 @@ TEST_CASE("a report says who held the group that refused, and what was guarantee
   CHECK(has_line(lines, "  /bin/idle (pid 7) was guaranteed 300 bytes"));
   CHECK(std::count(lines.begin(), lines.end(), "  /bin/busy (pid 8) held 200 bytes") == 1);
   CHECK(has_line(lines, "  and 1 other"));
-  const auto json = nlohmann::json::parse(report_json(reports))["logs"][0]["devices"][0]["refusals"][0];
+  const auto json = nlohmann::json::parse(report_json(reports))["logs"][0]["devices"][0]["refused_requests"][0];
   CHECK(json.at("group") == "g");
   CHECK(json.at("group_limit") == 520);
   CHECK(json.at("group_claimed") == 502);
   CHECK(json.at("holders").size() == 4);
-  CHECK(json.at("holders")[0] ==
-        nlohmann::json{{"pid", 7}, {"program", "/bin/idle"}, {"reserved", 0}, {"guarantee", 300}});
+  CHECK(json.at("holders")[0] == nlohmann::json{{"pid", 7}, {"program", "idle"}, {"reserved", 0}, {"guarantee", 300}});
   CHECK(json.at("holders")[1].at("guarantee") == 0);
 }
 
@@ -173,7 +172,7 @@ TEST_CASE("of a full device a report also says what none of its holders held") {
   reports.push_back({"x", history_of(log_of({oom_record("device", 28, 100, 4) + holders, kEndRecord}))});
   CHECK(has_line(report_text(reports[0], 10, 80),
                  "  977KiB (999999 bytes) were the driver's own, or held outside Ration"));
-  const auto json = nlohmann::json::parse(report_json(reports))["logs"][0]["devices"][0]["refusals"][0];
+  const auto json = nlohmann::json::parse(report_json(reports))["logs"][0]["devices"][0]["refused_requests"][0];
   CHECK(json.at("holders")[1] ==
         nlohmann::json{{"pid", nullptr}, {"program", "outside Ration"}, {"reserved", 999999}, {"guarantee", 0}});
   const std::string of_group =
