@@ -114,7 +114,7 @@ void assign_nameless(Settings &settings, const Group &nameless, std::vector<Prob
 
 std::string read_group(Settings &settings, const Option &, std::string_view value) {
   if (value.size() > kLongestGroup || value.find_first_not_of(kGroupCharacters) != std::string_view::npos) {
-    return "a group is 1 to 64 of A-Z a-z 0-9 . _ -";
+    return "a group name is 1 to 64 characters from A-Z a-z 0-9 . _ -";
   }
   named_of(settings).name = std::string(value);
   return {};

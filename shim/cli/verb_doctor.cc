@@ -71,7 +71,7 @@ int report(const Findings &found, bool json) {
 int run_verb(const DoctorRequest &request) try {
   const int kinds = (request.coverage ? 1 : 0) + (request.pid ? 1 : 0) + (request.command.empty() ? 0 : 1);
   if (kinds > 1) {
-    log_line("doctor: --coverage, --pid, and a command after -- exclude one another");
+    log_line("doctor: --coverage, --pid, and a command after -- cannot be combined");
     return kUsageError;
   }
   if (request.pid && *request.pid < 1) {

@@ -97,7 +97,7 @@ std::string unmet_requirement(const CLI::App &verb) {
     }
     for (const CLI::Option *other : option->get_excludes()) {
       if (is_given && other->count() > 0) {
-        return option->get_name() + " excludes " + other->get_name();
+        return option->get_name() + " cannot be combined with " + other->get_name();
       }
     }
   }
@@ -146,7 +146,7 @@ std::string wrong_words(const CLI::App &app, const std::vector<std::string> &wor
     std::vector<std::string> extras = verb->remaining();
     extras = extras.empty() ? app.remaining() : extras;  // words after -- belong to the command
     return begin + (extras.empty() ? error.what()
-                                   : config::in_quotes(extras.front()) + " is one argument too many (`" + help + "`)" +
+                                   : "unexpected argument " + config::in_quotes(extras.front()) + " (`" + help + "`)" +
                                          (words[0] == "doctor" ? kAfterDashes : ""));
   }
   std::string said;

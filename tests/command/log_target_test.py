@@ -57,7 +57,7 @@ def on_stdout(folder):
     expect_that(f"one line: {done.err!r}", done.err.startswith("ration: RATION_LOG=-: a log goes to a file") and done.err.count("\n") == 1)
     expect("files", names(folder), [])
     for stream in ("/dev/stdout", "/dev/null", "/dev/full"):
-        refused(folder, "--log", stream, says=f"--log {stream}: a log goes to a regular file, and this is none; write, for example, run.jsonl\n")
+        refused(folder, "--log", stream, says=f"--log {stream}: a log goes to a regular file, and this is not one; write, for example, run.jsonl\n")
     logged(folder, "--log", "./-")
     expect("a file that is called so", allocations(f"{folder}/-"), 10)
 
@@ -168,7 +168,7 @@ def without_a_name(folder):
         expect("named at the end", [line for line in said if "jsonl" in line], [] if "-q" in words else [f"ration: log: {new}"])
     done = ration(folder, "--log", COUNTED)
     expect("no command", (done.returncode, done.stderr),
-           (125, "ration: run: no command; write, for example: ration run --limit 40% -- ./train; the word behind --log is its file\n"))
+           (125, "ration: run: no command; write, for example: ration run --limit 40% -- ./train; the word after --log was taken as its file\n"))
     done = ration(folder, "--log=", "--", "true")
     expect("an empty name", (done.returncode, done.stderr),
            (125, "ration: run: --log has an empty value; give it one, or leave the option out\n"))

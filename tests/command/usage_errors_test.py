@@ -30,20 +30,20 @@ LINES = {
     "ps --jsn": "ps: --jsn is not an option; the nearest is --json",
     "ps --colour": "ps: --colour is not an option (`ration help ps` lists them)",
     "ps --fail": "ps: --fail is not an option (`ration help ps` lists them)",
-    "ps a b": 'ps: "a" is one argument too many (`ration help ps`)',
-    "ps -- -x": 'ps: "-x" is one argument too many (`ration help ps`)',
+    "ps a b": 'ps: unexpected argument "a" (`ration help ps`)',
+    "ps -- -x": 'ps: unexpected argument "-x" (`ration help ps`)',
     "set lab --lmit 3GiB": "set: --lmit is not an option; the nearest is --limit",
     "set": "set: TARGET is required",
     "set lab --limit": "set: --limit needs a value",
-    "top --interval x": "top: --interval x: it must be a number of seconds from 0.1 to 86400; write, for example, 5",
-    "ps --watch=1s": "ps: --watch 1s: it must be a number of seconds from 0.1 to 86400; write, for example, 5",
+    "top --interval x": "top: --interval x: it must be a time from 0.1 to 86400 seconds; write, for example, 5 or 500ms",
+    "ps --watch=1x": "ps: --watch 1x: it must be a time from 0.1 to 86400 seconds; write, for example, 5 or 500ms",
     "top --once": "top: --once is not an option; ours is ration ps",
     "top --json": "top: --json is not an option; ours is ration ps --watch --json",
     "top": "top: it needs a terminal with a cursor, and a keyboard; `ration ps` prints the tables, `ration ps --watch` again and again",
     "doctor --pid x": "doctor: --pid x: it must be the number of a process",
     "find-faults --first 0 ls": "find-faults: --first 0: it must be a number from 1 to 1000000",
     "find-faults --first x ls": "find-faults: --first x: it must be a number from 1 to 1000000",
-    "find-min --timeout 5 ls": "find-min: --timeout 5: it must be a whole number above 0 with a unit, ms s m h; write, for example, 30s",
+    "find-min --timeout 5d ls": "find-min: --timeout 5d: it must be a number of seconds above 0, or have a unit, ms s m h; write, for example, 30s",
     "report a --js": "report: --js is not an option; the nearest is --json",
     "report a --by siz": "report: --by siz: it must be one of caller, library, thread, size; likely meant: size",
     "report a -o -": "report: -o -: a page is a file that ends in .html or .htm; write, for example, run.html",
@@ -51,7 +51,7 @@ LINES = {
     "ps --textfile -": "ps: --textfile -: it replaces a file; --prometheus prints the same",
     "convert a --to csvv": "convert: --to csvv: it must be one of chrome, pprof, collapsed, torch, rmm-csv, csv; likely meant: csv",
     "replay a --mode poll": "replay: --mode poll: it must be one of pool, direct, async; likely meant: pool",
-    "ps ––json": 'ps: "––json" is one argument too many (`ration help ps`); likely cause: an en dash (–) for a minus',
+    "ps ––json": 'ps: unexpected argument "––json" (`ration help ps`); likely cause: an en dash (–) for a minus',
     "“ps”": 'unknown verb "“ps”" (`ration help` lists them); likely cause: typographic quotation marks (“)',
     "check a --max-peak “1GiB”": "check: --max-peak “1GiB”: a size is written in plain ASCII; write, for example, 8GiB, 40% or 0.4"
                                  "; likely cause: typographic quotation marks (“)",
@@ -60,16 +60,23 @@ LINES = {
     "run --limit 8\u00a0GiB ls": "run: --limit 8\u00a0GiB: a size is written in plain ASCII; write, for example, 8GiB, 40% or 0.4"
                                  "; likely cause: a non-breaking blank (U+00A0)",
     "hlep": "unknown verb \"hlep\"; the nearest is help",
-    "help run extra": "help: \"extra\" is one argument too many (`ration help help`)",
+    "help run extra": "help: unexpected argument \"extra\" (`ration help help`)",
     "set lab --limit none": "set: --limit none: it is neither a size nor `default`; write, for example, 8GiB or 40%; `default` takes a change back",
     "check a.jsonl --max-peek=3GiB": "check: --max-peek is not an option; the nearest is --max-peak",
     "convert a.jsonl": "convert: --to is required",
-    "doctor missing.jsonl": "doctor: \"missing.jsonl\" is one argument too many (`ration help doctor`); write a command after --, and see `ration report` for a log",
-    "doctor --pid 1 --coverage": "doctor: --coverage, --pid, and a command after -- exclude one another",
+    "doctor missing.jsonl": "doctor: unexpected argument \"missing.jsonl\" (`ration help doctor`); write a command after --, and see `ration report` for a log",
+    "env --files --check x": "env: --files cannot be combined with --check",
+    "ps -w": "ps: -w is not an option; ours is --watch",
+    "top -d 5": "top: -d is not an option; ours is --interval",
+    "run -m 4GiB ls": "run: -m is not an option; ours is --limit",
+    "run --find-min ls": "run: --find-min is not an option; ours is ration find-min -- COMMAND",
+    "kill 7": 'unknown verb "kill"; ours is kill PID, or the key x in ration top',
+    "leaks a": 'unknown verb "leaks"; ours is ration report LOG --leaks',
+    "doctor --pid 1 --coverage": "doctor: --coverage, --pid, and a command after -- cannot be combined",
     "diff a": "diff: it compares two logs, or several: A... -- B...",
     "diff a b c": "diff: it compares two logs, or several: A... -- B...",
     "diff a --": "diff: no log after --",
-    "env --wait=abc": "env: --wait=abc: it must be 0 or a whole number with a unit, ms s m h; write, for example, 30s",
+    "env --wait=abc": "env: --wait=abc: it must be a number of seconds, or have a unit, ms s m h; write, for example, 30 or 5m",
     "find-min --toleranse 3 ls": "find-min: --toleranse is not an option; the nearest is --tolerance",
     "find-min --everything ls": "find-min: --everything is not an option (`ration help find-min` lists them)",
     "find-min --wait ls": "find-min: --wait is an option of `ration run` alone",
@@ -80,7 +87,7 @@ LINES = {
     "run --lmit 3GiB ls": "run: --lmit is not an option; the nearest is --limit",
     "run -limit 3GiB ls": "run: -limit is not an option; the nearest is --limit",
     "run --lim 3GiB ls": "run: --lim is not an option; the nearest is --limit",
-    "run --wait=abc ls": "run: --wait=abc: it must be 0 or a whole number with a unit, ms s m h; write, for example, 30s",
+    "run --wait=abc ls": "run: --wait=abc: it must be a number of seconds, or have a unit, ms s m h; write, for example, 30 or 5m",
     "run --limit 0:4GiB ls": "run: --limit 0:4GiB: a device and its size are joined by =; likely meant: 0=4GiB",
     "run --log-size 200000 ls": "run: --log-size 200000: that is 200000 bytes, below the smallest size, 1MiB",
     "run --log-size 5 ls": "run: --log-size 5: that is 5 bytes, below the smallest size, 1MiB; likely meant: 5MiB or 5GiB",
@@ -139,13 +146,13 @@ def mistakes(verb):
         name = option["names"][-1]
         if name == "--help":
             continue
-        if option["value"] is None:
+        if option["placeholder"] is None:
             yield [f"{name}=3", *arguments], f"{name}: takes no value"
         elif not option["value_is_optional"]:
             line = [name] if arguments[:1] == ["--"] else [*arguments, name]
             yield line, f"{name} needs a value"
-    if not VERBS[verb]["command"] and not any(each["repeats"] for each in VERBS[verb]["arguments"]):
-        yield [*arguments, "more"], f'"more" is one argument too many (`ration help {verb}`)'
+    if not VERBS[verb]["command_begins"] and not any(each["repeats"] for each in VERBS[verb]["arguments"]):
+        yield [*arguments, "more"], f'unexpected argument "more" (`ration help {verb}`)'
     for argument in VERBS[verb]["arguments"]:
         if argument["required"]:
             yield [], f"{argument['name']} is required"
@@ -169,6 +176,7 @@ def taken(_):
     run = {name for option in VERBS["run"]["options"] for name in option["names"]}
     expect("options", run - {name for option in VERBS["env"]["options"] for name in option["names"]}, set())
     for words in (["env", "--wait", "-q", "--log", "a-%p", "--force", "--summary", "x.json", "--group-tree=4GiB", "ls"],
+                  ["env", "--wait=5"], ["env", "--wait", "1.5", "ls"], ["env", "--wait", "500ms", "ls"],
                   ["env", "--limit", "0=4GiB, 1=2GiB"], ["env", "--sim", "8GiB, 2X4GiB"], ["help", "help"]):
         done = ration(*words)
         expect(f"{words}", (done.stderr, done.returncode), ("", 0))

@@ -105,7 +105,7 @@ void check_refused(const std::string &name, const Program &program, Findings &fo
   std::error_code error;
   std::string remedy;
   if (name.empty()) {
-    found.push_back({check, "the name of the command is empty", "write the command behind --, or leave -- out"});
+    found.push_back({check, "the name of the command is empty", "write the command after --, or leave -- out"});
     return;
   }
   if (std::filesystem::is_directory(name, error)) {

@@ -296,7 +296,7 @@ class ProcessCheck {
     }
     if (!problem.empty() || lacks_state_folder()) {
       add(Check::process_not_in_books,
-          name_ + " has the library and its core, but is in no books, as its state folder cannot be used: " +
+          name_ + " has the library and its core, but is not tracked, as its state folder cannot be used: " +
               (problem.empty() ? config::printable(state_folder_of_process()) : config::printable(problem)),
           "what is wrong with the folder is all that is wrong: a limit of its own holds, and members of groups get no "
           "memory");
@@ -307,7 +307,7 @@ class ProcessCheck {
       add(Check::process_fork, name_ + " is a fork of process " + std::to_string(parent.pid) +
                                    ", which is held, and made no CUDA call of its own");
     } else {
-      add(Check::process_not_in_books, name_ + " is in no books of " + config::printable(state_folder_of_process()));
+      add(Check::process_not_in_books, name_ + " is not tracked in " + config::printable(state_folder_of_process()));
     }
     check_device_memory();
   }

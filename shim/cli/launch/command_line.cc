@@ -55,8 +55,10 @@ std::string unknown_flag(const std::string &flag, const VerbFlags &more) {
       option != nullptr && option->flag.empty() && option->scope != config::Scope::kInternal) {
     return shown + " is not an option here; set the variable " + std::string(option->variable);
   }
-  if (const std::string_view ours = ours_for(flag); !ours.empty()) {
-    return shown + " is not an option; ours is " + std::string(ours);
+  for (const std::string &word : {std::string(more.verb) + " " + flag, flag}) {
+    if (const std::string_view ours = ours_for(word); !ours.empty()) {
+      return shown + " is not an option; ours is " + std::string(ours);
+    }
   }
   std::vector<std::string_view> flags = {"--sim", "--help"};
   for (const config::Option &option : config::options()) {

@@ -276,7 +276,7 @@ bool check_log_target(const RunRequest &request, const config::Settings &setting
   const std::optional<LogTarget> target = target_of(settings.log, name);
   std::string problem = obstacle_to_log(settings.log, name);
   if (by_flag && target && is_stream(target->path)) {
-    problem = "a log goes to a regular file, and this is none; write, for example, run.jsonl";
+    problem = "a log goes to a regular file, and this is not one; write, for example, run.jsonl";
   }
   if (problem.empty() && target->is_known) {
     const bool is_compressed = config::plain_log(settings.log) != settings.log;

@@ -184,7 +184,7 @@ int start(const RunRequest &request) {
     const bool has_log = std::any_of(request.flags.begin(), request.flags.end(),
                                      [](const auto &each) { return each.first->key == "log"; });
     throw Refusal{kOurError, std::string("no command; write, for example: ration run --limit 40% -- ./train") +
-                                 (has_log ? "; the word behind --log is its file" : "")};
+                                 (has_log ? "; the word after --log was taken as its file" : "")};
   }
   refuse_wrong_wait(request);
   EnvironmentBlock environment(config::process_environment());

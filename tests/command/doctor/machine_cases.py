@@ -135,7 +135,7 @@ def not_executable(folder):
     file.touch(mode=0o644)
     doctor("--", file).expect("command_not_executable", "Permission denied")
     doctor("--", folder).expect("command_not_executable", "Is a directory", remedy="name a program in it")
-    doctor("--", "").expect("command_not_executable", "the name of the command is empty", remedy="behind --")
+    doctor("--", "").expect("command_not_executable", "the name of the command is empty", remedy="after --")
     if IS_ROOT:
         closed = pathlib.Path(folder) / "closed"
         closed.mkdir(mode=0o700)
