@@ -101,12 +101,13 @@ bool is_enforced(const std::string &folder) {
   return !folder.empty() && access((folder + "/enforced").c_str(), F_OK) == 0;
 }
 
-std::vector<std::string> escapable_locks(const FileReading &reading, const std::string &path) {
+std::vector<std::string> escapable_locks(const FileReading &reading, const std::string &path,
+                                         const std::string &system_folder) {
   std::vector<std::string> lines;
   std::error_code gone;
   std::filesystem::path folder = std::filesystem::absolute(path, gone).parent_path();
   folder = folder.filename() == kDropInFolder ? folder.parent_path() : folder;
-  bool is_lifted = !is_enforced(folder.string());
+  bool is_lifted = !is_enforced(folder.string()) && !is_enforced(system_folder);
   const auto states = [&](std::string_view key, std::string_view value = {}) {
     return std::any_of(reading.statements.begin(), reading.statements.end(), [&](const Statement &each) {
       return each.origin.key == key && (value.empty() || each.origin.value == value);
@@ -119,7 +120,7 @@ std::vector<std::string> escapable_locks(const FileReading &reading, const std::
     const auto warn = [&](std::string_view what) { lines.push_back(each.origin.written() + ": " + std::string(what)); };
     if (std::exchange(is_lifted, false)) {  // once a file
       warn("RATION_DISABLE=1 lifts the locks of this file; to forbid that, create " +
-           printable((folder / "enforced").string()));
+           printable(system_folder + "/enforced"));
     }
     if (each.in_rule) {
       warn(

@@ -51,7 +51,7 @@ std::vector<Mistake> mistakes_in(const std::string &path) {
       mistakes.push_back({std::string(statement.origin.key), statement.origin.written() + ": " + wrong});
     }
   }
-  for (const std::string &line : config::escapable_locks(reading, path)) {
+  for (const std::string &line : config::escapable_locks(reading, path, config::system_folder())) {
     mistakes.push_back({"locked", line, true});
   }
   return mistakes;

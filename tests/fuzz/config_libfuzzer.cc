@@ -35,7 +35,7 @@ const char *wrong_with(const FileReading &reading, std::size_t lines) {
     const std::string wrong = error_in_statement(statement);
     if (!is_plain(wrong) || !is_plain(statement.origin.written())) return "quotes text that is not printable";
   }
-  for (const std::string &line : escapable_locks(reading, "/f")) {
+  for (const std::string &line : escapable_locks(reading, "/f", "/system")) {
     if (!is_plain(line) || line.find("/f:") != 0) return "warns in text that is not printable";
   }
   return nullptr;

@@ -68,7 +68,7 @@ void check_locks(Findings &found) {
       continue;  // reported as a problem of the settings
     }
     const config::FileReading reading = config::read_settings_text(file.text, place.path, place.source, nullptr);
-    for (const std::string &line : config::escapable_locks(reading, place.path)) {
+    for (const std::string &line : config::escapable_locks(reading, place.path, config::system_folder())) {
       found.push_back({Check::setting_lock_escapable, line, {}});
     }
   }

@@ -100,5 +100,6 @@ TEST_CASE("ration env --check warns of a lock that a program can escape, in a va
   const Ended ended = run_test::run({COMMAND_UNDER_TEST, "env", "--check", path});
   CHECK(ended.status == 0);
   CHECK(says(ended.err, "ration: env: " + path + ":1:2: limit=0=1GiB: ordinals change with CUDA_VISIBLE_DEVICES"));
-  CHECK(says(ended.err, "RATION_DISABLE=1 lifts the locks of this file"));
+  CHECK(
+      says(ended.err, "RATION_DISABLE=1 lifts the locks of this file; to forbid that, create /etc/ration/enforced\n"));
 }

@@ -19,8 +19,8 @@ std::uint64_t limit_of(const Reading &reading, int ordinal) {
 std::vector<std::string> escapes(std::string_view text) {
   const WrittenFiles files;
   files.write("system/enforced", "");
-  return escapable_locks(read_settings_text(text, "/f.json", Source::kSystemFile, nullptr),
-                         files.path("system/f.json"));
+  return escapable_locks(read_settings_text(text, "/f.json", Source::kSystemFile, nullptr), files.path("system/f.json"),
+                         files.path("system"));
 }
 
 std::vector<std::string> cuts(const Reading &reading) {
@@ -199,15 +199,15 @@ TEST_CASE("locks that a program can escape are named, and others are not") {
 TEST_CASE("where RATION_DISABLE=1 lifts the locks of a file, one line says how to forbid that") {
   const WrittenFiles files;
   const std::string_view text = R"({"limit": "1GiB", "reserve": "1GiB", "locked": ["limit", "reserve"]})";
-  for (const char *place : {"system/config.json", "system/conf.d/10-a.json"}) {
+  for (const char *place : {"system/config.json", "system/conf.d/10-a.json", "elsewhere/draft.json"}) {
     INFO(place);
     const FileReading reading = read_settings_text(text, "/f.json", Source::kSystemFile, nullptr);
-    const std::vector<std::string> lines = escapable_locks(reading, files.path(place));
+    const std::vector<std::string> lines = escapable_locks(reading, files.path(place), files.path("system"));
     REQUIRE(lines.size() == 1);
     CHECK(lines[0].find("RATION_DISABLE=1 lifts the locks of this file") != std::string::npos);
     CHECK(lines[0].find("create " + files.path("system/enforced")) != std::string::npos);
     files.write("system/enforced", "");
-    CHECK(escapable_locks(reading, files.path(place)).empty());
+    CHECK(escapable_locks(reading, files.path(place), files.path("system")).empty());
     std::filesystem::remove(files.path("system/enforced"));
   }
 }
