@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/saturating.h"
 #include "cli/run/device_neighbours.h"
 
 namespace ration::cli {
@@ -41,6 +42,10 @@ std::uint64_t held_by_others(const DeviceFigures &figures, const std::vector<Pro
 }
 
 }  // namespace
+
+std::optional<std::uint64_t> DeviceRow::overhead() const {
+  return free && others ? std::optional(minus_or_zero(size, *free + *others + reserved)) : std::nullopt;
+}
 
 void make_device_rows(Usage &usage) {
   usage.devices.clear();

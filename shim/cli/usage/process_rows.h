@@ -90,6 +90,9 @@ struct DeviceRow {
   std::string name;
   std::optional<std::uint64_t> free, others;  // others: the memory held outside Ration
   std::optional<unsigned> utilisation, temperature;
+
+  // What the driver holds for itself, such as the contexts of the processes: the rest of the device.
+  [[nodiscard]] std::optional<std::uint64_t> overhead() const;
 };
 
 struct Usage {

@@ -119,6 +119,7 @@ json as_json(const DeviceRow &row) {
           {"total", logs::or_null(row.size != 0, row.size)},
           {"reserved", row.reserved},
           {"used", row.used},
+          {"overhead_bytes", logs::or_null(row.overhead())},
           {"others_bytes", logs::or_null(row.others)},
           {"free", logs::or_null(row.free)},
           {"utilisation_percent", logs::or_null(row.utilisation)},

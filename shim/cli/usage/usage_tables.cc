@@ -238,6 +238,7 @@ Table device_table(const Usage &usage, const TableLook &look) {
       {name("NAME", 0), [](const Row &row) { return row.name.empty() ? "-" : config::printable(row.name); }, {}},
       {yielding("SIZE", 3), [](const Row &row) { return row.size == 0 ? "-" : short_bytes(row.size); }, {}},
       {{"RESERVED"}, [](const Row &row) { return short_bytes(row.reserved); }, {}},
+      {yielding("OVERHEAD", 4), [&](const Row &row) { return bytes_or_unknown(row.overhead()); }, {}},
       {{"OTHERS"}, [&](const Row &row) { return bytes_or_unknown(row.others); }, {}},
       {{"FREE"}, [&](const Row &row) { return bytes_or_unknown(row.free); }, {}}};
   if (some([](const Row &row) { return row.utilisation.has_value(); })) {

@@ -77,19 +77,19 @@ def beside_others(folder):
     with holder(folder, 2, GIB, 32 * GIB, RATION_MODE="direct", **sim) as mine, \
          Background([PROGRAMS / "holder", "3", str(GIB), str(32 * GIB)], settings_of(folder) | sim):
         seen, table = json.loads(ps("--json")), ps()
-    keys = ("gpu_index", "name", "total", "reserved", "others_bytes", "free", "utilisation_percent", "temperature_celsius")
+    keys = ("gpu_index", "name", "total", "reserved", "overhead_bytes", "others_bytes", "free", "utilisation_percent", "temperature_celsius")
     devices = [{key: device[key] for key in keys} for device in seen["devices"]]
     sensors = {"name": "simcuda GPU", "utilisation_percent": 37, "temperature_celsius": 54}
     expect("devices", devices, [
-        {"gpu_index": 0, "total": 16 * GIB, "reserved": 2 * GIB, "others_bytes": 3 * GIB + 256 * MIB, "free": 16 * GIB - 5 * GIB - 512 * MIB} | sensors,
-        {"gpu_index": 1, "total": 8 * GIB, "reserved": 0, "others_bytes": 0, "free": 8 * GIB} | sensors])
+        {"gpu_index": 0, "total": 16 * GIB, "reserved": 2 * GIB, "overhead_bytes": 256 * MIB, "others_bytes": 3 * GIB + 256 * MIB, "free": 16 * GIB - 5 * GIB - 512 * MIB} | sensors,
+        {"gpu_index": 1, "total": 8 * GIB, "reserved": 0, "overhead_bytes": 0, "others_bytes": 0, "free": 8 * GIB} | sensors])
     lines = [line.split() for line in table.splitlines()]
     expect("the process", lines[1][0], str(mine.pid))
     expect("rows of others", [line for line in lines if line and line[-1] == "others"],
            [["-", "-", "0", "3.25GiB", *["-"] * 6, "others"], ["-", "-", "1", "0B", *["-"] * 6, "others"]])
-    expect("devices in the table", lines[-3:], ["GPU NAME SIZE RESERVED OTHERS FREE UTIL TEMP".split(),
-                                               "0 simcuda GPU 16.0GiB 2.00GiB 3.25GiB 10.5GiB 37% 54C".split(),
-                                               "1 simcuda GPU 8.00GiB 0B 0B 8.00GiB 37% 54C".split()])
+    expect("devices in the table", lines[-3:], ["GPU NAME SIZE RESERVED OVERHEAD OTHERS FREE UTIL TEMP".split(),
+                                               "0 simcuda GPU 16.0GiB 2.00GiB 256MiB 3.25GiB 10.5GiB 37% 54C".split(),
+                                               "1 simcuda GPU 8.00GiB 0B 0B 0B 8.00GiB 37% 54C".split()])
 
 
 def named_in_a_summary(folder):

@@ -105,7 +105,7 @@ def as_json(folder):
             "refusals": 1, "uid": os.geteuid(), "user": USER})
     expect("command", process["command"].split()[1:], [f"{8 * GIB},{12 * GIB}", f"{FIRST}={GIB}", "named=nightly", f"tree={TREE}"])
     expect("device", {key: value for key, value in next(each for each in seen["devices"] if each["uuid"] == FIRST).items() if key != "gpu_index"},
-           {"uuid": FIRST, "total": 16 * GIB, "reserved": GIB, "used": 512 * MIB, "process_count": 1, "name": None, "others_bytes": None, "free": None,
+           {"uuid": FIRST, "total": 16 * GIB, "reserved": GIB, "used": 512 * MIB, "process_count": 1, "name": None, "overhead_bytes": None, "others_bytes": None, "free": None,
             "utilisation_percent": None, "temperature_celsius": None})
     expect("reasons", process["refusals_by_reason"], {"limit": 0, "group": 1, "device": 0, "pool_holds": 0, "fault": 0})
     expect("groups", [(each["kind"], each["name"], each["limit"], each["limit_stated"]) for each in process["groups"]],

@@ -147,6 +147,7 @@ TEST_CASE("a device's object has these keys") {
                                     {"total", 80 * kGi},
                                     {"reserved", kGi},
                                     {"used", kGi / 2},
+                                    {"overhead_bytes", nullptr},
                                     {"others_bytes", nullptr},
                                     {"free", nullptr},
                                     {"utilisation_percent", nullptr},

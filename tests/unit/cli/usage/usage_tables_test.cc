@@ -239,6 +239,6 @@ TEST_CASE("where NVML answers, what others hold has a row, and each device its f
   REQUIRE(lines.size() == 6);
   CHECK(lines[2] == "  - -    0    4.00GiB      -     -       -        -     -   - others");
   CHECK(lines[3].empty());
-  CHECK(lines[4] == "GPU NAME           SIZE RESERVED  OTHERS    FREE UTIL TEMP");
-  CHECK(lines[5] == "0   NVIDIA H200 80.0GiB  1.00GiB 4.00GiB 75.0GiB  37%  54C");
+  CHECK(lines[4] == "GPU NAME           SIZE RESERVED OVERHEAD  OTHERS    FREE UTIL TEMP");
+  CHECK(lines[5] == "0   NVIDIA H200 80.0GiB  1.00GiB       0B 4.00GiB 75.0GiB  37%  54C");
 }
