@@ -15,8 +15,8 @@ NEEDED = 48 * MIB
 
 
 def find_min(*words, status=0, **settings):
-    done = subprocess.run([RATION, "find-min", "--sim", "1GiB", *map(str, words)], env=command_environment(), capture_output=True, text=True,
-                          timeout=HANG, check=False, **({"stdin": subprocess.DEVNULL} | settings))
+    done = subprocess.run([RATION, "find-min", "--sim", "1GiB", *map(str, words)], capture_output=True, text=True, timeout=HANG, check=False,
+                          **({"env": command_environment(), "stdin": subprocess.DEVNULL} | settings))
     expect(f"status, stderr {done.stderr!r}", done.returncode, status)
     return done.stdout.splitlines(), [line.removeprefix("ration: ") for line in done.stderr.splitlines()]
 
@@ -30,6 +30,18 @@ def fixed_need(_):
     expect_that(f"one byte less was tried: {runs}", any(f"({NEEDED - 1} bytes): fails, killed by signal 11" in line for line in runs))
     expect_that(f"the last run is with the limit found: {runs[-1]}", runs[-1].startswith(f"find-min: once more, limit 48MiB ({NEEDED} bytes): succeeds"))
     expect("the output of the first run alone is shown", said.count("add_vectors: done"), 1)
+
+
+def beside_other_limits(folder):
+    """A limit of a settings file, or of an option, holds in the first run as well, which is said."""
+    path = pathlib.Path(folder) / "ration/config.json"
+    path.parent.mkdir()
+    path.write_text('{"limit": "512MiB"}')
+    settings = {"env": command_environment() | {"XDG_CONFIG_HOME": str(folder)}}
+    _, said = find_min("--tolerance", "1MiB", "--", ADD_VECTORS, **settings)
+    expect_that(said, any(line.startswith(f"find-min: no limit but {path}:1:2: limit=512MiB: succeeds") for line in said))
+    _, said = find_min("--reserve", "256MiB", "--", "sh", "-c", "exit 3", status=1, **settings)
+    expect("the last line", said[-1], f"find-min: the command fails with no limit but {path}:1:2: limit=512MiB, --reserve 256MiB: exit status 3")
 
 
 def helpful(_):
@@ -73,7 +85,7 @@ def adapts(_):
 
 def fails_anyway(_):
     lines, said = find_min("--", "sh", "-c", "exit 3", status=1)
-    expect("stdout, the last line", (lines, said[-1]), ([], "find-min: the command fails without a limit: exit status 3"))
+    expect("stdout, the last line", (lines, said[-1]), ([], "find-min: the command fails with no limit: exit status 3"))
 
 
 def not_found(_):
@@ -128,7 +140,7 @@ def without_the_variable(_):
     expect("stdout", done.stdout.splitlines()[-1:], [f"min_limit={NEEDED}"])
 
 
-main({"a fixed need": fixed_need,
+main({"beside other limits": beside_other_limits, "a fixed need": fixed_need,
       "the help": helpful,
       "the default tolerance": tolerated([], 2 * MIB),
       "a tolerance in percent": tolerated(["--tolerance", "10%"], NEEDED // 10),

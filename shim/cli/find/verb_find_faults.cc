@@ -111,7 +111,7 @@ FaultFinder::Run FaultFinder::run(std::uint64_t nth, milliseconds timeout) {
 }
 
 FaultSearch FaultFinder::search() {
-  refuse_wrong_line(request_, runs_.environment());
+  (void)refuse_wrong_line(request_, runs_.environment());
   const Run reference = run(0, options_.timeout.value_or(kNoTimeout));
   const milliseconds timeout = timeout_after(options_.timeout, reference.end.took);
   FaultSearch search;

@@ -42,6 +42,18 @@ bool has_log(const Flags &flags) {
   return std::any_of(flags.begin(), flags.end(), [](const auto &each) { return each.first->key == "log"; });
 }
 
+// The limits that hold in every run, as they were written; empty: none.
+std::string limits_of(const config::Settings &settings) {
+  std::string text;
+  for (const config::Origin &origin : settings.origins) {
+    const bool is_limit = config::option_of_key(origin.key)->effect == config::Effect::kLimits;
+    if (is_limit && origin.key != "group_tree" && origin.instead.empty()) {
+      text += (text.empty() ? "" : ", ") + origin.as_given();
+    }
+  }
+  return text;
+}
+
 class MinimumFinder {
  public:
   MinimumFinder(const FindMinRequest &request, const FindOptions &options)
@@ -75,6 +87,7 @@ class MinimumFinder {
   const int nowhere_;
   const bool has_log_;
   bool may_overwrite_;
+  std::string without_;  // how the first run is named: it has no limit of ours
   milliseconds timeout_{0};
   std::vector<LimitedRun> all_;
 };
@@ -110,7 +123,7 @@ bool MinimumFinder::run(std::uint64_t limit, const char *before) {
   if (end.our_error != 0) {
     log_line("find-min: cannot start a process: " + std::string(std::strerror(end.our_error)));
   } else if (end.interrupted_by == 0) {
-    const std::string what = before + (limit == 0 ? "no limit" : "limit " + config::show_exact_bytes(limit));
+    const std::string what = before + (limit == 0 ? without_ : "limit " + config::show_exact_bytes(limit));
     std::string line = "find-min: " + what + ": " + (end.succeeded() ? "succeeds" : "fails, " + end_text(end));
     const Figures &figures = all_.back().figures;
     log_line(line += figures.peak != 0 ? ", peak " + config::show_exact_bytes(figures.peak)
@@ -125,12 +138,13 @@ int MinimumFinder::refuse_first() const {
   if (end.status >= kOurError && end.status <= kNotFound && !end.timed_out) {
     return end.status;  // `ration run` has reported the reason
   }
-  log_line("find-min: the command fails without a limit: " + end_text(end));
+  log_line("find-min: the command fails with " + without_ + ": " + end_text(end));
   return 1;
 }
 
 int MinimumFinder::find() {
-  refuse_wrong_line(request_, runs_.environment());
+  const std::string others = limits_of(refuse_wrong_line(request_, runs_.environment()));
+  without_ = others.empty() ? "no limit" : "no limit but " + others;
   const auto stopped = [this] {
     return all_.back().end.our_error != 0 ? kOurError : kKilled + all_.back().end.interrupted_by;
   };

@@ -314,8 +314,8 @@ void simulate(const RunRequest &request, const Library &library, const std::stri
   }
 }
 
-void refuse_wrong_line(const RunRequest &request, EnvironmentBlock environment) {
-  const config::Settings settings = apply_flags(request, environment);
+config::Settings refuse_wrong_line(const RunRequest &request, EnvironmentBlock environment) {
+  config::Settings settings = apply_flags(request, environment);
   const Program program = inspect_program(request.command.front(), environment.value("PATH"));
   refuse_program(request, program);
   const Library library = find_library();
@@ -328,6 +328,7 @@ void refuse_wrong_line(const RunRequest &request, EnvironmentBlock environment) 
   if (flag_value(request, "log") != nullptr) {
     (void)check_log_target(request, settings, program);  // the runs report one that a variable names
   }
+  return settings;
 }
 
 }  // namespace ration::cli

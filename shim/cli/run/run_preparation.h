@@ -46,7 +46,7 @@ void simulate(const RunRequest &request, const Library &library, const std::stri
               EnvironmentBlock &environment);
 
 // For a verb that runs the command repeatedly: logs why and throws Refusal if `ration run` would refuse the line each
-// time, or if the command cannot be started.
-void refuse_wrong_line(const RunRequest &request, EnvironmentBlock environment);
+// time, or if the command cannot be started. Returns the settings that each run has.
+config::Settings refuse_wrong_line(const RunRequest &request, EnvironmentBlock environment);
 
 }  // namespace ration::cli
