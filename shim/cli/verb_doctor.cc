@@ -9,6 +9,8 @@
 #include "cli/base/verbs.h"
 #include "cli/doctor/checkup.h"
 #include "cli/doctor/coverage.h"
+#include "cli/run/simulated_machine.h"
+#include "cli/run/temporary_folder.h"
 
 namespace ration::cli {
 
@@ -30,14 +32,13 @@ void append(Findings &all, Findings more) {
 }
 
 Findings examine(const DoctorRequest &request) {
-  RunRequest run;
-  run.command = request.command;
-  const doctor::Checkup checkup = doctor::begin_checkup(std::move(run), request.pid);
+  const TemporaryFolder machine;  // of --sim
+  const doctor::Checkup checkup = doctor::begin_checkup(request.run, request.pid, machine.path());
   Findings found;
   if (request.pid) {
     append(found, doctor::check_process(checkup));
   }
-  if (!request.command.empty()) {
+  if (!request.run.command.empty()) {
     append(found, doctor::check_command(checkup));
   }
   append(found, doctor::check_installation(checkup));
@@ -69,7 +70,7 @@ int report(const Findings &found, bool json) {
 }  // namespace
 
 int run_verb(const DoctorRequest &request) try {
-  const int kinds = (request.coverage ? 1 : 0) + (request.pid ? 1 : 0) + (request.command.empty() ? 0 : 1);
+  const int kinds = (request.coverage ? 1 : 0) + (request.pid ? 1 : 0) + (request.run.command.empty() ? 0 : 1);
   if (kinds > 1) {
     log_line("doctor: --coverage, --pid, and a command after -- cannot be combined");
     return kUsageError;
@@ -84,6 +85,9 @@ int run_verb(const DoctorRequest &request) try {
                               : coverage_text(rows, std::max(kNarrowest, output_width())))
                ? 0
                : kOurError;
+  }
+  if (const std::string wrong = error_in_simulation(request.run.simulate); !wrong.empty()) {
+    return usage_error("doctor: " + wrong, kUsageError);
   }
   return report(examine(request), request.json);
 } catch (const Refusal &refusal) {  // there is no /proc

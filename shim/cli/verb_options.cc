@@ -299,7 +299,12 @@ void describe_doctor(CLI::App &verb, DoctorRequest &request) {
   verb.add_option_function<std::string>("--pid", keep, "whether this process is held, and why not")->type_name("PID");
   add_flag(verb, "--coverage", request.coverage, "print what Ration does about each driver function");
   add_flag(verb, "--json", request.json, "one JSON object");
-  verb.formatter(std::make_shared<HelpFormatter>("[-- COMMAND [ARGUMENTS...]]"));
+  request.run.verb = "doctor";
+  describe_flags(verb, request.run.flags);
+  describe_simulation(verb, request.run);
+  verb.formatter(std::make_shared<HelpFormatter>(
+      "[-- COMMAND [ARGUMENTS...]]",
+      std::vector<std::string>{"--pid", "--coverage", "--json", "--limit", "--group", "--sim", "--help"}));
 }
 
 void describe_check(CLI::App &verb, CheckRequest &request) {
@@ -508,7 +513,7 @@ std::variant<Request, int> parse_arguments(std::vector<std::string> words, const
     if (dashes + 1 == own.end()) {
       return usage_error("doctor: no command after --", status);
     }
-    doctor.command.assign(dashes + 1, own.end());
+    doctor.run.command.assign(dashes + 1, own.end());
     own.erase(dashes, own.end());
   } else if (!own.empty() && dashes != own.end() && own.front() == "diff") {
     *dashes = kBetweenSides;  // options may follow it

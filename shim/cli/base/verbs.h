@@ -70,7 +70,7 @@ struct TopRequest {
 struct DoctorRequest {
   bool coverage = false;
   std::optional<int> pid;
-  std::vector<std::string> command;  // it is examined, never started
+  RunRequest run;  // the run that is examined; its command is never started
   bool json = false;
 };
 

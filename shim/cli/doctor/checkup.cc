@@ -41,8 +41,12 @@ bool is_our_own(const ProcessFacts &process) {
   return process.is_readable && process.user == geteuid() && process.reachable("/") == "/";
 }
 
-Checkup begin_checkup(RunRequest run, std::optional<int> pid) {
-  const EnvironmentBlock own(config::process_environment());
+Checkup begin_checkup(RunRequest run, std::optional<int> pid, const std::string &folder) {
+  EnvironmentBlock own(config::process_environment());
+  set_flags(run, own);
+  if (run.simulate) {
+    simulate(run, expected_library(), folder, own);
+  }
   Checkup checkup{std::move(run), {}, {}, own, own, expected_library(), {}, {}, {}, {}, {}};
   if (!checkup.run.command.empty()) {
     checkup.walk = walk_command(checkup.run.command, own, checkup.library);

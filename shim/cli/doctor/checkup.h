@@ -37,8 +37,8 @@ struct Checkup {
   MachineFacts machine;
 };
 
-// Throws Refusal if /proc is not mounted. `pid`: the process to examine.
-Checkup begin_checkup(RunRequest run, std::optional<int> pid);
+// Throws Refusal if /proc is not mounted. `pid`: the process to examine. `folder`: for the machine of --sim.
+Checkup begin_checkup(RunRequest run, std::optional<int> pid, const std::string &folder);
 // True if the process belongs to our user and sees the same files as we do.
 bool is_our_own(const ProcessFacts &process);
 

@@ -139,6 +139,9 @@ Findings check_preloads(const Checkup &checkup) {
   if (is_named || !checkup.settings.limit_asked()) {
     return found;
   }
+  if (!checkup.walk && !checkup.run.flags.empty()) {  // they are those of `ration run`, which preloads it
+    return found;
+  }
   if (checkup.walk) {
     if (!checkup.walk->loss && !checkup.walk->is_elsewhere) {
       found.push_back({Check::preload_by_run,

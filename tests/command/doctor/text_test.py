@@ -34,6 +34,17 @@ def healthy(_):
             expect_that(f"{name} is well in {text}", f"({name})\n" in text)
 
 
+def of_a_run(_):
+    """The options of `ration run` are taken as that run takes them."""
+    bare = {"LD_LIBRARY_PATH": None, "SIMCUDA_DEVICES": None}
+    for command in ([], ["--", PROBE, "preload"]):
+        text = ration("doctor", "--sim", "8GiB", "--limit", "2GiB", "--group", "lab", *command, **bare).stdout
+        expect_that(text, not re.search("^trouble ", text, re.M) and "8.00GiB, limit 2.00GiB (device)" in text and "--group" not in text)
+    lost = ration("doctor", "--sim=8GiB", "--limit=2GiB", "--", "env", "-u", "RATION_LIMIT", PROBE, status=0, **bare).stdout
+    expect_that(lost, "env unsets RATION_LIMIT (command_changes_settings)" in lost)
+    expect("a wrong size", ration("doctor", "--sim", "much", status=2).stderr.count("\n"), 1)
+
+
 def found_by_loader(folder):
     """Entries that only the loader of the program can make files of."""
     folder = pathlib.Path(folder)
@@ -213,7 +224,7 @@ def listed(_):
     expect_that("the manual", (BUILD / "share/man/man1/ration-doctor.1").exists())
 
 
-main({"a healthy machine has no trouble": healthy, "what the loader finds is no trouble": found_by_loader,
+main({"a healthy machine has no trouble": healthy, "the options of a run": of_a_run, "what the loader finds is no trouble": found_by_loader,
       "a process that is held": healthy_process, "a process without a limit": counted_process,
       "a process in a container": in_a_container,
       "trouble comes first, text and JSON agree": in_order,
