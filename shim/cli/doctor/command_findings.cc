@@ -125,14 +125,6 @@ bool is_run(const CommandWalk::Stage &stage) {
   return file_name(stage.words.front()) == "ration";
 }
 
-void check_script(const Program &program, const Checkup &checkup, Findings &found) {
-  const std::string loss = loss_in_script(program, checkup.environment, checkup.library);
-  found.push_back({Check::unchecked,
-                   "what the script " + config::printable(program.path) +
-                       (loss.empty() ? "" : ", which " + loss + ",") + " starts was not checked",
-                   kAskTheProcess});
-}
-
 // Checks a command that starts the next one: it must exist, and must not itself lose LD_PRELOAD. `loses`: it may lose
 // it, because a later stage repairs that or it was already reported.
 void check_launcher(const CommandWalk::Stage &stage, bool loses, Findings &found) {
@@ -162,7 +154,8 @@ void check_program(const Checkup &checkup, Findings &found) {
   check_own_driver(checkup, program, found);
   found.push_back({Check::command, described(name, program) + " can be intercepted", {}});
   if (program.runs != program.path && checkup.walk->unchecked.empty()) {
-    check_script(program, checkup, found);
+    found.push_back({Check::unchecked, "what the script " + config::printable(program.path) + " starts was not checked",
+                     kAskTheProcess});
   }
 }
 
@@ -187,7 +180,7 @@ Findings check_command(const Checkup &checkup) {
     check_program(checkup, found);
   }
   if (!walk.unchecked.empty()) {
-    found.push_back({Check::unchecked, "what " + walk.unchecked + " starts was not checked",
+    found.push_back({Check::unchecked, "what " + config::printable(walk.unchecked) + " starts was not checked",
                      walk.is_elsewhere ? "run ration doctor there" : kAskTheProcess});
   }
   return found;

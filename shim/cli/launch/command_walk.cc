@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
+#include <iterator>
+#include <sstream>
 #include <system_error>
 #include <variant>
 
@@ -15,7 +16,12 @@
 #include "cli/launch/preload_order.h"
 #include "cli/launch/program.h"
 #include "cli/launch/servers.h"
+#include "cli/launch/shell_text.h"
+#include "cli/launch/text_walk.h"
+#include "cli/launch/walk_state.h"
+#include "config/locks.h"
 #include "config/options.h"
+#include "config/settings_context.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli {
@@ -23,60 +29,63 @@ namespace ration::cli {
 namespace {
 
 using CommandWords = std::vector<std::string>;
+using Text = WalkState::Text;
 
 constexpr std::size_t kMostStages = 64;
-constexpr std::size_t kMostLines = 10'000;  // the most that are read from a script
-constexpr std::string_view kPreload = "LD_PRELOAD";
+constexpr int kBudget = 1'000;                                      // of texts
 constexpr const char *kResetPath = "/usr/local/bin:/bin:/usr/bin";  // setpriv --reset-env
 
 constexpr const char *kElevated = "runs its command with other rights and a new environment, without LD_PRELOAD";
-constexpr const char *kEmptied = "starts its command without LD_PRELOAD as it is called here";
 constexpr const char *kFar =
     "starts its command on another machine, or under a service, with an environment of its own";
 constexpr const char *kServed = "hands its command to a server that runs without Ration and runs it without LD_PRELOAD";
 constexpr const char *kContained = "starts its command in a container, where neither LD_PRELOAD nor the library is";
 constexpr const char *kOtherRoot = "starts its command under another root folder, where the library is not";
-// These commands pass the environment on.
-constexpr std::string_view kPassOn[] = {"srun",        "sbatch", "flux",    "at",        "batch",           "apptainer",
-                                        "singularity", "chroot", "nsenter", "distrobox", "distrobox-enter", "toolbox"};
 constexpr const char *kPutFar = "put ration run into the command that it is given there, and install Ration there";
 constexpr const char *kPutIntoGiven = "put ration run into what it is given, before the program";
 constexpr const char *kPutIntoScript = "put ration run into the script, before the program";
 constexpr const char *kPutInside =
     "give the container a share as a device (ration cdi), or mount Ration into it and run ration run inside";
 
-// Words of shells that are not programs, or that more than one command may follow.
-constexpr std::string_view kShellWords[] = {"if",   "for",    "while", "until", "case",   "select", "function",
-                                            "cd",   "source", ".",     "eval",  "export", "unset",  "set",
-                                            "trap", "ulimit", "umask", "exit",  "return", "[[",     "alias",
-                                            "read", "local",  "wait",  "test",  "!"};
-
 class Walk {
  public:
-  Walk(const EnvironmentBlock &own, const Library &library)
-      : own_(own), library_(library), walk_{{}, own, own, {}, {}, {}, {}, false, false}, given_(own) {}
+  explicit Walk(WalkState state) : state_(std::move(state)), given_(*state_.own) {}
 
   CommandWalk follow(CommandWords words) && {
-    while (!words.empty() && walk_.stages.size() < kMostStages && walk_.unchecked.empty() && !walk_.is_elsewhere) {
-      walk_.stages.push_back({words, walk_.environment.value("PATH")});
+    CommandWalk &walk = state_.walk;
+    while (!words.empty() && walk.stages.size() < kMostStages && walk.unchecked.empty() && !walk.is_elsewhere) {
+      std::string &first = words.front();
+      const bool is_path = first.find('/') != std::string::npos;
+      const std::optional<std::string> path = is_path ? state_.path_from_here(first) : std::optional(first);
+      if (is_expanded(first) || !path) {
+        walk.unchecked = state_.name;
+        walk.is_open = true;
+        break;
+      }
+      first = *path;
+      CommandWords shown;
+      std::transform(words.begin(), words.end(), std::back_inserter(shown), text_of);
+      walk.stages.push_back({std::move(shown), walk.environment.value("PATH")});
       words = next(words);
     }
-    if (walk_.loss) {
-      walk_.environment = own_;
+    if (walk.loss) {
+      walk.loss->is_certain = walk.loss->is_certain && !walk.is_open;
+      walk.environment = *state_.own;
     }
-    return std::move(walk_);
+    return std::move(walk);
   }
 
  private:
   // The command that `words` start; empty if it is unknown.
   CommandWords next(const CommandWords &words) {
-    name_ = file_name(words.front());
-    is_named_by_path_ =
-        is_named_by_path_ || (!words.front().empty() && words.front().front() != '/' && words.front() != name_);
-    const Launcher *launcher = launcher_of(name_);
+    state_.name = file_name(words.front());
+    state_.text = Text::kNone;
+    const Launcher *launcher = is_own_script(words.front()) ? nullptr : launcher_of(state_.name);
     if (launcher == nullptr || !starts_command(*launcher, words)) {
-      return launcher == nullptr ? behind_script(words) : CommandWords{};
+      return launcher == nullptr ? behind_program(words) : CommandWords{};
     }
+    state_.is_named_by_path =
+        state_.is_named_by_path || (!words.front().starts_with('/') && words.front() != state_.name);
     const std::size_t begin = std::min(end_of_options(*launcher, words) + launcher->arguments, words.size());
     CommandWords rest(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
     switch (launcher->passing) {
@@ -85,15 +94,15 @@ class Walk {
       case Passing::kEnv:
         return behind_env({words.begin() + 1, words.end()});
       case Passing::kElevated:
-        walk_.has_other_rights = true;
+        state_.walk.has_other_rights = true;
         renew(kElevated);
-        return after_assignments(std::move(rest));
+        return state_.after_assignments(std::move(rest));
       case Passing::kLogin:
         return behind_login(*launcher, words, std::move(rest));
       case Passing::kReset:
         if (has_option(*launcher, words, "--reset-env")) {
-          lose(kEmptied, put_behind());
-          clear_environment(kResetPath);
+          state_.lose(kEmptied, state_.put_behind());
+          state_.clear_environment(kResetPath);
         }
         return rest;
       case Passing::kCleared:
@@ -101,7 +110,7 @@ class Walk {
       case Passing::kService:
         if (!has_option(*launcher, words, "--scope")) {
           renew(kFar);
-          set_all(option_values(*launcher, words, "-E", "--setenv"));
+          state_.set_all(option_values(*launcher, words, "-E", "--setenv"));
         }
         return rest;
       case Passing::kServer:
@@ -115,115 +124,65 @@ class Walk {
       case Passing::kContained:
         return leave(kContained, kPutInside, rest);
       case Passing::kOtherRoot:
-        return begin > 0 && name_ == "chroot" && words[begin - 1] == "/" ? rest : leave(kOtherRoot, kPutInside, rest);
+        return begin > 0 && state_.name == "chroot" && words[begin - 1] == "/" ? rest
+                                                                               : leave(kOtherRoot, kPutInside, rest);
       case Passing::kShell:
         return behind_shell(*launcher, words);
+      case Passing::kArch:
+        if (words.size() > 1 && !words[1].starts_with('-')) {
+          CommandWords without_name(words.begin() + 1, words.end());
+          return {without_name.begin() + static_cast<std::ptrdiff_t>(end_of_options(*launcher, without_name)),
+                  without_name.end()};
+        }
+        return rest;
+      case Passing::kFind:
+        return behind_find(words);
+      case Passing::kLine:
+        return behind_recorder(*launcher, words);
+      case Passing::kJoined:
+        return has_option(*launcher, words, "-x") || has_option(*launcher, words, "--exec")
+                   ? rest
+                   : of_shell_line(joined(rest), {});
+      case Passing::kMake:
+        return behind_make(*launcher, words);
       case Passing::kRation:
         return behind_run({words.begin() + 2, words.end()});
     }
     return {};
   }
 
-  [[nodiscard]] bool reads_script() const { return name_.ends_with("sub") || name_ == "sbatch"; }
-
-  [[nodiscard]] std::string put_behind() const {
-    return "put ration run after it: " + name_ + " ... " + own_command() + " run OPTIONS -- COMMAND";
-  }
-
-  void lose(const std::string &reason, std::string remedy) {
-    if (!walk_.loss) {
-      const bool passes_on = std::find(std::begin(kPassOn), std::end(kPassOn), name_) != std::end(kPassOn);
-      walk_.loss = CommandWalk::Loss{name_, reason, std::move(remedy), !passes_on && !is_named_by_path_};
+  // True for somebody's /x/script, which is not script(1).
+  [[nodiscard]] bool is_own_script(const std::string &path) const {
+    if (path.find('/') == std::string::npos || launcher_of(state_.name) == nullptr) {
+      return false;
     }
+    const Program program = inspect_program(path, {});
+    return program.exit_status == 0 && program.runs != program.path && is_shell(program.runs);
   }
 
-  void clear_environment(const std::string &search_path) {
-    const char *const none[] = {nullptr};
-    walk_.environment = EnvironmentBlock(none);
-    if (!search_path.empty()) {
-      walk_.environment.set("PATH", search_path);
-    }
-  }
+  [[nodiscard]] bool reads_script() const { return state_.name.ends_with("sub") || state_.name == "sbatch"; }
 
   // What follows has a new environment.
   void renew(const char *reason) {
-    lose(reason, put_behind());
-    clear_environment(own_.value("PATH"));
-  }
-
-  void set(const std::string &name, const std::string &value) {
-    give(name, value);
-    note_change(name, value);
-  }
-
-  void note_change(const std::string &name, const std::string &becomes) {
-    std::erase_if(walk_.changes, [&](const CommandWalk::Change &each) { return each.variable == name; });
-    const std::string was = own_.value(name);
-    if (config::option_of_variable(name) != nullptr && !was.empty() && was != becomes) {
-      walk_.changes.push_back({name_, name, was, becomes});
-    }
-  }
-
-  void give(const std::string &name, const std::string &value) {
-    walk_.environment.set(name, value);
-    if (name != kPreload) {
-      walk_.probed.set(name, value);
-      return;
-    }
-    const std::vector<std::string> entries = entries_of_preload(value);
-    if (std::any_of(entries.begin(), entries.end(), is_our_library)) {
-      walk_.loss.reset();
-    } else {
-      lose(value.empty() ? kEmptied
-                         : "starts its command with LD_PRELOAD=" + config::shown(value) + ", without libration.so",
-           value.empty() ? put_behind() : put_behind() + "; it keeps what LD_PRELOAD has");
-    }
-  }
-
-  void unset(const std::string &name) {
-    note_change(name, {});
-    walk_.environment.unset(name);
-    walk_.probed.unset(name);
-    if (name == kPreload) {
-      lose(kEmptied, put_behind());
-    }
-  }
-
-  // Sets the NAME=VALUE words at the beginning; returns the command that follows them.
-  CommandWords after_assignments(CommandWords words) {
-    std::size_t at = 0;
-    for (; at < words.size() && is_assignment(words[at]); ++at) {
-      const std::size_t equals = words[at].find('=');
-      set(words[at].substr(0, equals), words[at].substr(equals + 1));
-    }
-    words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at));
-    return words;
-  }
-
-  // Sets NAME=VALUE; for a NAME without a value, sets the value that it has in our environment.
-  void set_all(const CommandWords &words) {
-    for (const std::string &word : words) {
-      const std::size_t equals = std::min(word.find('='), word.size());
-      const std::string name = word.substr(0, equals);
-      set(name, equals < word.size() ? word.substr(equals + 1) : own_.value(name));
-    }
+    state_.lose(reason, state_.put_behind());
+    state_.clear_environment(state_.own->value("PATH"));
   }
 
   CommandWords behind_tmux(const CommandWords &words) {
-    const TmuxCall call = read_tmux(words, walk_.environment);
+    const TmuxCall call = read_tmux(words, state_.walk.environment);
     if (!call.starts) {
       return {};
     }
     const auto server = server_at(call.socket);
-    const std::string remedy = call.types ? kPutIntoGiven : put_behind();
+    const std::string remedy = call.types ? kPutIntoGiven : state_.put_behind();
     if (server) {
       hand_over(*server, remedy);
     }
-    set_all(call.environment);
+    state_.set_all(call.environment);
     if (server) {
       check_settings_of_server(remedy);
     }
-    if (server && call.types && walk_.loss) {
+    if (server && call.types && state_.walk.loss) {
       return leave(kServed, kPutIntoGiven, call.command);
     }
     return call.command.size() == 1 ? of_shell_line(call.command.front(), {}) : call.command;
@@ -233,22 +192,22 @@ class Walk {
     if (has_option(launcher, words, "-X")) {
       return leave(kServed, kPutIntoGiven, rest);
     }
-    if (const auto server = server_of_screen(walk_.environment); server && !has_option(launcher, words, "-m")) {
-      hand_over(*server, put_behind());
-      check_settings_of_server(put_behind());
+    if (const auto server = server_of_screen(state_.walk.environment); server && !has_option(launcher, words, "-m")) {
+      hand_over(*server, state_.put_behind());
+      check_settings_of_server(state_.put_behind());
     }
     return rest;
   }
 
   // What follows has the server's environment.
   void hand_over(const ProcessFacts &server, const std::string &remedy) {
-    given_ = walk_.environment;
+    given_ = state_.walk.environment;
     if (is_without_library(server)) {
-      lose(kServed, remedy);
-      clear_environment(own_.value("PATH"));
+      state_.lose(kServed, remedy);
+      state_.clear_environment(state_.own->value("PATH"));
     }
     if (server.is_readable) {
-      walk_.environment = EnvironmentBlock(server.environment);
+      state_.walk.environment = EnvironmentBlock(server.environment);
     }
   }
 
@@ -258,19 +217,19 @@ class Walk {
     for (const config::Option &option : config::options()) {
       const std::string value = given_.value(option.variable);
       if (option.scope != config::Scope::kInternal && !value.empty() &&
-          value != walk_.environment.value(option.variable)) {
+          value != state_.walk.environment.value(option.variable)) {
         lost += (lost.empty() ? "" : ", ") + std::string(option.variable) + "=" + config::shown(value);
       }
     }
     if (!lost.empty()) {
-      lose("hands its command to a server that was started with other settings and runs it without " + lost, remedy);
+      state_.lose("hands its command to a server that was started with other settings and runs it without " + lost,
+                  remedy);
     }
   }
 
   // env(1); `words`: those after its name.
   CommandWords behind_env(CommandWords words) {
     std::size_t at = 0;
-    bool is_moved = false;
     for (; at < words.size() && words[at].size() > 0 && words[at][0] == '-' && words[at] != "--"; ++at) {
       std::string word = words[at];
       const auto value = [&](std::string_view letter, std::string_view name) -> std::optional<std::string> {
@@ -289,31 +248,26 @@ class Walk {
       const bool clears = word == "-" || is_long_option(word, "--ignore-environment") ||
                           (!word.starts_with("--") && before.find('i') != std::string_view::npos);
       if (clears) {
-        lose(kEmptied, put_behind());
-        clear_environment({});
+        state_.lose(kEmptied, state_.put_behind());
+        state_.clear_environment({});
       }
       if (!word.starts_with("--") && letter != std::string::npos) {
         word.erase(1, letter - 1);
       }
       if (const auto name = value("-u", "--unset")) {
-        unset(*name);
+        state_.unset(*name);
       } else if (const auto line = value("-S", "--split-string")) {
         CommandWords split = simple_command(*line).value_or(CommandWords{});
         split.insert(split.end(), words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
         words = std::move(split);
         at = static_cast<std::size_t>(-1);  // start again with these words
-      } else {
-        is_moved = value("-C", "--chdir") || is_moved;
+      } else if (const auto folder = value("-C", "--chdir")) {
+        state_.enter(*folder);
       }
     }
     at += at < words.size() && words[at] == "--" ? 1 : 0;
     words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(at));
-    words = after_assignments(std::move(words));
-    if (is_moved && !words.empty() && words.front().find('/') != std::string::npos && words.front().front() != '/') {
-      walk_.unchecked = name_;  // a relative name would mean another file there
-      return {};
-    }
-    return words;
+    return state_.after_assignments(std::move(words));
   }
 
   // su(1), runuser(1). Started by root, they keep the environment unless a login is asked for.
@@ -321,15 +275,17 @@ class Walk {
     const bool is_login = std::any_of(words.begin() + 1, words.end(), [](const std::string &word) {
       return word == "-" || word == "-l" || word == "--login" || word == "-lc";
     });
-    walk_.has_other_rights = true;
+    state_.walk.has_other_rights = true;
     if (is_login || geteuid() != 0) {
-      lose(is_login ? kEmptied : kElevated,
-           launcher.name == "su" ? "put ration run after it: su USER -c '" + own_command() + " run OPTIONS -- COMMAND'"
-                                 : put_behind());
-      clear_environment(own_.value("PATH"));
+      state_.lose(is_login ? kEmptied : kElevated,
+                  launcher.name == "su"
+                      ? "put ration run after it: su USER -c '" + own_command() + " run OPTIONS -- COMMAND'"
+                      : state_.put_behind());
+      state_.clear_environment(state_.own->value("PATH"));
     }
     if (geteuid() == 0) {
-      set_all(entries_of_preload(option_value(launcher, words, "-w", "--whitelist-environment").value_or(""), ","));
+      state_.set_all(
+          entries_of_preload(option_value(launcher, words, "-w", "--whitelist-environment").value_or(""), ","));
     }
     if (launcher.name == "runuser" && has_option(launcher, words, "-u")) {
       return rest;
@@ -338,20 +294,119 @@ class Walk {
     return line ? of_shell_line(*line, {}) : CommandWords{};
   }
 
-  // Detects a script whose first line makes env clear the environment: `#!/usr/bin/env -S -i sh`.
-  [[nodiscard]] CommandWords behind_script(const CommandWords &words) const {
-    const Program program = inspect_program(words.front(), walk_.environment.value("PATH"));
+  // A program that is no launcher: possibly a script.
+  CommandWords behind_program(const CommandWords &words) {
+    const Program program = inspect_program(words.front(), state_.walk.environment.value("PATH"));
     const Shebang shebang = read_shebang(program.path);
-    if (program.exit_status != 0 || file_name(shebang.interpreter) != "env" || !shebang.argument.starts_with("-S")) {
+    const CommandWords arguments(words.begin() + 1, words.end());
+    if (program.exit_status == 0 && file_name(shebang.interpreter) == "env" && shebang.argument.starts_with('-')) {
+      // #!/usr/bin/env -S -i sh
+      CommandWords own = {shebang.interpreter, shebang.argument, program.path};
+      own.insert(own.end(), arguments.begin(), arguments.end());
+      if (!state_.walk.loss && --*state_.budget > 0 && ration::cli::follow(state_, own).loss) {
+        return own;
+      }
+    }
+    CommandWords next;
+    if (program.exit_status == 0 && program.runs != program.path && is_shell(program.runs)) {
+      next = behind_script(program.path, arguments, is_posix(file_name(program.runs)));
+    }
+    return next.empty() && !state_.walk.loss && !state_.walk.suspicion ? behind_arguments(arguments) : next;
+  }
+
+  CommandWords behind_script(const std::string &path, const CommandWords &arguments, bool is_posix_shell) {
+    const std::string text = text_of_file(path, *state_.budget);
+    if (text.empty()) {
+      state_.walk.unchecked = "the script " + path;
       return {};
     }
-    const CommandWords own = simple_command(shebang.argument).value_or(CommandWords{});
-    const bool clears = std::any_of(own.begin(), own.end(), [](const std::string &word) {
-      return word == "-i" || word.find(kPreload) != std::string::npos;
-    });
-    CommandWords next = {shebang.interpreter, shebang.argument, program.path};
-    next.insert(next.end(), words.begin() + 1, words.end());
-    return clears ? next : CommandWords{};
+    state_.script = path;
+    return of_text(Text::kScript, text, arguments, is_posix_shell);
+  }
+
+  CommandWords of_text(Text kind, const std::string &text, const CommandWords &arguments, bool is_posix_shell) {
+    state_.text = kind;
+    TextWalk walk(state_, arguments);
+    if (!is_posix_shell) {
+      walk.doubt();
+    }
+    walk.read(text);
+    return walk.settle(state_);
+  }
+
+  // An unknown program may start what its arguments name.
+  CommandWords behind_arguments(const CommandWords &words) {
+    state_.text = Text::kArgument;
+    TextWalk walk(state_);
+    walk.doubt();
+    bool is_command = false;
+    for (auto word = words.begin(); word != words.end(); ++word) {
+      const Launcher *launcher = launcher_of(file_name(*word));
+      if (!is_command && launcher != nullptr && (launcher->passing == Passing::kEnv || launcher->name == "sh")) {
+        walk.add({word, words.end()});
+        is_command = true;
+      } else if (!is_expanded(*word) && word->find(kPreload) != std::string::npos &&
+                 word->find_first_of(" ;(") != std::string::npos) {
+        walk.read(*word);
+      }
+    }
+    return walk.settle(state_);
+  }
+
+  CommandWords behind_find(const CommandWords &words) {
+    constexpr std::string_view kExecuting[] = {"-exec", "-execdir", "-ok", "-okdir"};
+    TextWalk walk(state_);
+    bool executes = false;
+    for (auto word = words.begin(); word != words.end(); ++word) {
+      if (std::find(std::begin(kExecuting), std::end(kExecuting), *word) == std::end(kExecuting)) {
+        continue;
+      }
+      const auto end = std::find_if(word, words.end(), [](const auto &each) { return each == ";" || each == "+"; });
+      CommandWords command;
+      std::transform(word + 1, end, std::back_inserter(command), [](const std::string &each) {
+        return each.find("{}") == std::string::npos ? each : std::string(1, kExpanded) + each;
+      });
+      walk.add(std::move(command));
+      executes = true;
+      word = end == words.end() ? end - 1 : end;
+    }
+    return executes ? walk.settle(state_) : CommandWords{};
+  }
+
+  // script(1)
+  CommandWords behind_recorder(const Launcher &launcher, const CommandWords &words) {
+    const auto dashes = std::find(words.begin(), words.end(), "--");
+    const auto line = dashes == words.end() ? option_value(launcher, words, "-c", "--command")
+                                            : std::optional(joined({dashes + 1, words.end()}));
+    return of_shell_line(line.value_or(""), {});
+  }
+
+  CommandWords behind_make(const Launcher &launcher, const CommandWords &words) {
+    for (const std::string &folder : option_values(launcher, words, "-C", "--directory")) {
+      state_.enter(folder);
+    }
+    CommandWords files = option_values(launcher, words, "-f", "--file");
+    if (files.empty()) {
+      files = {"GNUmakefile", "makefile", "Makefile"};
+    }
+    state_.text = Text::kMakefile;
+    TextWalk walk(state_);
+    walk.doubt();  // its rules run in no known order
+    for (const std::string &file : files) {
+      std::istringstream lines(text_of_file(state_.path_from_here(file).value_or(""), *state_.budget));
+      for (std::string line; std::getline(lines, line);) {
+        walk.read(line.substr(std::min(line.find_first_not_of("\t@-+"), line.size())));
+      }
+    }
+    return walk.settle(state_);
+  }
+
+  static std::string joined(const CommandWords &words) {
+    std::string line;
+    for (const std::string &word : words) {
+      line += (line.empty() ? "" : " ") + word;
+    }
+    return line;
   }
 
   CommandWords behind_sandbox(const CommandWords &words) {
@@ -359,9 +414,9 @@ class Walk {
       return {run, words.end()};
     }
     if (std::find(words.begin(), words.end(), "--clearenv") != words.end()) {
-      lose(kEmptied, "leave --clearenv out, or put ration run after it");
+      state_.lose(kEmptied, "leave --clearenv out, or put ration run after it");
     }
-    walk_.unchecked = name_;
+    state_.walk.unchecked = state_.name;
     return {};
   }
 
@@ -375,97 +430,95 @@ class Walk {
 
   // Ends the walk: what follows cannot be examined from here.
   CommandWords leave(const char *reason, const char *remedy, const CommandWords &words) {
-    walk_.is_elsewhere = true;
+    state_.walk.is_elsewhere = true;
     if (run_among(words) != words.end() || std::any_of(words.begin(), words.end(), [](const std::string &word) {
           return word.find("ration run ") != std::string::npos;
         })) {
-      walk_.loss.reset();
-      walk_.unchecked = name_;
+      state_.walk.loss.reset();
+      state_.walk.unchecked = state_.name;
       return {};
     }
-    lose(reason, remedy);
-    if (walk_.loss && std::any_of(words.begin(), words.end(), [](const std::string &word) {
+    state_.lose(reason, remedy);
+    if (state_.walk.loss && std::any_of(words.begin(), words.end(), [](const std::string &word) {
           return word.find(kPreload) != std::string::npos;  // docker run -e LD_PRELOAD, with a mounted library
         })) {
-      walk_.loss->is_certain = false;
+      state_.walk.loss->is_certain = false;
     }
     return {};
   }
 
   CommandWords behind_shell(const Launcher &launcher, const CommandWords &words) {
-    if (!has_option(launcher, words, "-c")) {
-      walk_.unchecked = name_;
+    const std::size_t at = end_of_options(launcher, words);
+    const std::size_t next = std::min(at + 1, words.size());
+    const CommandWords arguments(words.begin() + static_cast<std::ptrdiff_t>(next), words.end());
+    const bool is_line = has_option(launcher, words, "-c");
+    const std::optional<std::string> script =
+        at < words.size() && !is_expanded(words[at]) ? state_.path_from_here(words[at]) : std::nullopt;
+    if (!is_line && script && !has_option(launcher, words, "-s")) {
+      return behind_script(*script, arguments, is_posix(state_.name));
+    }
+    if (!is_line || at == words.size() || is_expanded(words[at])) {
+      state_.walk.unchecked = state_.name;
+      state_.walk.is_open = is_line || state_.walk.is_open;
       return {};
     }
-    const std::size_t at = end_of_options(launcher, words);
-    return at == words.size()
-               ? CommandWords{}
-               : of_shell_line(words[at], {words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end()});
+    return of_shell_line(words[at],
+                         arguments.empty() ? arguments : CommandWords(arguments.begin() + 1, arguments.end()),
+                         is_posix(state_.name));
   }
 
-  // `arguments`: $0 and those after it.
-  CommandWords of_shell_line(const std::string &line, const CommandWords &arguments) {
-    if (line == "\"$@\"" || line == "exec \"$@\"") {
-      return arguments.empty() ? CommandWords{} : CommandWords{arguments.begin() + 1, arguments.end()};
-    }
-    std::optional<CommandWords> words = simple_command(line);
-    if (words) {
-      *words = after_assignments(std::move(*words));
-    }
-    if (!words || words->empty() ||
-        std::find(std::begin(kShellWords), std::end(kShellWords), words->front()) != std::end(kShellWords)) {
-      const std::string loss = loss_in_line(line, walk_.environment, library_);
-      for (const CommandWords &each : commands_in(line)) {
-        if (const auto run = run_among(each); run != each.end()) {
-          (void)behind_run({run + 2, each.end()});  // takes over the settings that it gives
-        }
-      }
-      walk_.suspicion = loss.empty() ? "" : "has a command line that " + loss;
-      walk_.unchecked = name_ + (loss.empty() ? "" : ", whose command line " + loss + ",");
-      return {};
-    }
-    return std::move(*words);
+  // Other shells have other words.
+  static bool is_posix(std::string_view shell) { return shell != "fish" && !shell.ends_with("csh"); }
+
+  // `arguments`: those after $0.
+  CommandWords of_shell_line(const std::string &line, const CommandWords &arguments, bool is_posix_shell = true) {
+    return of_text(Text::kLine, line, arguments, is_posix_shell);
   }
 
   // `words`: those after `ration run`.
   CommandWords behind_run(const CommandWords &words) {
     const auto split = split_line(words, flags_of_run());
     const auto *line = std::get_if<SplitLine>(&split);
-    walk_.loss.reset();
-    walk_.changes.clear();  // `ration run` sets its own limits, or none
+    state_.walk.loss.reset();
+    state_.walk.changes.clear();  // `ration run` sets its own limits, or none
     if (line == nullptr) {
       return {};  // `ration run` itself reports what is wrong
     }
-    walk_.environment.set(kPreload, preload_order(walk_.environment.value(kPreload), library_.preload, {}));
+    state_.walk.environment.set(kPreload,
+                                preload_order(state_.walk.environment.value(kPreload), state_.library->preload, {}));
     for (const std::string &own : line->own) {
       const std::size_t equals = std::min(own.find('='), own.size());
       const std::string flag = own.substr(0, equals);
       const std::string value = own.substr(std::min(equals + 1, own.size()));
       if (flag == "--sim") {
-        walk_.probed.set("SIMCUDA_DEVICES", value);
-        walk_.probed.set("LD_LIBRARY_PATH", prepend_folder(walk_.probed.value("LD_LIBRARY_PATH"), library_.simulator));
+        state_.walk.probed.set("SIMCUDA_DEVICES", value);
+        state_.walk.probed.set("LD_LIBRARY_PATH",
+                               prepend_folder(state_.walk.probed.value("LD_LIBRARY_PATH"), state_.library->simulator));
       }
       for (const config::Option &option : config::options()) {
         if (option.flag == flag && !value.empty() && option.key != "group_tree") {
-          give(std::string(option.variable), value);
+          state_.give(std::string(option.variable), value);
         }
       }
     }
     return line->command;
   }
 
-  const EnvironmentBlock &own_;
-  const Library &library_;
-  CommandWalk walk_;
-  EnvironmentBlock given_;         // the environment that a server's client was given
-  std::string name_;               // the name of the command that is being examined
-  bool is_named_by_path_ = false;  // ./env: this command, or one before it, may be another program of that name
+  WalkState state_;
+  EnvironmentBlock given_;  // the environment that a server's client was given
 };
 
 }  // namespace
 
+CommandWalk follow(WalkState state, const std::vector<std::string> &words) {
+  return Walk(std::move(state)).follow(words);
+}
+
 CommandWalk walk_command(const std::vector<std::string> &words, const EnvironmentBlock &own, const Library &library) {
-  return Walk(own, library).follow(words);
+  int budget = kBudget;
+  return follow(
+      {&own, &library, &budget, {{}, own, own, {}, {}, {}, {}, false, false, false}, {}, {}, {}, false, {}, true},
+      words);
 }
 
 Program last_program(const CommandWalk &walk, const Library &library) {
@@ -498,7 +551,8 @@ std::optional<CommandWalk::Loss> loss_of_limit(const CommandWalk &walk, const Li
       return CommandWalk::Loss{each.name, "unsets " + each.variable, "let it pass " + each.variable + " on"};
     }
   }
-  if (walk.environment.value("RATION_DISABLE") == "1") {  // not that of our own environment, which is checked earlier
+  if (walk.environment.value("RATION_DISABLE") == "1" &&
+      !config::is_enforced(config::system_folder())) {  // not that of our own environment, which is checked earlier
     return CommandWalk::Loss{walk.stages.front().words.front(), "starts a program with RATION_DISABLE=1",
                              "leave RATION_DISABLE=1 out"};
   }
@@ -510,39 +564,7 @@ std::optional<CommandWalk::Loss> loss_of_limit(const CommandWalk &walk, const Li
   if (program.obstacle != Obstacle::kNone) {
     return not_intercepted(name, program);
   }
-  const std::string loss = loss_in_script(program, walk.environment, library);
-  const std::string suspicion = loss.empty() ? walk.suspicion : "is a script that " + loss;
-  return suspicion.empty() ? std::nullopt : std::optional(CommandWalk::Loss{name, suspicion, {}, false});
-}
-
-std::string loss_in_script(const Program &program, const EnvironmentBlock &own, const Library &library) {
-  if (program.runs == program.path || !is_shell(program.runs)) {
-    return {};
-  }
-  std::ifstream file(program.path);
-  std::string line;
-  for (std::size_t i = 0; i < kMostLines && std::getline(file, line); ++i) {
-    line.erase(0, line.find_first_not_of(" \t"));
-    if (line.empty() || line.front() == '#') {
-      continue;
-    }
-    if (std::string loss = loss_in_line(line, own, library); !loss.empty()) {
-      return loss;
-    }
-  }
-  return {};
-}
-
-std::string loss_in_line(const std::string &line, const EnvironmentBlock &own, const Library &library) {
-  if (line.find(kPreload) != std::string::npos) {
-    return "changes LD_PRELOAD";
-  }
-  for (const CommandWords &words : commands_in(line)) {
-    if (const CommandWalk walk = walk_command(words, own, library); walk.loss) {
-      return "loses LD_PRELOAD by " + walk.loss->name;
-    }
-  }
-  return {};
+  return walk.suspicion;
 }
 
 std::string own_command() {

@@ -1,5 +1,5 @@
 // Follows a command line from one command to the next that it starts (nice, env, sudo, sh -c, ration run), as far as
-// its words and the first lines of scripts show that. Nothing is started. Layer: cli. Threads: one.
+// its words, and the texts of scripts and makefiles, show that. Nothing is started. Layer: cli. Threads: one.
 #pragma once
 
 #include <optional>
@@ -38,8 +38,9 @@ struct CommandWalk {
     std::string becomes;  // empty: the variable is unset
   };
   std::vector<Change> changes;    // changes to the first stage's settings
-  std::string suspicion;          // about a command line: "has a command line that changes LD_PRELOAD"; empty: none
+  std::optional<Loss> suspicion;  // what a text may lose: "sh has a command line that changes LD_PRELOAD"
   std::string unchecked;          // the command that starts something unknown; empty: none
+  bool is_open = false;           // the program is unknown: it is in a variable of a shell
   bool is_elsewhere = false;      // the last stage sees other files: in a container, on another machine
   bool has_other_rights = false;  // the last stage
 };
@@ -55,13 +56,6 @@ std::string said(const CommandWalk::Change &change);
 // Why a limit that `own` asks for cannot be enforced on what the command starts, and what helps. nullopt if none is
 // seen.
 std::optional<CommandWalk::Loss> loss_of_limit(const CommandWalk &walk, const Library &library);
-
-// How a line of a shell or of a script loses LD_PRELOAD: "changes LD_PRELOAD", "loses LD_PRELOAD by sudo"; empty if
-// that is not seen.
-std::string loss_in_line(const std::string &line, const EnvironmentBlock &own, const Library &library);
-
-// The same for the lines of a shell script.
-std::string loss_in_script(const Program &program, const EnvironmentBlock &own, const Library &library);
 
 // The path of this command, for remedies that clear PATH.
 std::string own_command();

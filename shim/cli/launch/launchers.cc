@@ -1,7 +1,6 @@
 #include "cli/launch/launchers.h"
 
 #include <algorithm>
-#include <cctype>
 
 namespace ration::cli {
 
@@ -34,6 +33,21 @@ constexpr Launcher kLaunchers[] = {
     {"chrt", Passing::kAll, "TPD", " --sched-runtime --sched-period --sched-deadline ", 1},
     {"flock", Passing::kAll, "wE", " --wait --timeout --conflict-exit-code ", 1},
     {"prlimit", Passing::kAll, "", ""},
+    {"choom", Passing::kAll, "np", " --adjust --pid "},
+    {"unbuffer", Passing::kAll, "", ""},
+    {"busybox", Passing::kAll, "", ""},
+    {"setarch", Passing::kArch, "", ""},
+    {"linux32", Passing::kAll, "", ""},
+    {"linux64", Passing::kAll, "", ""},
+    {"i386", Passing::kAll, "", ""},
+    {"x86_64", Passing::kAll, "", ""},
+    {"uname26", Passing::kAll, "", ""},
+    {"find", Passing::kFind, "", ""},
+    {"script", Passing::kLine, "cIOBTmoE",
+     " --command --log-in --log-out --log-io --log-timing --logging-format --output-limit --echo "},
+    {"watch", Passing::kJoined, "nq", " --interval --equexit "},
+    {"make", Passing::kMake, "CfIoW", " --directory --file --makefile --include-dir --old-file --new-file "},
+    {"gmake", Passing::kMake, "CfIoW", " --directory --file --makefile --include-dir --old-file --new-file "},
     {"env", Passing::kEnv, "uCS", " --unset --chdir --split-string "},
     {"sudo", Passing::kElevated, "ugprtCDhRTU",
      " --user --group --prompt --role --type --close-from --chdir --host --chroot --command-timeout --other-user "},
@@ -128,7 +142,8 @@ constexpr Launcher kLinker = {"ld.so", Passing::kAll, "",
                               " --library-path --inhibit-rpath --preload --audit --argv0 --glibc-hwcaps-prepend "};
 
 // Words of a shell before a command that is then executed in the usual way.
-constexpr Launcher kBuiltins[] = {{"exec", Passing::kAll, "a", ""}, {"command", Passing::kAll, "", ""}};
+constexpr Launcher kBuiltins[] = {
+    {"exec", Passing::kAll, "a", ""}, {"command", Passing::kAll, "", ""}, {"builtin", Passing::kAll, "", ""}};
 
 bool lists(std::string_view listed, std::string_view word) {
   std::string between(1, ' ');
@@ -197,15 +212,6 @@ std::optional<std::string> value_at(const Launcher &launcher, const Words &words
   return at + 1 < words.size() ? std::optional(words[at + 1]) : std::nullopt;
 }
 
-Words without_builtin(Words words) {
-  for (const Launcher &each : kBuiltins) {
-    if (!words.empty() && words.front() == each.name) {
-      words.erase(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(end_of_options(each, words)));
-    }
-  }
-  return words;
-}
-
 }  // namespace
 
 bool is_long_option(std::string_view word, std::string_view option) {
@@ -220,6 +226,12 @@ const Launcher *launcher_of(std::string_view name) {
   const auto *found = std::find_if(std::begin(kLaunchers), std::end(kLaunchers),
                                    [&](const Launcher &each) { return each.name == name; });
   return found == std::end(kLaunchers) ? nullptr : found;
+}
+
+const Launcher *builtin_of(std::string_view name) {
+  const auto *found =
+      std::find_if(std::begin(kBuiltins), std::end(kBuiltins), [&](const Launcher &each) { return each.name == name; });
+  return found == std::end(kBuiltins) ? nullptr : found;
 }
 
 bool starts_command(const Launcher &launcher, const Words &words) {
@@ -278,81 +290,6 @@ std::optional<std::string> option_value(const Launcher &launcher, const Words &w
     }
   }
   return std::nullopt;
-}
-
-std::optional<Words> simple_command(std::string_view line) {
-  constexpr std::string_view kOfShells = "$`;|&()<>{}*?[]~#!\n";
-  Words words;
-  std::string word;
-  bool begun = false;
-  for (std::size_t at = 0; at < line.size(); ++at) {
-    const char each = line[at];
-    if (each == '\'' || each == '"') {
-      const std::size_t end = line.find(each, at + 1);
-      const std::string_view inner = line.substr(at + 1, std::min(end, line.size()) - at - 1);
-      if (end == std::string_view::npos || (each == '"' && inner.find_first_of("$`\\") != std::string_view::npos)) {
-        return std::nullopt;
-      }
-      word += inner;
-      begun = true;
-      at = end;
-    } else if (each == '\\' && at + 1 < line.size()) {
-      word += line[++at];
-      begun = true;
-    } else if (each == ' ' || each == '\t') {
-      if (begun) {
-        words.push_back(word);
-      }
-      word.clear();
-      begun = false;
-    } else if (kOfShells.find(each) != std::string_view::npos) {
-      return std::nullopt;
-    } else {
-      word += each;
-      begun = true;
-    }
-  }
-  if (begun) {
-    words.push_back(word);
-  }
-  return without_builtin(std::move(words));
-}
-
-std::vector<Words> commands_in(std::string_view line) {
-  constexpr std::string_view kBefore = " if then elif else do while until ! { time ";
-  std::vector<Words> commands;
-  while (!line.empty()) {
-    std::size_t end = 0;
-    for (char quote = 0; end < line.size(); ++end) {
-      if (quote == 0 && std::string_view(";|&()\n").find(line[end]) != std::string_view::npos) {
-        break;
-      }
-      if (line[end] == '\'' || line[end] == '"') {
-        quote = quote == 0 ? line[end] : quote == line[end] ? '\0' : quote;
-      }
-    }
-    std::string_view part = line.substr(0, end);
-    line.remove_prefix(std::min(end + 1, line.size()));
-    std::optional<Words> words = simple_command(part);
-    while (!words && !part.empty()) {
-      part = part.substr(0, part.find_last_of(" \t") == std::string_view::npos ? 0 : part.find_last_of(" \t"));
-      words = simple_command(part);
-    }
-    while (words && !words->empty() && (lists(kBefore, words->front()) || is_assignment(words->front()))) {
-      words = without_builtin({words->begin() + 1, words->end()});
-    }
-    if (words && !words->empty()) {
-      commands.push_back(std::move(*words));
-    }
-  }
-  return commands;
-}
-
-bool is_assignment(std::string_view word) {
-  const std::size_t equals = word.find('=');
-  return equals != std::string_view::npos && equals > 0 && std::isdigit(static_cast<unsigned char>(word[0])) == 0 &&
-         std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals),
-                     [](char each) { return std::isalnum(static_cast<unsigned char>(each)) != 0 || each == '_'; });
 }
 
 }  // namespace ration::cli

@@ -25,6 +25,11 @@ enum class Passing {
   kContained,  // that of a container
   kOtherRoot,  // this one, but under another root folder
   kShell,      // sh, bash
+  kArch,       // setarch, whose first word may be an architecture
+  kFind,       // find: with -exec
+  kLine,       // script: a shell's line, with -c
+  kJoined,     // watch: its words together are a shell's line
+  kMake,       // make: what the makefile says
   kRation,     // `ration run`
 };
 
@@ -43,6 +48,8 @@ struct Launcher {
 
 // nullptr if the command is not known as a launcher.
 const Launcher *launcher_of(std::string_view name);
+// The same for words of a shell before a command: exec, command, builtin.
+const Launcher *builtin_of(std::string_view name);
 // True if these words make it start a command: `docker ps` does not.
 bool starts_command(const Launcher &launcher, const std::vector<std::string> &words);
 // The index of the first word after its options; words.size() if there is none.
@@ -58,12 +65,5 @@ std::optional<std::string> option_value(const Launcher &launcher, const std::vec
 // The value of each occurrence of the option before the first word that is no option.
 std::vector<std::string> option_values(const Launcher &launcher, const std::vector<std::string> &words,
                                        std::string_view short_name, std::string_view long_name);
-
-// The words of a shell's command line if it is one command without variables, pipes or patterns; nullopt otherwise.
-std::optional<std::vector<std::string>> simple_command(std::string_view line);
-// The commands in a shell's line or a line of a script; of each, the words before the first that is not plain text.
-std::vector<std::vector<std::string>> commands_in(std::string_view line);
-// True if the word is NAME=VALUE, in the form that shells, env and sudo accept.
-bool is_assignment(std::string_view word);
 
 }  // namespace ration::cli

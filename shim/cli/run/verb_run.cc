@@ -28,6 +28,7 @@
 #include "cli/run/simulation_notes.h"
 #include "cli/run/temporary_folder.h"
 #include "config/settings.h"
+#include "config/settings_context.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
 #include "ledger/group_view.h"
@@ -209,6 +210,9 @@ int start(const RunRequest &request) {
     refuse_absent_devices(request, environment);
   } else if (states_limit(request)) {
     log_line("run: RATION_DISABLE=1: nothing is limited or counted");
+  }
+  if (!settings.disabled && environment.value("RATION_DISABLE") == "1" && settings.summary_directory.empty()) {
+    log_line("run: RATION_DISABLE=1 has no effect: there is a file " + config::system_folder() + "/enforced");
   }
   const Program program = inspect(request, library, environment, settings);
   if (!check_log_target(request, settings, program)) {

@@ -203,7 +203,8 @@ def clears_environment(folder):
                                    (["su", "-", "root", "-c", "ls"], "su starts", f"su USER -c '{RATION} run"),
                                    (["ssh", "host", "ls"], "ssh starts its command on another machine", "install Ration there"),
                                    (["systemd-run", "ls"], "under a service", f"systemd-run {behind}"),
-                                   (["bash", "-c", "LD_PRELOAD= ls"], "bash starts", "put ration run after it"),
+                                   (["bash", "-c", "LD_PRELOAD= ls"], "bash takes the library out of LD_PRELOAD", "into its command line"),
+                                   (["bash", "-c", "unset LD_PRELOAD; ls | cat"], "bash takes", "into its command line"),
                                    (["docker", "run", "image"], "in a container", "ration cdi")):
         doctor("--", *command, PATH=path).expect("command_clears_environment", words, remedy=remedy)
     kept = [["env", "A=1", "grep", "-i", "x"], ["docker", "ps"], ["nice", "ls"], ["runuser", "-u", "x", "ls"],
@@ -256,7 +257,7 @@ def to_a_server(folder):
         in_screen = without_server | {"STY": f"{pid}.pts-0.host"}
         doctor("--", "screen", "ls", **in_screen).expect("command_clears_environment", "screen hands its command to a server", remedy="screen ... ")
         expect("a new session", doctor("--", "screen", "-m", "ls", **in_screen).status, 0)
-        doctor("--", "sh", "-c", "cd / && tmux new -d $0", **without_server).expect("unchecked", "loses LD_PRELOAD by tmux,", remedy="--pid PID")
+        doctor("--", "sh", "-c", "ls; tmux new -d $0", **without_server).expect("unchecked", "loses LD_PRELOAD by tmux,", remedy="--pid PID")
     pathlib.Path(socket).unlink()
     with running(sys.executable, "-c", LISTENER, socket, LD_PRELOAD=LIBRARIES):
         expect("under Ration", doctor("--", *lines[1], **without_server).of("command_clears_environment"), [])
@@ -305,20 +306,19 @@ def behind_launchers(folder):
 
 def unchecked(folder):
     script = pathlib.Path(folder) / "script"
-    script.write_text("#!/bin/sh\n# LD_PRELOAD\nls\n")
-    script.chmod(0o755)
     ask = "run ration doctor --pid PID"
-    doctor("--", script).expect("unchecked", f"what the script {script} starts was not checked", remedy=ask)
-    doctor("--", "sh", script).expect("unchecked", "what sh starts was not checked", remedy=ask)
-    script.write_text("#!/bin/sh\nunset LD_PRELOAD\nls\n")
-    doctor("--", script).expect("unchecked", "which changes LD_PRELOAD,", remedy=ask)
+    for text, which in (("# LD_PRELOAD\nif ls; then ls; fi\n", ""), ("ls\nunset LD_PRELOAD\nls\n", ", which changes LD_PRELOAD,"),
+                        ("set -e\nls\n  exec env -i ls\n", ", which loses LD_PRELOAD by env,"), ("# sudo ls\nenv A=1 ls\nls\n", "")):
+        script.write_text("#!/bin/sh\n" + text)
+        script.chmod(0o755)
+        for command in ([script], ["sh", script]):
+            doctor("--", *command).expect("unchecked", f"what the script {script}{which} starts was not checked", remedy=ask)
     script.write_text("#!/bin/sh\nset -e\n  exec env -i ls\n")
-    doctor("--", script).expect("unchecked", "which loses LD_PRELOAD by env,", remedy=ask)
-    script.write_text("#!/bin/sh\n# sudo ls\nenv A=1 ls\n")
-    doctor("--", script).expect("unchecked", f"what the script {script} starts", remedy=ask)
+    doctor("--", script).expect("command_clears_environment", "env starts its command without LD_PRELOAD", remedy="env ... ")
     script.write_text("#!/usr/bin/env -S -i A=1 sh\n")
     doctor("--", script).expect("command_clears_environment", "env starts its command without LD_PRELOAD", remedy="env ... ")
-    doctor("--", "bash", "-c", "unset LD_PRELOAD; ls").expect("unchecked", "whose command line changes LD_PRELOAD,", remedy=ask)
+    doctor("--", "bash", "-c", "ls; unset LD_PRELOAD; ls").expect("unchecked", "whose command line changes LD_PRELOAD,", remedy=ask)
+    doctor("--", "unknown", "env", "-i", "ls").expect("unchecked", "what unknown, of which an argument loses LD_PRELOAD by env, starts", remedy=ask)
     for simple in (["bash", "-c", "ls -l"], ["ls"]):
         expect(f"{simple} is checked", doctor("--", *simple).of("unchecked"), [])
 

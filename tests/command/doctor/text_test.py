@@ -198,7 +198,7 @@ def is_not_started(folder):
     script.write_text(f"#!/bin/sh\ntouch {folder}/started\n")
     script.chmod(0o755)
     found, = doctor("--", script).of("command")
-    expect_that(found, f"{script}, a script, which /bin/sh executes" in found["what"])
+    expect_that(found, found["what"].startswith("touch: "))
     expect("it was started", (pathlib.Path(folder) / "started").exists(), False)
 
 

@@ -92,6 +92,8 @@ TEST_CASE(
       {{"nice", "env", "LD_PRELOAD=", PROBE, "preload"}, "env starts its command without LD_PRELOAD"},
       {{"sh", "-c", std::string("env -u LD_PRELOAD ") + PROBE + " preload"},
        "env starts its command without LD_PRELOAD"},
+      {{"sh", "-c", std::string("true; LD_PRELOAD= ") + PROBE + " preload"}, "sh takes the library out of LD_PRELOAD"},
+      {{"sh", "-c", std::string("unset LD_PRELOAD\n") + PROBE + " preload | cat"}, "sh takes the library out"},
       {{"env", "A=1", STATIC_PROBE, "preload"}, std::string(STATIC_PROBE) + " cannot be intercepted: it "},
       {{"env", "-u", "RATION_LIMIT", PROBE, "preload"}, "env unsets RATION_LIMIT"},
   };
@@ -119,12 +121,12 @@ TEST_CASE(
 TEST_CASE("a command that may lose the library, or has a limit of its own, is started, with a line that says so") {
   std::string folder = "/tmp/ration-run-test-XXXXXX";
   REQUIRE(mkdtemp(folder.data()) != nullptr);
-  std::ofstream(folder + "/script") << "#!/bin/sh\nunset LD_PRELOAD\nexec \"$@\"\n";
+  std::ofstream(folder + "/script") << "#!/bin/sh\nif true; then unset LD_PRELOAD; fi\nexec \"$@\"\n";
   REQUIRE(chmod((folder + "/script").c_str(), 0755) == 0);
   const std::pair<std::vector<std::string>, std::string> lines[] = {
       {{folder + "/script", PROBE, "preload"},
        "/script is a script that changes LD_PRELOAD; Ration may be missing there"},
-      {{"sh", "-c", std::string("true; LD_PRELOAD= ") + PROBE + " preload"},
+      {{"sh", "-c", std::string(PROBE) + " preload; LD_PRELOAD= " + PROBE + " preload"},
        "sh has a command line that changes LD_PRELOAD; Ration may be missing there"},
       {{"env", "RATION_LIMIT=2GiB", PROBE, "preload"}, "env sets RATION_LIMIT=2GiB, in place of 1GiB"},
   };
@@ -144,13 +146,16 @@ TEST_CASE("a limit is not refused where an inner ration run, or the command itse
        {std::vector<std::string>{"env", "-u", "LD_PRELOAD", COMMAND_UNDER_TEST, "run", PROBE, "preload"},
         {"env", "LD_PRELOAD=" + kLibrary, PROBE, "preload"},
         {"env", "-u", "OTHER", PROBE, "preload"},
-        {"sh", "-c", std::string("true && env -u OTHER ") + PROBE + " preload"}}) {
+        {"sh", "-c", std::string("true && env -u OTHER ") + PROBE + " preload"},
+        {"sh", "-c", std::string("for each in a; do ") + PROBE + " preload; done; : $LD_PRELOAD"},
+        {"sh", "-c", std::string(PROBE) + " preload; unset LD_PRELOAD"}}) {
     std::vector<std::string> line = {"--limit", "1GiB"};
     line.insert(line.end(), words.begin(), words.end());
     const Ended ended = ration_run(line);
     INFO(ended.err);
     CHECK(ended.status == 0);
     CHECK(ended.out.find(kLibrary) != std::string::npos);
+    CHECK(ended.err.find("LD_PRELOAD") == std::string::npos);
   }
 }
 

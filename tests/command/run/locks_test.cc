@@ -64,6 +64,22 @@ TEST_CASE("a run that a locked limit cuts down says who cut what, as it was writ
   CHECK(says(ended.err, line));
 }
 
+TEST_CASE("where RATION_DISABLE is forbidden, a run with it is limited, and says that it has no effect") {
+  const auto files =
+      with_system_files({{"config.json", R"({"limit": "1GiB", "locked": ["limit"]})"}, {"enforced", ""}});
+  const Ended ended = run_test::ration_run({"--sim", "8GiB", TAKE, "40", kMiB100, "0"}, {"RATION_DISABLE=1"}, files);
+  if (ended.status == kNoNamespace) {
+    WARN("the kernel refuses a mount namespace; not tested");
+    return;
+  }
+  INFO(ended.err);
+  CHECK(says(ended.out, "got 10\n"));
+  CHECK(says(ended.err, "run: RATION_DISABLE=1 has no effect: there is a file /etc/ration/enforced\n"));
+  CHECK(
+      says(run_test::ration_run({"--sim", "8GiB", "env", "RATION_DISABLE=1", TAKE, "40", kMiB100, "0"}, {}, files).out,
+           "got 10\n"));
+}
+
 TEST_CASE("ration set lifts no locked limit") {
   const std::string script = std::string(TAKE) +
                              R"( 4 104857600 4 19 & taken=$!

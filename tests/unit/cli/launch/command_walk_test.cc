@@ -1,6 +1,11 @@
 #include "cli/launch/command_walk.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "catch.h"
 
@@ -29,6 +34,41 @@ Line changes_of(const Line &words) {
   }
   return sentences;
 }
+
+// What a line may lose; empty if it keeps the library, or certainly loses it.
+std::string suspected_of(const Line &words) {
+  const CommandWalk found = walk(words);
+  const auto loss = loss_of_limit(found, kLibrary);
+  return loss && !loss->is_certain ? loss->name + " " + loss->reason : "";
+}
+
+bool is_lost(const Line &words) {
+  const auto loss = loss_of_limit(walk(words), kLibrary);
+  return loss && loss->is_certain;
+}
+
+bool is_kept(const Line &words) {
+  return !loss_of_limit(walk(words), kLibrary);
+}
+
+// A folder with scripts.
+class Scripts {
+ public:
+  Scripts() { REQUIRE(mkdtemp(folder_.data()) != nullptr); }
+  ~Scripts() { std::filesystem::remove_all(folder_); }
+  Scripts(const Scripts &) = delete;
+  Scripts &operator=(const Scripts &) = delete;
+
+  std::string write(const std::string &text, const std::string &name = "script") const {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path) << text;
+    REQUIRE(chmod(path.c_str(), 0755) == 0);
+    return path;
+  }
+
+ private:
+  std::string folder_ = "/tmp/ration-walk-test-XXXXXX";
+};
 
 Line program_of(const Line &words) {
   return walk(words).stages.back().words;
@@ -86,7 +126,7 @@ TEST_CASE("options are read abbreviated, and after those that do something else"
   }
   CHECK(program_of({"nice", "--adj", "5", "ls"}) == Line{"ls"});
   CHECK(program_of({"env", "-C", "/", "ls"}) == Line{"ls"});
-  CHECK(walk({"env", "-C", "/", "./ls"}).unchecked == "env");
+  CHECK(program_of({"env", "-C", "/usr/bin", "./ls"}) == Line{"/usr/bin/./ls"});
   CHECK(lost_by({"setpriv", "--reset", "ls"}) == "setpriv");
 }
 
@@ -236,13 +276,18 @@ TEST_CASE("tmux's command is looked through where no server runs") {
 }
 
 TEST_CASE("what loses the environment in a shell's longer line is named") {
-  for (const char *line :
-       {"cd /x && sudo ./x", "echo ./x | sudo sh", "(sudo -u x $PROGRAM)", "if sudo ./x; then ls; fi",
-        "exec sudo ./x >log 2>&1", "sudo ./x \"$@\" &", "A=1 sudo ./x *"}) {
+  for (const char *line : {"(sudo -u x $PROGRAM)", "if sudo ./x; then ls; fi", "ls; sudo ./x", "echo $(sudo ./x)",
+                           "for each in *; do sudo ./x; done", "ls | sudo sh"}) {
     INFO(line);
     CHECK(walk({"bash", "-c", line}).unchecked == "bash, whose command line loses LD_PRELOAD by sudo,");
+    CHECK(suspected_of({"bash", "-c", line}) == "bash has a command line that loses LD_PRELOAD by sudo");
   }
-  for (const char *line : {"echo 'a; sudo ./x' | cat", "./x \"; sudo\" | cat", "cd /x && ration run -- ./x"}) {
+  for (const char *line : {"cd /x && sudo ./x", "echo ./x | sudo sh", "exec sudo ./x >log 2>&1", "sudo ./x \"$@\" &",
+                           "A=1 sudo ./x *", "sudo ./x; sudo ./y"}) {
+    INFO(line);
+    CHECK(lost_by({"bash", "-c", line}) == "sudo");
+  }
+  for (const char *line : {"ls 'a; sudo ./x' | cat", "./x \"; sudo\" | cat", "ls; ration run -- ./x"}) {
     INFO(line);
     CHECK(walk({"bash", "-c", line}).unchecked == "bash");
   }
@@ -251,14 +296,112 @@ TEST_CASE("what loses the environment in a shell's longer line is named") {
 TEST_CASE("a shell's line that is one command is looked through, any other is not checked") {
   CHECK(program_of({"sh", "-c", "exec ./x 'a b' \"c d\" e\\ f"}) == Line{"./x", "a b", "c d", "e f"});
   CHECK(program_of({"bash", "-ec", "A=1 ./x"}) == Line{"./x"});
+  CHECK(program_of({"sh", "-c", "cd /usr/bin && ./ls -l # as a test"}) == Line{"/usr/bin/./ls", "-l"});
+  CHECK(program_of({"sh", "-c", "set -e; echo a; ./x *.c >out 2>&1 </dev/null"}) == Line{"./x", "*.c"});
   CHECK(lost_by({"bash", "-c", "LD_PRELOAD= ./x"}) == "bash");
   CHECK(walk({"bash", "-c", "./x"}).unchecked.empty());
-  for (const char *line : {"cd /x && ./x", "./x | cat", "$PROGRAM", "./x *", "'./x", "export A=1", "A=1"}) {
+  for (const char *line :
+       {"cd /x && ./x", "./x | cat", "$PROGRAM", "'./x", "export A=1", "A=1", "if ls; then ls; fi"}) {
     INFO(line);
     CHECK(walk({"bash", "-c", line}).unchecked == "bash");
   }
-  CHECK(walk({"sh", "-c", "unset LD_PRELOAD; ./x"}).unchecked == "sh, whose command line changes LD_PRELOAD,");
-  CHECK(walk({"bash", "script"}).unchecked == "bash");
+  CHECK(walk({"bash", "/nowhere/script"}).unchecked == "the script /nowhere/script");
+}
+
+TEST_CASE("a line that certainly takes the library away from every program is known") {
+  for (const char *line :
+       {"unset LD_PRELOAD; ls", "export -n LD_PRELOAD\nls", "env -u LD_PRELOAD ls; echo", "LD_PRELOAD=; exec ls",
+        "unset LD_PRELOAD A && ls && ls -l", "cd / && unset LD_PRELOAD && ls $A", "unset LD_PRELOAD || true; ls",
+        "env -u LD_PRELOAD ls | env -i ls", "declare +x LD_PRELOAD; ls", "exec -c ls", "unset LD_PRELOAD; ls & ls",
+        "unset LD_PRELOAD; LD_PRELOAD=/x/libration.so; ls", "command unset LD_PRELOAD; ls; exit; ration run ls",
+        "export RATION_DISABLE=1; ls", "RATION_DISABLE=1; export RATION_DISABLE; ls", "unset RATION_LIMIT; ls",
+        "sh -c 'unset LD_PRELOAD; ls'", "set -- ls; unset LD_PRELOAD; ls \"$@\"", "LD_PRELOAD=/x/other.so ls"}) {
+    INFO(line);
+    CHECK(is_lost({"bash", "-c", line}));
+  }
+  CHECK(is_lost({"sh", "-c", "unset LD_PRELOAD; exec \"$@\"", "sh", "ls"}));
+}
+
+TEST_CASE("a line that may take the library away, or takes it from one program of several, is suspected") {
+  for (const char *line :
+       {"ls; unset LD_PRELOAD; ls", "true || unset LD_PRELOAD; ls", "if true; then unset LD_PRELOAD; fi; ls",
+        "unset LD_PRELOAD; $PROGRAM", "env -u LD_PRELOAD $PROGRAM", "eval 'unset LD_PRELOAD'; ls",
+        "f() { env -u LD_PRELOAD ls; }; f", "unset LD_PRELOAD & ls", "LD_PRELOAD=$OTHER ls",
+        "for each in a b; do ls; unset LD_PRELOAD; done", "cd / && unset LD_PRELOAD; ls",
+        "unset LD_PRELOAD\nls <<END\nunset\nEND", "unset LD_PRELOAD; ration run ls; ls"}) {
+    INFO(line);
+    CHECK_FALSE(suspected_of({"bash", "-c", line}).empty());
+  }
+  CHECK_FALSE(suspected_of({"fish", "-c", "set -e LD_PRELOAD; ls"}).empty());
+}
+
+TEST_CASE("a line that keeps the library is not suspected") {
+  for (const char *line :
+       {"ls; unset LD_PRELOAD", "exec ls; unset LD_PRELOAD; ls", "unset -f LD_PRELOAD; ls", "RATION_DISABLE=1; ls",
+        "echo $LD_PRELOAD; ls | cat", "export LD_PRELOAD=/x/other.so:$LD_PRELOAD; ls", "# unset LD_PRELOAD\nls",
+        "if true; then LD_PRELOAD=/x/o.so:${LD_PRELOAD} ls; fi", "unset LD_PRELOAD; ration run --limit 1GiB ls",
+        "echo \"unset LD_PRELOAD; ls\"; ls", "command -v sudo; ls",
+        "unset LD_PRELOAD; export LD_PRELOAD=/x/libration.so; ls", "case $A in (b) ls ;; esac",
+        "while read line; do ls $line; done <file", "export PATH=/x:$PATH; ls"}) {
+    INFO(line);
+    CHECK(is_kept({"bash", "-c", line}));
+  }
+}
+
+TEST_CASE("scripts are read like lines") {
+  const Scripts folder;
+  const std::string loses = folder.write("#!/bin/sh -e\n# as it was\nunset LD_PRELOAD\nexec \"$@\"\n");
+  CHECK(is_lost({loses, "ls", "-l"}));
+  CHECK(program_of({loses, "ls", "-l"}) == Line{"ls", "-l"});
+  CHECK(is_lost({"nice", "sh", loses, "ls"}));
+  CHECK(is_lost({"sh", "-c", ". " + loses + "; ls"}));
+  CHECK(is_kept({loses}));
+  CHECK(is_kept({loses, "ration", "run", "ls"}));
+  CHECK(is_lost({folder.write("unset LD_PRELOAD\nls\n", "without"), "ls"}));
+  CHECK(is_lost({folder.write("#!/usr/bin/env -S -u LD_PRELOAD bash\nls\n", "by_env")}));
+  CHECK(is_kept({folder.write("#!/usr/bin/env -S A=1 bash\nls\n", "keeps")}));
+  const std::string some = folder.write("#!/bin/bash\nfor each in *; do\n  env -u LD_PRELOAD ls\ndone\n", "some");
+  CHECK(suspected_of({some}) == some + " is a script that loses LD_PRELOAD by env");
+  CHECK(walk({"bash", some}).unchecked == "the script " + some + ", which loses LD_PRELOAD by env,");
+  CHECK(suspected_of({"sh", "-c", some + "; ls"}).find("starts " + some + ", which is a script that loses") !=
+        std::string::npos);
+  const std::string itself = folder.write("#!/bin/sh\nls\n. $0\nsh /tmp/x\n", "itself");
+  CHECK(is_kept({itself}));
+  const std::string again = folder.write("", "again");
+  folder.write("#!/bin/sh\n" + again + "; " + again + "\n. " + again + "\n", "again");
+  CHECK(is_kept({again}));  // and the walk ends
+}
+
+TEST_CASE("commands that take a command among their own words are looked through") {
+  const Scripts folder;
+  for (const Line &line : {Line{"find", "/", "-name", "x", "-exec", "env", "-u", "LD_PRELOAD", "ls", "{}", ";"},
+                           Line{"setarch", "-R", "env", "-i", "ls"}, Line{"setarch", "x86_64", "-R", "env", "-i", "ls"},
+                           Line{"linux64", "env", "-i", "ls"}, Line{"script", "-qc", "env -i ls", "/dev/null"},
+                           Line{"watch", "-n", "1", "unset LD_PRELOAD; ls"}, Line{"watch", "env", "-i", "ls"},
+                           Line{"watch", "-x", "env", "-i", "ls"}}) {
+    INFO(line[0] << " " << line[1]);
+    CHECK(is_lost(line));
+  }
+  for (const Line &line :
+       {Line{"find", "/", "-exec", "ls", "{}", "+"}, Line{"find", "/", "-name", "env"}, Line{"script", "-c", "ls"},
+        Line{"script", "log"}, Line{"watch", "ls"}, Line{"make", "-C", "/nowhere"}, Line{"cat", "-i", "sudo"},
+        Line{"grep", "-rn", "unset LD_PRELOAD"}}) {
+    INFO(line[0] << " " << line[1]);
+    CHECK(is_kept(line));
+  }
+  CHECK(program_of({"find", "/", "-exec", "ls", "-l", ";"}) == Line{"ls", "-l"});
+  CHECK_FALSE(suspected_of({"find", "/", "-exec", "ls", ";", "-exec", "env", "-i", "ls", ";"}).empty());
+  const std::string makefile = folder.write("all:\n\t@unset LD_PRELOAD; ls\n");
+  CHECK(suspected_of({"make", "-f", makefile}) == "make has a makefile that changes LD_PRELOAD");
+}
+
+TEST_CASE("an unknown program that gets a command among its arguments may start it") {
+  CHECK(suspected_of({"unknown", "-x", "env", "-i", "ls"}) == "unknown has an argument that loses LD_PRELOAD by env");
+  CHECK(suspected_of({"unknown", "unset LD_PRELOAD; ls"}) == "unknown has an argument that changes LD_PRELOAD");
+  CHECK_FALSE(suspected_of({"unknown", "-c", "import os; del os.environ['LD_PRELOAD']; ls()"}).empty());
+  CHECK_FALSE(suspected_of({"unknown", "os.environ.pop('LD_PRELOAD')"}).empty());
+  CHECK(is_kept({"unknown", "--env", "LD_PRELOAD"}));
+  CHECK(is_kept({"unknown", "env", "A=1", "ls"}));
 }
 
 TEST_CASE("settings that the line takes away or gives hold for the program") {

@@ -1,0 +1,40 @@
+// Splits a shell's command line, or the text of a script, into the commands that it starts. Recognises simple commands
+// joined by ; && || | & and newlines; of other constructs it finds the commands, but not when they run. Layer: cli.
+// Threads: pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ration::cli {
+
+// A word that the shell expands ($NAME, *.c) begins with this byte, which no argument of a process can contain.
+inline constexpr char kExpanded = '\0';
+
+bool is_expanded(std::string_view word);
+// The word as it is written in the text, without that byte and without quotes.
+std::string text_of(std::string_view word);
+
+struct ShellCommand {
+  enum class Joint { kNext, kAnd, kOr };
+  std::vector<std::string> words;  // without redirections; not empty
+  Joint before = Joint::kNext;     // what joins it to the command before
+  bool is_aside = false;           // it runs in a process of its own: part of a pipeline, or in the background
+};
+
+struct ShellText {
+  std::vector<ShellCommand> commands;
+  bool is_plain = true;  // the text consists of simple commands, and all of them were found
+  std::string code;      // the text without comments
+};
+
+ShellText read_shell_text(std::string_view text);
+
+// The words of a text that is one simple command in which the shell expands nothing; nullopt otherwise.
+std::optional<std::vector<std::string>> simple_command(std::string_view text);
+// True if the word is NAME=VALUE, in the form that shells, env and sudo accept.
+bool is_assignment(std::string_view word);
+
+}  // namespace ration::cli

@@ -1,0 +1,58 @@
+// What is known at one point of a command line: the environment that the next command gets, and what was lost on the
+// way. Layer: cli. Threads: values.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/launch/command_walk.h"
+
+namespace ration::cli {
+
+inline constexpr const char *kPreload = "LD_PRELOAD";
+inline constexpr const char *kEmptied = "starts its command without LD_PRELOAD as it is called here";
+
+struct WalkState {
+  // What the command reads its commands from.
+  enum class Text { kNone, kLine, kScript, kMakefile, kArgument };
+
+  const EnvironmentBlock *own;
+  const Library *library;
+  int *budget;  // how many commands of texts may still be followed
+  CommandWalk walk;
+  std::string name;  // the command that is being examined
+  Text text = Text::kNone;
+  std::string script;             // its path
+  bool is_named_by_path = false;  // ./env: this command, or one before it, may be another program of that name
+  std::string folder;             // where its commands run; empty: in our own folder
+  bool is_folder_known = true;
+
+  [[nodiscard]] std::string put_behind() const;
+  [[nodiscard]] bool is_set(const std::string &variable) const;
+  void lose(const std::string &reason, std::string remedy);
+  void clear_environment(const std::string &search_path);
+  // Sets the variable; set() also notes whether that changes one of our settings.
+  void give(const std::string &variable, const std::string &value);
+  void set(const std::string &variable, const std::string &value);
+  void unset(const std::string &variable);
+  // Sets NAME=VALUE. A VALUE that the shell expands is unknown, unless it extends the old one (PATH=x:$PATH).
+  void assign(std::string_view word);
+  // Sets the NAME=VALUE words at the beginning; returns the command that follows them.
+  std::vector<std::string> after_assignments(std::vector<std::string> words);
+  // Sets NAME=VALUE; for a NAME without a value, sets the value that it has in our environment.
+  void set_all(const std::vector<std::string> &words);
+  void enter(const std::string &new_folder);
+  // The path of a file that is named by a path; nullopt if its folder is unknown.
+  [[nodiscard]] std::optional<std::string> path_from_here(const std::string &path) const;
+
+ private:
+  void note_change(const std::string &variable, const std::string &becomes);
+  void lose_preload(const std::string &reason, const std::string &more);
+};
+
+// Follows the command `words` to the program that it starts.
+CommandWalk follow(WalkState state, const std::vector<std::string> &words);
+
+}  // namespace ration::cli
