@@ -36,8 +36,12 @@ struct DeviceAnswer {
   const logs::DeviceLog::Device *device;
   Backing backing;
   std::uint64_t limit;                   // the replayed limit; for a search, the smallest one
+  std::uint64_t peak;                    // of use, also by records that are missing if the log's end tells it
   std::optional<DeviceStop> stop;        // where it does not fit, if it does not
+  bool is_below_peak;                    // it does not fit either: records that are missing had this peak
   std::optional<std::uint64_t> minimum;  // of a search; nullopt: no limit suffices
+
+  bool fits() const { return !stop && !is_below_peak; }
 
   std::string api() const {
     const auto &steps = device->trace.steps;
@@ -66,7 +70,12 @@ class LogReplay {
   // Logs the cases that the answer does not cover.
   void tell_flaws() const;
   bool fits() const;
-  bool is_whole() const;
+  bool is_whole() const { return log_.is_whole(); }
+  // True if more may really be needed.
+  bool is_least() const {
+    return !is_whole() || std::any_of(answers_.begin(), answers_.end(),
+                                      [this](const DeviceAnswer &each) { return is_in_slabs(each); });
+  }
   std::uint64_t minimum() const;
   std::vector<std::string> text() const;
   Json json() const;
@@ -76,6 +85,9 @@ class LogReplay {
  private:
   DeviceAnswer answer_for(std::size_t ordinal) const;
   bool is_exact() const;
+  bool is_in_slabs(const DeviceAnswer &answer) const {
+    return mode_ == ReplayMode::pool && answer.backing == Backing::slab;
+  }
   std::uint64_t refusals() const;
   const DeviceAnswer *worst() const;
 
@@ -94,40 +106,44 @@ bool LogReplay::read() {
 
 DeviceAnswer LogReplay::answer_for(std::size_t ordinal) const {
   const logs::DeviceLog::Device &device = log_.devices()[ordinal];
-  const std::string &backing = request_.backing.empty() ? device.backing : request_.backing;
-  DeviceAnswer answer{ordinal, &device, backing == "slab" ? Backing::slab : Backing::vmm, 0, {}, {}};
+  const std::uint64_t end_peak = is_whole() ? 0 : device.end_peak;
+  DeviceAnswer answer{ordinal, &device, Backing::vmm, 0, std::max(device.peak_used(), end_peak), {}, false, {}};
   const bool in_pool = mode_ == ReplayMode::pool;
-  if (request_.find_min) {
-    answer.minimum =
-        in_pool ? find_device_minimum(device.trace, answer.backing) : std::optional(device.trace.peak_bytes);
-    answer.minimum = answer.minimum ? std::optional(std::max(*answer.minimum, config::kMiB)) : std::nullopt;
-    answer.limit = answer.minimum.value_or(0);
+  if (!request_.find_min) {
+    const std::uint64_t logged = device.limit != 0 ? device.limit : device.total;
+    answer.limit = config::smallest_limit(limit_, log_.identity(ordinal)).value_or(logged);
+  }
+  answer.backing = request_.backing.empty()     ? device.backing_under(answer.limit)
+                   : request_.backing == "slab" ? Backing::slab
+                                                : Backing::vmm;
+  if (!request_.find_min) {
+    answer.stop =
+        in_pool ? replay_device(device.trace, answer.limit, answer.backing) : replay_direct(device.trace, answer.limit);
+    answer.is_below_peak = answer.limit < end_peak;
     return answer;
   }
-  const std::uint64_t logged = device.limit != 0 ? device.limit : device.total;
-  answer.limit = config::smallest_limit(limit_, log_.identity(ordinal)).value_or(logged);
-  answer.stop =
-      in_pool ? replay_device(device.trace, answer.limit, answer.backing) : replay_direct(device.trace, answer.limit);
+  const bool in_pages = in_pool && answer.backing == Backing::vmm;
+  const std::uint64_t step = in_pages ? 2 * config::kMiB : 1;
+  const std::uint64_t least = std::max((end_peak + step - 1) / step * step, config::kMiB);
+  answer.minimum = in_pool ? find_device_minimum(device.trace, answer.backing) : find_direct_minimum(device.trace);
+  answer.minimum = answer.minimum ? std::optional(std::max(*answer.minimum, least)) : std::nullopt;
+  answer.limit = answer.minimum.value_or(0);
   return answer;
 }
 
 void LogReplay::answer() {
   for (std::size_t i = 0; i < log_.devices().size(); ++i) {
-    if (!log_.devices()[i].trace.steps.empty()) {
+    const logs::DeviceLog::Device &device = log_.devices()[i];
+    if (!device.trace.steps.empty() || (!is_whole() && device.end_peak != 0)) {
       answers_.push_back(answer_for(i));
     }
   }
 }
 
-// False if records are missing: they may have needed more.
-bool LogReplay::is_whole() const {
-  return log_.has_ended() && log_.dropped() == 0;
-}
-
 bool LogReplay::is_exact() const {
-  return is_whole() && refusals() == 0 && std::none_of(answers_.begin(), answers_.end(), [](const DeviceAnswer &each) {
-           return each.device->is_stream_ordered;
-         });
+  return is_whole() && refusals() == 0 &&
+         std::none_of(answers_.begin(), answers_.end(),
+                      [this](const DeviceAnswer &each) { return each.device->is_stream_ordered || is_in_slabs(each); });
 }
 
 // The refusals on all devices, including those on which no request was served.
@@ -165,7 +181,13 @@ void LogReplay::tell_flaws() const {
                     : "stream-ordered memory counts as what the driver's pools held for it in this run, up to " + held +
                           "; they may get by with less, down to its blocks"));
     }
-    if (mode_ == ReplayMode::pool && each.backing == Backing::slab && each.device->trace.peak_other_bytes != 0) {
+    if (is_in_slabs(each)) {
+      const bool by_limit = request_.backing.empty() && each.device->backing != "slab";
+      log_line(prefix + device + (by_limit ? "the limit is not in whole pages of 2MiB, so slabs serve it" : "slabs") +
+               ": replayed as a single one; a pool that grows by several slabs may need more, which "
+               "`ration find-min` finds");
+    }
+    if (is_in_slabs(each) && each.device->trace.peak_other_bytes != 0) {
       log_line(prefix + device + "up to " + config::show_exact_bytes(each.device->trace.peak_other_bytes) +
                " are no blocks of a pool; a preallocated slab leaves nothing to them (RATION_PREALLOCATE)");
     }
@@ -174,13 +196,13 @@ void LogReplay::tell_flaws() const {
 
 bool LogReplay::fits() const {
   return std::all_of(answers_.begin(), answers_.end(), [this](const DeviceAnswer &each) {
-    return request_.find_min ? each.minimum.has_value() : !each.stop;
+    return request_.find_min ? each.minimum.has_value() : each.fits();
   });
 }
 
 const DeviceAnswer *LogReplay::worst() const {
   const auto key = [](const DeviceAnswer &each) {
-    return std::make_pair(each.stop.has_value(), each.minimum.value_or(each.device->trace.peak_bytes));
+    return std::make_pair(!each.fits(), each.minimum.value_or(each.device->trace.peak_bytes));
   };
   const auto most = std::max_element(answers_.begin(), answers_.end(),
                                      [key](const auto &a, const auto &b) { return key(a) < key(b); });
@@ -197,17 +219,22 @@ std::vector<std::string> LogReplay::text() const {
   for (const DeviceAnswer &each : answers_) {
     std::string line = "device " + std::to_string(each.ordinal) + ": ";
     if (request_.find_min) {
-      const char *const bound = !is_whole() ? "at least " : each.device->is_stream_ordered ? "at most " : "";
+      const char *const bound = !is_whole()                      ? "at least "
+                                : is_in_slabs(each)              ? "about "
+                                : each.device->is_stream_ordered ? "at most "
+                                                                 : "";
       line += each.minimum ? "needs " + (bound + config::show_exact_bytes(*each.minimum)) : "fits into no limit";
-    } else if (!each.stop) {
-      line += "fits into " + config::show_exact_bytes(each.limit) + logs::as_far_as_it_goes(log_.has_ended());
+    } else if (each.fits()) {
+      line += "fits into " + config::show_exact_bytes(each.limit) + logs::as_far_as_it_goes(is_whole());
     } else {
-      line +=
-          "does not fit into " + config::show_exact_bytes(each.limit) + ": record " + std::to_string(each.stop->record);
-      line += ", " + each.api() + " of " + config::show_exact_bytes(each.stop->bytes) + " while " +
-              config::show_exact_bytes(each.stop->used) + " are in use";
+      line += "does not fit into " + config::show_exact_bytes(each.limit);
+      line += each.stop ? ": record " + std::to_string(each.stop->record) + ", " + each.api() + " of " +
+                              config::show_exact_bytes(each.stop->bytes) + " while " +
+                              config::show_exact_bytes(each.stop->used) + " are in use"
+                        : ": the records that are missing used more";
     }
-    lines.push_back(line += "; peak used " + config::show_exact_bytes(each.device->peak_used()));
+    lines.push_back(line + "; peak used " + (log_.has_ended() ? "" : "at least ") +
+                    config::show_exact_bytes(each.peak));
   }
   if (answers_.empty()) {
     lines.emplace_back(refusals() == 0
@@ -221,12 +248,12 @@ Json summary_of(const DeviceAnswer &each, bool found) {
   const auto &trace = each.device->trace;
   Json result = {{"dev", each.ordinal},
                  {"operations", trace.steps.size()},
-                 {"peak_bytes", each.device->peak_used()},
+                 {"peak_bytes", each.peak},
                  {"peak_other_bytes", trace.peak_other_bytes},
                  {"peak_live_blocks", each.device->peak_live_blocks},
                  {"pools", trace.pools},
                  {"backing", name_of(each.backing)},
-                 {"fits", !each.stop && (!found || each.minimum)}};
+                 {"fits", each.fits() && (!found || each.minimum)}};
   if (!found) {
     result["limit"] = each.limit;
   }
@@ -239,7 +266,7 @@ Json summary_of(const DeviceAnswer &each, bool found) {
   if (each.minimum) {
     result["min_limit"] = *each.minimum;
     result["min_arena_bytes"] = *each.minimum;
-    result["min_arena_ratio"] = static_cast<double>(*each.minimum) / static_cast<double>(each.device->peak_used());
+    result["min_arena_ratio"] = static_cast<double>(*each.minimum) / static_cast<double>(each.peak);
     result["min_limit_is_most"] = each.device->is_stream_ordered;
   }
   return result;
@@ -282,7 +309,7 @@ Json LogReplay::json() const {
     document["min_arena_bytes"] = minimum();
   }
   if (request_.find_min) {
-    document["min_limit_is_least"] = !is_whole();
+    document["min_limit_is_least"] = is_least();
   }
   Json devices = Json::array();
   for (const DeviceAnswer &each : answers_) {
@@ -335,7 +362,7 @@ Json json_of_all(const Replays &replays, bool find_min, bool fits) {
     const auto [most, sum] = minimum_and_sum(replays);
     document["min_limit"] = most;
     document["min_limit_is_least"] =
-        std::any_of(replays.begin(), replays.end(), [](const auto &each) { return !each->is_whole(); });
+        std::any_of(replays.begin(), replays.end(), [](const auto &each) { return each->is_least(); });
     document["min_arena_bytes"] = most;
     document["min_limit_sum"] = sum;
   }

@@ -2,6 +2,7 @@
 """`ration replay` tells from a log what `ration find-min` finds by running the program."""
 import json
 import pathlib
+import random
 import subprocess
 
 from harness import BUILD, GIB, HANG, MIB, PROGRAMS, command_environment, expect, expect_that, main, read_log
@@ -64,6 +65,80 @@ def limit_of_the_log(folder):
     expect("of one device", json.loads(ration("replay", log, "--json", "--limit", "0=2GiB").stdout)["limit"], 2 * GIB)
     expect_that("of none", 'no device "7"' in ration("replay", log, "--limit", "7=2GiB", status=2).stderr)
     expect("a share", json.loads(ration("replay", log, "--json", "--limit", "25%").stdout)["limit"], GIB)
+
+
+def random_program(numbers, contexts, managed):
+    """Blocks of sizes of one kind, freed in any order."""
+    most = numbers.choice([8, 40, 100, 400]) * MIB
+    size = numbers.choice([lambda: numbers.randint(1, 300_000), lambda: 1 << numbers.randint(9, 25), lambda: numbers.randint(2 * MIB, 60 * MIB),
+                           lambda: numbers.randint(1, 1 << numbers.randint(12, 25)),
+                           lambda: numbers.choice([3333333, 9 * MIB, 17_000_000, 200_000, 12_345_678, 1_500_001])])
+    steps, live, made = ["context=0"] * contexts, {}, 0
+    for _ in range(numbers.randint(5, 120)):
+        wanted = min(size(), most // 2)
+        while live and (sum(live.values()) + wanted > most or numbers.random() < 0.3):
+            freed = numbers.choice(list(live))
+            steps.append(f"free={freed}")
+            del live[freed]
+        if contexts > 1:
+            steps.append(f"current={numbers.randrange(contexts)}")
+        if managed and numbers.random() < 0.05:
+            steps.append(f"managed={wanted}")
+            continue
+        steps.append(f"alloc={wanted}")
+        live[made] = wanted
+        made += 1
+    return [*STRICT, *steps]
+
+
+def runs(*options, programs=8):
+    """Random programs run under the limit that a replay finds, to the byte in mode direct."""
+    def case(folder):
+        seed = random.randrange(1 << 32)
+        print(f"seed {seed}")
+        numbers = random.Random(seed)
+        for count in range(programs):
+            steps = random_program(numbers, 1 + count % 2, managed=not options)
+            log = logged(folder, steps, *options)
+            found = last_number(ration("replay", log, "--find-min", *options))
+            ration("run", "-q", "--sim", "4GiB", *options, "--limit", found, "--", *steps)
+            if options and found > MIB:
+                ration("run", "-q", "--sim", "4GiB", *options, "--limit", found - 1, "--", *steps, status=1)
+            log.unlink()
+    return case
+
+
+def in_slabs(folder):
+    """Slabs serve a limit that is not in whole pages, and pools of slabs are not replayed exactly: both are said."""
+    log = logged(folder, [*STRICT, "alloc=40m", "alloc=3m"])
+    done = ration("replay", log, "--limit", 51 * MIB)
+    expect_that(done.stderr, "device 0: the limit is not in whole pages of 2MiB, so slabs serve it" in done.stderr)
+    told = json.loads(ration("replay", log, "--limit", 51 * MIB, "--json").stdout)
+    expect("JSON", (told["backing"], told["exact"]), ("slab", False))
+    told = json.loads(ration("replay", log, "--limit", 52 * MIB, "--json").stdout)
+    expect("in whole pages", (told["backing"], told["exact"]), ("vmm", True))
+    done = ration("replay", log, "--backing", "slab", "--find-min")
+    expect_that(done.stdout, "device 0: needs about " in done.stdout)
+    odd = logged(folder, [*STRICT, "alloc=40m", "alloc=3m"], "--limit", 51 * MIB, "--force")
+    expect("another limit", json.loads(ration("replay", odd, "--find-min", "--json").stdout)["backing"], "vmm")
+
+
+def lost_records(folder):
+    """The peak in the log's end is needed whatever the records say."""
+    log = logged(folder, [*STRICT, "alloc=40m", "free=0", "alloc=30m"])
+    meta, *records = read_log(log)
+    freed, = [record["seq"] for record in records if record["t"] == "free"]
+    for first, peak in ((freed + 1, 40), (records[-1]["seq"], 40)):
+        kept = [meta | {"part": 2, "first_seq": first}, *records[first - 1:]]
+        log.write_text("".join(json.dumps(record) + "\n" for record in kept))
+        expect("the smallest", last_number(ration("replay", log, "--find-min")), peak * MIB)
+        done = ration("replay", log, "--limit", (peak - 2) * MIB, status=1)
+        expect_that(done.stdout, f"does not fit into 38MiB ({38 * MIB} bytes): the records that are missing used more; peak used 40MiB"
+                    in done.stdout)
+        done = ration("replay", log, "--limit", peak * MIB)
+        expect_that(done.stdout, f"fits into 40MiB ({40 * MIB} bytes), as far as the log goes; peak used 40MiB" in done.stdout)
+        told = json.loads(ration("replay", log, "--limit", (peak - 2) * MIB, "--json", status=1).stdout)
+        expect("JSON", (told["fits"], told["peak_bytes"], told["exact"]), (False, peak * MIB, False))
 
 
 def direct(folder):
@@ -175,6 +250,10 @@ def refused(words, part):
 main({f"{name} needs what find-min finds": agrees(command) for name, command in COMMANDS.items()}
      | {"where it stops": stops,
         "the log's own limit": limit_of_the_log,
+        "random programs run": runs(),
+        "random programs run, mode direct": runs("--mode", "direct"),
+        "slabs": in_slabs,
+        "records that are missing": lost_records,
         "mode direct": direct,
         "mode async": asynchronous,
         **{f"stream-ordered memory, {mode}": stream_ordered(mode) for mode in ("pool", "direct", "async")},

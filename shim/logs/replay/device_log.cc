@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "logs/replay/granule_arena.h"
+
 namespace ration::logs {
 namespace {
 
@@ -9,7 +11,14 @@ using pool::replay::DeviceStep;
 using Type = Record::Type;
 using StepKind = DeviceStep::Kind;
 
+constexpr std::uint64_t kLostPart = 1024;  // as policy/block_pool/granule_support.cc
+
 }  // namespace
+
+pool::replay::Backing DeviceLog::Device::backing_under(std::uint64_t limit) const {
+  const bool loses_much = !backing_is_asked && limit % pool::replay::GranuleArena::kPageBytes > limit / kLostPart;
+  return backing == "slab" || loses_much ? pool::replay::Backing::slab : pool::replay::Backing::vmm;
+}
 
 DeviceLog::Device &DeviceLog::device(const Record &record) {
   devices_.resize(std::max(devices_.size(), record.device() + 1));
@@ -101,20 +110,28 @@ void DeviceLog::sample(const Record &record) {
   set_other(where, record);
 }
 
+void DeviceLog::describe(const Record &meta) {
+  program_ = meta.text("exe");
+  pid_ = meta.number("pid");
+  dropped_ += meta.missing();
+  const nlohmann::json settings = meta.value("settings");
+  for (const nlohmann::json &each : meta.list("devices")) {
+    const Record of_device(each);
+    Device &described = device(of_device);
+    described.uuid = of_device.text("uuid");
+    described.total = described.trace.total_bytes = of_device.number("total");
+    described.limit = of_device.number("limit");
+    described.backing_is_asked = settings.is_object() && settings.contains("backing");
+    // Slabs that served only because of the limit will not serve under another one.
+    described.backing =
+        of_device.text("backing_reason").starts_with("the limit is not") ? "vmm" : of_device.text("backing");
+  }
+}
+
 void DeviceLog::add(const Record &record) {
   switch (record.type) {
     case Type::meta:
-      program_ = record.text("exe");
-      pid_ = record.number("pid");
-      dropped_ += record.missing();
-      for (const nlohmann::json &each : record.list("devices")) {
-        const Record of_device(each);
-        Device &described = device(of_device);
-        described.uuid = of_device.text("uuid");
-        described.total = of_device.number("total");
-        described.limit = of_device.number("limit");
-        described.backing = of_device.text("backing");
-      }
+      describe(record);
       break;
     case Type::alloc:
     case Type::free:
@@ -138,6 +155,10 @@ void DeviceLog::add(const Record &record) {
     case Type::end:
       has_ended_ = true;
       dropped_ = std::max(dropped_, record.number("dropped"));  // because a `dropped` record may be lost too
+      for (std::size_t i = 0; i < std::min(devices_.size(), record.list("peak").size()); ++i) {
+        const nlohmann::json &peak = record.list("peak")[i];
+        devices_[i].end_peak = peak.is_number_unsigned() ? peak.get<std::uint64_t>() : 0;
+      }
       break;
     default:
       break;

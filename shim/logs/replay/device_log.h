@@ -29,7 +29,8 @@ class DeviceLog {
   struct Device {
     std::string uuid;
     std::uint64_t total = 0, limit = 0;
-    std::string backing;  // of the device's pools; empty: the log does not say
+    std::string backing;            // of the device's pools; empty: the log does not say
+    bool backing_is_asked = false;  // it does not depend on the limit
     pool::replay::DeviceTrace trace;
     std::vector<Pool> pools;
     std::vector<std::string> apis;  // by step: the function that made the request
@@ -40,6 +41,7 @@ class DeviceLog {
     bool is_stream_ordered = false;
     std::uint64_t peak_reserved = 0;
     std::uint64_t peak_in_blocks = 0;
+    std::uint64_t end_peak = 0;  // as the log's end has it, also for records that are missing
     // These are used while the log is read:
     std::uint64_t requested = 0, other = 0;  // current values
     std::uint64_t other_blocks = 0;          // bytes of blocks that are in neither kind of pool
@@ -48,6 +50,8 @@ class DeviceLog {
 
     // The program's peak.
     std::uint64_t peak_used() const { return is_stream_ordered ? peak_in_blocks : trace.peak_bytes; }
+    // What a pool is made of under a limit. Slabs serve where much of it lies beyond whole pages.
+    pool::replay::Backing backing_under(std::uint64_t limit) const;
     void note_peak() { peak_in_blocks = std::max(peak_in_blocks, requested + other_blocks + ordered_blocks); }
   };
 
@@ -65,6 +69,8 @@ class DeviceLog {
   std::uint64_t pid() const { return pid_; }
   std::uint64_t dropped() const { return dropped_; }
   bool has_ended() const { return has_ended_; }
+  // False if records are missing: they may have needed more.
+  bool is_whole() const { return has_ended_ && dropped_ == 0; }
 
  private:
   struct Counted {
@@ -78,6 +84,7 @@ class DeviceLog {
   void begin(Block &block, const Record &record);
   void end(const Block &block, const Record &record);
   void sample(const Record &record);
+  void describe(const Record &meta);
   static std::uint32_t pool_of(Device &device, std::uint64_t context);
   static void add_step(Device &device, pool::replay::DeviceStep step, const Record &record);
   void set_other(Device &device, const Record &record);

@@ -27,6 +27,7 @@ struct DeviceTrace {
   std::vector<DeviceStep> steps;
   std::uint32_t pools = 0;
   std::uint32_t ids = 0;
+  std::uint64_t total_bytes = 0;       // of the device; 0: unknown
   std::uint64_t peak_bytes = 0;        // most requested and other bytes at once
   std::uint64_t peak_other_bytes = 0;  // most other bytes
 };
@@ -34,18 +35,19 @@ struct DeviceTrace {
 struct DeviceStop {
   std::uint64_t record;
   std::uint64_t bytes;  // of the request, or the increase of other bytes
-  std::uint64_t used;   // requested and other bytes at that time
+  std::uint64_t used;   // requested and other bytes at that time; in mode direct, charged ones
 };
 
-// Replays with the default settings of mode pool. When 32 MiB are live in the first pool, it takes all memory that is
-// left; other pools and memory outside of pools get what holds no block. Freed memory is clean at once. A slab is
-// preallocated at the start.
+// Replays with the default settings of mode pool (replayed_device.h). Where a block lies depends on when freed memory
+// is clean, so it replays twice: as on a device without work, and with memory that is clean at once. Both must fit.
 std::optional<DeviceStop> replay_device(const DeviceTrace &trace, std::uint64_t limit, Backing backing);
-// Replays as in mode direct, where each block is an allocation of the driver.
+// Replays as in mode direct, where each block is an allocation of the driver and is charged whole units.
 std::optional<DeviceStop> replay_direct(const DeviceTrace &trace, std::uint64_t limit);
 
 // The smallest limit with which the trace completes, to 0.05 %; a replay with exactly that limit has completed. On
 // granules it is in whole pages. nullopt: no limit is large enough.
 std::optional<std::uint64_t> find_device_minimum(const DeviceTrace &trace, Backing backing);
+// The same for mode direct, to the byte.
+std::uint64_t find_direct_minimum(const DeviceTrace &trace);
 
 }  // namespace ration::pool::replay

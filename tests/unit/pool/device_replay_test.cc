@@ -95,16 +95,38 @@ TEST_CASE("what is left beside whole granules is served by the driver") {
 
 TEST_CASE("a replay in mode direct stops where the requested bytes exceed the limit") {
   Device device;
-  device.take(10);
-  device.other(5);
-  const std::uint32_t block = device.take(7);
+  device.take(5120);
+  device.other(1024);
+  const std::uint32_t block = device.take(2048);
   device.free(block);
-  CHECK_FALSE(replay_direct(device.trace(), 22));
-  const auto stop = replay_direct(device.trace(), 21);
+  CHECK(find_direct_minimum(device.trace()) == 8192);
+  CHECK_FALSE(replay_direct(device.trace(), 8192));
+  const auto stop = replay_direct(device.trace(), 8191);
   REQUIRE(stop);
   CHECK(stop->record == 3);
-  CHECK(stop->bytes == 7);
-  CHECK(stop->used == 15);
+  CHECK(stop->bytes == 2048);
+  CHECK(stop->used == 6144);
+}
+
+TEST_CASE("in mode direct a block is charged whole units, but for one that just fits") {
+  Device device;
+  device.take(1000);
+  device.take(1000);
+  CHECK(find_direct_minimum(device.trace()) == 2024);
+  device.take(100);
+  CHECK(find_direct_minimum(device.trace()) == 2560);
+}
+
+TEST_CASE("memory is not yet clean where a real pool grows instead, so that a block may lie elsewhere") {
+  Device device;
+  for (int i = 0; i < 8; ++i) device.take(3 * kMiB);
+  for (std::uint32_t i = 0; i < 8; i += 2) device.free(i);
+  device.take(kMiB);
+  device.take(11 * kMiB);
+  const auto minimum = find_device_minimum(device.trace(), Backing::vmm);
+  REQUIRE(minimum);
+  CHECK(*minimum >= 24 * kMiB);
+  CHECK_FALSE(replay_device(device.trace(), *minimum, Backing::vmm));
 }
 
 TEST_CASE("a device on which nothing is requested needs nothing") {

@@ -1,0 +1,77 @@
+// What Ration does on one device in mode pool with the default settings, with simulated memory: one process, its limit,
+// its pools and their quarantine. Of slabs there is only a preallocated one, which takes all of the limit at the start.
+// Layer: logs. Threads: none of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "logs/replay/replay.h"
+#include "pool/shared_pool.h"
+
+namespace ration::pool::replay {
+
+// When freed memory is served again: as on a device without work, or at once. Real work lies in between.
+enum class Reuse { when_collected, at_once };
+
+class ReplayedDevice {
+ public:
+  struct Block {
+    std::uint64_t bytes = 0;  // that the driver's allocation is charged
+    Address address = 0;      // 0: an allocation of the driver
+  };
+  // `total`: the device's memory; 0: unknown.
+  ReplayedDevice(std::uint64_t limit, std::uint64_t total, Backing backing, std::uint32_t pools, Reuse reuse);
+  ~ReplayedDevice();
+  ReplayedDevice(const ReplayedDevice &) = delete;
+  ReplayedDevice &operator=(const ReplayedDevice &) = delete;
+
+  std::optional<Block> allocate(std::uint32_t pool, std::uint64_t bytes);
+  void free(std::uint32_t pool, const Block &block);
+  // Memory outside of pools takes this many bytes from now on. False: there is no room, and nothing changed.
+  bool set_other(std::uint64_t bytes);
+
+ private:
+  class Memory;
+  class Growth;
+  struct Freed {
+    SharedPool *pool;
+    Address address;
+  };
+
+  [[nodiscard]] std::uint64_t available() const { return limit_ - charged_; }
+  [[nodiscard]] std::uint64_t slack() const { return limit_ / 8; }
+  [[nodiscard]] std::uint64_t beyond_headroom() const;
+  [[nodiscard]] std::uint64_t next_bytes(SharedPool &pool, std::uint64_t minimum) const;
+  [[nodiscard]] bool is_free_elsewhere(const SharedPool &pool, std::uint64_t bytes) const;
+  std::vector<Slab> take(std::uint64_t bytes, std::uint64_t piece_bytes);
+  void release(std::uint64_t bytes) { charged_ -= bytes; }
+  bool is_due(SharedPool &pool, std::uint64_t bytes) const;
+  bool clean();
+  std::uint64_t returnable(const SharedPool *asking) const;
+  void give_back(std::uint64_t bytes, const SharedPool *asking);
+  bool make_room(std::uint64_t bytes, const SharedPool *asking);
+  void preallocate(SharedPool &pool, std::uint64_t bytes);
+  std::optional<Block> take_from_driver(std::uint64_t bytes);
+
+  const std::uint64_t limit_, total_, granule_bytes_;
+  const bool in_slabs_;
+  const Reuse reuse_;
+  std::unique_ptr<Memory> memory_;
+  std::vector<std::unique_ptr<SharedPool>> pools_;
+  std::vector<Freed> freed_;  // not clean yet
+  std::uint64_t freed_bytes_ = 0;
+  bool is_preallocated_ = false;
+  std::uint64_t charged_ = 0;  // by pools, the driver's own allocations, and other memory
+  std::uint64_t other_ = 0;
+  std::uint64_t last_id_ = 0;
+  Address next_address_;  // of slabs
+};
+
+// What a block of mode direct is charged: whole units, but for one that reaches the limit exactly. `left`: of the
+// limit.
+std::uint64_t charged_for(std::uint64_t bytes, std::uint64_t left, std::uint64_t limit);
+
+}  // namespace ration::pool::replay
