@@ -283,7 +283,7 @@ def trained(folder, way, status=0, stacks="python"):
 
 def growing(folder):
     """A list that grows is named, though it is freed at the end; weights, activations and a cache that is full are not."""
-    log, grows = trained(folder, "forever"), r"allocate \(growing.py:12\), from remember \(growing.py:25\) grows: from "
+    log, grows = trained(folder, "forever"), r"allocate \(growing.py:13\), from remember \(growing.py:26\) grows: from "
     said = ration("check", log, "--no-growth", status=1)
     expect_that(f"one caller in {said}", re.fullmatch(f"--no-growth: device 0: {grows}.*\n", said))
     text = ration("report", log)
@@ -305,8 +305,8 @@ def refused_first(folder):
     expect_that(f"{lines[:3]}", re.fullmatch(r"REFUSED on device 0: 1 call of cuMemAlloc_v2, over the limit, at [0-9.]+ s, record [0-9]+", lines[2]))
     expect_that(lines[3], re.fullmatch(rf"  it asked for 1.00GiB \({1024 * MIB} bytes\): [0-9]+MiB \([0-9]+ bytes\) short", lines[3]))
     expect("who held", [line.strip() for line in lines[6:9]],
-           [f"the program held 106MiB ({106 * MIB} bytes) then:", "96MiB in 12 blocks by allocate (growing.py:12), from load_weights (growing.py:20)",
-            "10MiB in 10 blocks by allocate (growing.py:12), from remember (growing.py:25)"])
+           [f"the program held 106MiB ({106 * MIB} bytes) then:", "96MiB in 12 blocks by allocate (growing.py:13), from load_weights (growing.py:21)",
+            "10MiB in 10 blocks by allocate (growing.py:13), from remember (growing.py:26)"])
     document = json.loads(ration("report", log, "--json"))["logs"][0]
     refusal, = document["devices"][0]["refused_requests"]
     expect("in JSON", ([each["bytes"] for each in refusal["held"]], refusal["lacking_bytes"], document["ended_cleanly"]),
@@ -314,18 +314,26 @@ def refused_first(folder):
     expect("a clean end", json.loads(ration("report", trained(folder, "cached"), "--json"))["logs"][0]["ended_cleanly"], True)
 
 
-def from_refusal_to_name(folder):
-    """Three commands, each named by the one before: a program that is refused, the same with a log, its report."""
-    shown = {"cwd": folder, "env": command_environment() | {"PATH": f"{RATION.parent}:{os.environ['PATH']}"}, "capture_output": True,
-             "text": True, "timeout": HANG, "check": False}
-    program = pathlib.Path(__file__).parents[1] / "preload/programs/growing.py"
-    refused = subprocess.run(["ration", "run", "--sim", "1GiB", "--limit", "150MiB", "--", sys.executable, program, "forever"], **shown)
-    again, report = re.search(r"^ration: to see what held the memory: (.*), then (ration report .*)$", refused.stderr, re.M).groups()
-    logged = subprocess.run(["sh", "-c", again], **shown)
-    expect("the second run", (logged.returncode, refused.returncode), (1, 1))
-    expect_that(logged.stderr, f"ration: to see what held the memory: {report}\n" in logged.stderr)
-    text = subprocess.run(["sh", "-c", report], **shown).stdout
-    expect_that(text, re.search(r"^GROWS through the run, on device 0:\n  allocate \(growing.py:12\), from remember \(growing.py:25\)", text, re.M))
+def from_refusal_to_name(*options, logs=1, words=(), **variables):
+    """Three commands, each named by the one before: a program that is refused, the same with a log of the stacks, its report. The second
+    needs none of the variables that the first was given."""
+    def case(folder):
+        environment = command_environment() | {"PATH": f"{RATION.parent}:{os.environ['PATH']}"}
+        shown = {"cwd": folder, "capture_output": True, "text": True, "timeout": HANG, "check": False}
+        program = pathlib.Path(__file__).parents[1] / "preload/programs/growing.py"
+        refused = subprocess.run(["ration", "run", "--sim", "1GiB", *options, "--", sys.executable, program, "forever", *words],
+                                 env=environment | variables, **shown)
+        again, report = re.search(r"^ration: to see what held the memory: (?:ration report .*; to see which functions allocated it: )?"
+                                  r"(.*ration run .*), then (ration report .*)$", refused.stderr, re.M).groups()
+        logged = subprocess.run(["sh", "-c", again], env=environment, **shown)
+        expect(f"the second run, {again}: {logged.stderr}", (logged.returncode, refused.returncode), (1, 1))
+        same, = re.findall(r"^ration: to see what held the memory: (.*)$", logged.stderr, re.M)
+        for command in (report, same):
+            text = subprocess.run(["sh", "-c", command], env=environment, **shown).stdout
+            found = re.findall(r"^GROWS through the run, on device 0:\n  allocate \(growing.py:[0-9]+\), from remember \(growing.py:[0-9]+\)",
+                               text, re.M)
+            expect(f"the name in {text}, by {command}", len(found), logs)
+    return case
 
 
 def of_graphs(folder):
@@ -418,7 +426,14 @@ main({"endings": reported("endings", "return"),
       "standard input, and gzip": other_inputs,
       # An interpreter that is not instrumented cannot load a library that is.
       **({} if SANITIZED else {"a list that grows": growing, "a refusal first": refused_first,
-                                "from a refusal to a name": from_refusal_to_name}),
+                                "from a refusal to a name": from_refusal_to_name("--limit", "150MiB"),
+                                "from a refusal to a name, two processes": from_refusal_to_name("--limit", "150MiB", words=["fork"], logs=2),
+                                "from a refusal to a name, a group": from_refusal_to_name("--group", "g", "--group-limit", "150MiB"),
+                                "from a refusal to a name, variables": from_refusal_to_name(
+                                    RATION_GROUP="g", RATION_GROUP_LIMIT="150MiB", RATION_STATE_DIR=f"{state_folder()}-other"),
+                                "from a refusal to a name, another's variable": from_refusal_to_name(CUDA_DEVICE_MEMORY_LIMIT="150m"),
+                                **{f"from a refusal to a name, a log of {stacks} stacks": from_refusal_to_name(
+                                    "--limit", "150MiB", "--log", "run.jsonl", "--stacks", stacks) for stacks in ("none", "native")}}),
       "memory of graphs alone": of_graphs,
       **{f"advice for a stream-ordered request, {mode}": advised(mode, 48 * MIB, "alloc=3m", "alloc=5m", "alloc_async=40m", **settings)
          for mode, settings in (("pool", {"RATION_BACKING": "vmm"}), ("direct", {}))},

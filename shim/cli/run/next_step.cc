@@ -1,13 +1,11 @@
 #include "cli/run/next_step.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
 
 #include "base/file_name.h"
 #include "base/visible.h"
-#include "config/values/quotes.h"
 
 namespace ration::cli {
 
@@ -45,24 +43,63 @@ std::string typed(const std::string &word) {
   return quoted + "'";
 }
 
-// A name that no file here has, so that the run is not refused.
-std::string unused_name() {
-  std::string name = "run.jsonl";
-  for (int i = 2; access(name.c_str(), F_OK) == 0; ++i) {
-    name = "run-" + std::to_string(i) + ".jsonl";
+// Logs of another run: the name to give to --log, and the words that name them afterwards.
+struct LogNames {
+  std::string asked, written;
+};
+
+// Names that no file in the current folder has or begins with, so that the run is not refused and the report is of that
+// run alone. Of several processes each writes its own log, with its process ID in the name, and a program that replaces
+// another in the same process adds the ID once more.
+LogNames unused_names(bool several) {
+  const auto is_used = [](const std::string &begin) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator file(".", error), end; !error && file != end; file.increment(error)) {
+      if (file->path().filename().string().starts_with(begin)) {
+        return true;
+      }
+    }
+    return false;
+  };
+  std::string name = "run";
+  for (int i = 2; is_used(name + (several ? "-" : ".jsonl")); ++i) {
+    name = "run" + std::to_string(i);
   }
-  return name;
+  return several ? LogNames{name + "-%p.jsonl", name + "-*.jsonl*"} : LogNames{name + ".jsonl", name + ".jsonl"};
 }
 
-// The command line that repeats the run with a log.
-std::string again_with_log(const RunRequest &request, const std::vector<events::Summary> &summaries,
-                           const std::string &log) {
-  const bool is_python = std::any_of(summaries.begin(), summaries.end(), [](const events::Summary &process) {
-    return was_refused(process) && file_name(process.program).starts_with("python");
-  });
-  std::string line = "ration run --log " + log + " --stacks " + (is_python ? "python" : "native");
+bool is_python(const events::Summary &process) {
+  return was_refused(process) && file_name(process.program).starts_with("python");
+}
+
+// The variables from which the run has settings, as a shell takes them before a command. The shell itself may not have
+// them: they may have been written there.
+std::string variables(const config::Settings &settings) {
+  constexpr std::string_view kOthers[] = {"log", "stacks", "diagnostics"};
+  std::string line;
+  for (const config::Origin &origin : settings.origins) {
+    const bool is_own = origin.source == config::Source::kEnvironment &&
+                        std::find(std::begin(kOthers), std::end(kOthers), origin.key) == std::end(kOthers) &&
+                        (origin.key != "state_dir" || !settings.groups.empty());
+    if (is_own) {
+      line += std::string(config::option_of_key(origin.key)->variable) + "=" + typed(origin.value) + " ";
+    } else if (origin.source == config::Source::kThirdParty) {
+      const std::size_t value = origin.place.find('=') + 1;
+      line += origin.place.substr(0, value) + typed(origin.place.substr(value)) + " ";
+    }
+  }
+  return line;
+}
+
+// The command line that repeats the run with a log of what is called `stacks`.
+std::string again_with_log(const RunRequest &request, const config::Settings &settings, const LogNames &log,
+                           const std::string &stacks) {
+  std::string line = variables(settings) + "ration run --log " + log.asked + " --stacks " + stacks;
   if (request.simulate) {
     line += " --sim " + typed(*request.simulate);
+  }
+  if (request.wait) {
+    line += request.wait->empty() ? " --wait" : " --wait=" + typed(*request.wait);
   }
   for (const auto &[option, value] : request.flags) {
     const bool is_own = option->key == "log" || option->key == "stacks";
@@ -76,23 +113,25 @@ std::string again_with_log(const RunRequest &request, const std::vector<events::
   for (const std::string &word : request.command) {
     line += " " + typed(word);
   }
-  return line;
+  return line + ", then ration report " + log.written;
 }
 
 }  // namespace
 
-std::string next_step(const RunRequest &request, const std::vector<events::Summary> &summaries,
-                      const std::vector<std::string> &logs) {
+std::string next_step(const RunRequest &request, const config::Settings &settings,
+                      const std::vector<events::Summary> &summaries, const std::vector<std::string> &logs) {
   if (std::none_of(summaries.begin(), summaries.end(), was_refused)) {
     return {};
   }
-  if (logs.empty()) {
-    const std::string log = unused_name();
-    return "to see what held the memory: " + again_with_log(request, summaries, log) + ", then ration report " + log;
-  }
-  std::string line = "to see what held the memory: ration report";
+  const bool python = std::any_of(summaries.begin(), summaries.end(), is_python);
+  const config::Stacks needed = python ? config::Stacks::kPython : config::Stacks::kNative;
+  std::string line;
   for (const std::string &log : logs) {
-    line += " " + typed(log);
+    line += (line.empty() ? "to see what held the memory: ration report " : " ") + typed(log);
+  }
+  if (logs.empty() || settings.stacks < needed) {
+    line += logs.empty() ? "to see what held the memory: " : "; to see which functions allocated it: ";
+    line += again_with_log(request, settings, unused_names(summaries.size() > 1), python ? "python" : "native");
   }
   return line;
 }

@@ -5,12 +5,14 @@
 #include <vector>
 
 #include "cli/base/verbs.h"
+#include "config/settings.h"
 #include "events/summary_page.h"
 
 namespace ration::cli {
 
-// Empty if nothing was refused, or only on purpose. `logs`: the run's files, named relative to the current folder.
-std::string next_step(const RunRequest &request, const std::vector<events::Summary> &summaries,
-                      const std::vector<std::string> &logs);
+// Empty if nothing was refused, or only on purpose. Each command that it has can be typed as it is, in the current
+// folder. `logs`: the run's files, named relative to that folder.
+std::string next_step(const RunRequest &request, const config::Settings &settings,
+                      const std::vector<events::Summary> &summaries, const std::vector<std::string> &logs);
 
 }  // namespace ration::cli

@@ -262,7 +262,7 @@ int start(const RunRequest &request) {
   }
   if (!request.quiet && request.summary != "json") {
     const std::vector<std::string> logs = log_files(summaries);
-    for (const std::string &line : {log_names(logs), next_step(request, summaries, logs)}) {
+    for (const std::string &line : {log_names(logs), next_step(request, settings, summaries, logs)}) {
       if (!line.empty()) {
         log_line(line);
       }

@@ -1,5 +1,6 @@
-"""growing.py forever|cached|refused: trains; keeps a result of each step, or of the first ten, or asks for too much at the end."""
+"""growing.py forever|cached|refused: trains; keeps a result of each step, or of the first ten, or asks for too much at the end; `fork`: twice."""
 import ctypes
+import os
 import sys
 
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -33,6 +34,8 @@ def step(number):
         cuda.cuMemFree_v2(each)
 
 
+if "fork" in sys.argv and (child := os.fork()):
+    os.waitpid(child, 0)
 context = ctypes.c_void_p()
 assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0 and cuda.cuCtxSetCurrent(context) == 0
 weights = load_weights()
