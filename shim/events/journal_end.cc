@@ -77,6 +77,11 @@ void Journal::end(const RationCoverage *asked) noexcept try {
   if (asked != nullptr) {
     publish(*asked);
   }
+  if (const Taken taken = taken_.load(std::memory_order_acquire); taken != nullptr && !is_inherited()) {
+    for (std::uint32_t device = 0; device < tally_->device_count.load(std::memory_order_relaxed); ++device) {
+      taken(taken_of_, static_cast<int>(device));  // `ration set` may have changed a group's limit since
+    }
+  }
   if (!logging_ || is_inherited()) {
     return;
   }

@@ -216,6 +216,11 @@ bool read_summary(const std::string &file, Summary &summary) {
       for (int kind = 0; kind < kOverheadKinds; ++kind) {
         device.overhead[kind] = value_of(tally.overhead[kind]);
       }
+      std::uint64_t smallest = UINT64_MAX;
+      for (const Summary::Group &group : device.groups) {
+        smallest = group.limit != 0 ? std::min(smallest, group.limit) : smallest;
+      }
+      device.group_limit = smallest != UINT64_MAX ? smallest : device.group_limit;  // `ration set` may have changed it
       summary.devices.push_back(device);
     }
   }

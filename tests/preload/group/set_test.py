@@ -222,6 +222,11 @@ def summary_of_a_run(folder):
             job.do("alloc=20m")
             job.ends()
             expect_that(f"the summary after {first}, {then}: {job.err()}", f" of the limit of {shown} (set while it ran)\n" in job.err())
+        job = machine.ration_run("--group", "g", "--group-limit", "1GiB")
+        job.do("init context=0 alloc=10m")
+        ration_set(machine, "g", "--limit", "2GiB")
+        job.ends()
+        expect_that(f"the summary of a group: {job.err()}", " of the group g's limit of 2.00GiB " in job.err())
         ended_clean(machine)
 
 
