@@ -12,8 +12,13 @@ namespace {
 
 using Kind = DeviceStep::Kind;
 
-std::optional<DeviceStop> replay_once(const DeviceTrace &trace, std::uint64_t limit, Backing backing, Reuse reuse) {
-  ReplayedDevice device(limit, trace.total_bytes, backing, trace.pools, reuse);
+// The most that contexts are likely to take of a device.
+constexpr std::uint64_t kMostOfContext = std::uint64_t{640} << 20;
+
+// `total`: the device's memory without that of contexts.
+std::optional<DeviceStop> replay_once(const DeviceTrace &trace, std::uint64_t limit, std::uint64_t total,
+                                      Backing backing, Reuse reuse) {
+  ReplayedDevice device(limit, total, backing, trace.pools, reuse);
   std::vector<ReplayedDevice::Block> blocks(trace.ids);
   std::vector<std::uint64_t> requested(trace.ids);
   std::uint64_t used = 0;
@@ -43,8 +48,16 @@ std::optional<DeviceStop> replay_once(const DeviceTrace &trace, std::uint64_t li
 }  // namespace
 
 std::optional<DeviceStop> replay_device(const DeviceTrace &trace, std::uint64_t limit, Backing backing) {
-  std::optional<DeviceStop> stop = replay_once(trace, limit, backing, Reuse::when_collected);
-  return stop ? stop : replay_once(trace, limit, backing, Reuse::at_once);
+  // How much a limit near the device's size leaves to the preallocation depends on what contexts take.
+  const std::uint64_t least = trace.total_bytes - std::min(trace.total_bytes, kMostOfContext);
+  std::optional<DeviceStop> stop;
+  for (const std::uint64_t total : {trace.total_bytes, least}) {
+    for (const Reuse reuse : {Reuse::when_collected, Reuse::at_once}) {
+      stop = stop ? stop : replay_once(trace, limit, total, backing, reuse);
+    }
+    if (trace.total_bytes == 0 || backing == Backing::slab || limit <= ReplayedDevice::beyond_headroom(least)) break;
+  }
+  return stop;
 }
 
 std::optional<DeviceStop> replay_direct(const DeviceTrace &trace, std::uint64_t limit) {

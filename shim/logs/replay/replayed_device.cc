@@ -102,9 +102,8 @@ ReplayedDevice::ReplayedDevice(std::uint64_t limit, std::uint64_t total, Backing
 
 ReplayedDevice::~ReplayedDevice() = default;
 
-std::uint64_t ReplayedDevice::beyond_headroom() const {
-  const std::uint64_t free = total_ == 0 ? UINT64_MAX : total_ - std::min(total_, charged_);
-  return free - std::min(free, std::max(kLeastHeadroom, free / 50));
+std::uint64_t ReplayedDevice::beyond_headroom(std::uint64_t free_bytes) {
+  return free_bytes - std::min(free_bytes, std::max(kLeastHeadroom, free_bytes / 50));
 }
 
 // As policy/block_pool/growth_size.cc for granules.
@@ -210,7 +209,8 @@ void ReplayedDevice::preallocate(SharedPool &pool, std::uint64_t bytes) {
   }
   (void)clean();
   give_back(UINT64_MAX, &pool);
-  const std::uint64_t room = std::min(available(), beyond_headroom());
+  const std::uint64_t room =
+      std::min(available(), total_ == 0 ? UINT64_MAX : beyond_headroom(total_ - std::min(total_, charged_)));
   if (room < std::max(Pool::slab_bytes_for(bytes), kPageBytes)) return;
   for (const std::uint64_t each : stitch::preallocation_sizes(room, kPageBytes, granule_bytes_)) {
     for (const Slab &piece : take(each, each)) (void)pool.add_granule(piece.id, piece.bytes, *memory_);

@@ -22,7 +22,9 @@ class ReplayedDevice {
     std::uint64_t bytes = 0;  // that the driver's allocation is charged
     Address address = 0;      // 0: an allocation of the driver
   };
-  // `total`: the device's memory; 0: unknown.
+  // What a preallocation may take of so much free memory.
+  static std::uint64_t beyond_headroom(std::uint64_t free_bytes);
+  // `total`: the device's memory, of which a preallocation leaves some alone; 0: unknown.
   ReplayedDevice(std::uint64_t limit, std::uint64_t total, Backing backing, std::uint32_t pools, Reuse reuse);
   ~ReplayedDevice();
   ReplayedDevice(const ReplayedDevice &) = delete;
@@ -43,7 +45,6 @@ class ReplayedDevice {
 
   [[nodiscard]] std::uint64_t available() const { return limit_ - charged_; }
   [[nodiscard]] std::uint64_t slack() const { return limit_ / 8; }
-  [[nodiscard]] std::uint64_t beyond_headroom() const;
   [[nodiscard]] std::uint64_t next_bytes(SharedPool &pool, std::uint64_t minimum) const;
   [[nodiscard]] bool is_free_elsewhere(const SharedPool &pool, std::uint64_t bytes) const;
   std::vector<Slab> take(std::uint64_t bytes, std::uint64_t piece_bytes);
