@@ -25,6 +25,17 @@ std::string host_name() {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
+// How many more bytes under the limit that refused would have served the request. 0: unknown, because memory that the
+// process held was free but did not serve it, or because the device may have had too little.
+std::uint64_t missing(const Oom &event) {
+  const std::uint64_t needed = std::max(event.requested, event.needed);
+  const bool is_by_limit = event.reason == Reason::limit || event.reason == Reason::group;
+  const bool is_all_used = event.reserved == event.used && event.quarantined == 0;
+  return is_by_limit && is_all_used && event.device_free.value_or(0) >= needed
+             ? minus_or_zero(needed, event.largest_free)
+             : 0;
+}
+
 }  // namespace
 
 Journal::Journal(JournalOptions options, std::string &problem)
@@ -141,6 +152,9 @@ void Journal::count(const Alloc &event) {
     return;
   }
   if (!event.charged) {
+    if (event.kind == Kind::managed) {
+      gain(tally_->managed_bytes, tally_->managed_peak_bytes, event.size);
+    }
     return;
   }
   DeviceTally &tally = tally_->devices[event.device];
@@ -159,6 +173,9 @@ void Journal::count(const Free &event) {
     return;
   }
   if (!event.charged) {
+    if (event.kind == Kind::managed) {
+      tally_->managed_bytes.fetch_sub(event.size, std::memory_order_relaxed);
+    }
     return;
   }
   DeviceTally &tally = tally_->devices[event.device];
@@ -170,10 +187,9 @@ void Journal::count(const Free &event) {
 
 void Journal::count(const Oom &event) {
   bump(event.sharing ? tally_->refused_shares : tally_->devices[event.device].denied[static_cast<int>(event.reason)]);
-  if (!event.sharing && event.reason != Reason::fault) {
-    const std::uint64_t needed = std::max(event.requested, event.needed);
-    raise_to(tally_->refused[event.device].largest, event.requested);
-    raise_to(tally_->refused[event.device].lacking, minus_or_zero(needed, event.largest_free));
+  if (!event.sharing) {
+    publish_refusal(*tally_, event.device,
+                    {event.requested, missing(event), event.device_free ? event.largest_free : UINT64_MAX});
     publish_holders(*tally_, event.device, event.holders);
   }
 }
@@ -224,7 +240,12 @@ template <class Event>
 void Journal::record(const Event &event, std::uint64_t at_ns) noexcept {
   explain_event(event);
   if (!logging_) {
-    count(event);
+    if constexpr (!std::is_same_v<Event, Oom>) {
+      count(event);
+    } else if (!is_inherited()) {  // there, another thread of the parent may have held the lock
+      Guard guard(writer_);
+      count(event);
+    }
     return;
   }
   if (is_inherited()) {

@@ -126,7 +126,7 @@ class Journal {
   }
   void count(const Alloc &event);
   void count(const Free &event);
-  void count(const Oom &event);
+  void count(const Oom &event) REQUIRES(writer_);
   void count(const SlabAlloc &event);
   void count(const SlabFree &event);
   void count(const Wait &event);

@@ -92,6 +92,12 @@ std::vector<Holder> holders_in(const SummaryPage &page, int device) {
   return holders;
 }
 
+SummaryPage::Refused::Request refused_in(const SummaryPage &page, int device) {
+  const SummaryPage::Refused &refused = page.refused[device];
+  const std::uint32_t current = refused.current.load(std::memory_order_acquire);
+  return current == 1 || current == 2 ? refused.of[current - 1] : SummaryPage::Refused::Request{};
+}
+
 }  // namespace
 
 SummaryPage *create_summary_page(const std::string &directory, std::int64_t pid, const std::string &program) {
@@ -136,6 +142,16 @@ void publish_holders(SummaryPage &page, int device, const std::vector<Holder> &h
                    std::memory_order_release);  // pairs with the acquire in holders_in
 }
 
+void publish_refusal(SummaryPage &page, int device, const SummaryPage::Refused::Request &request) {
+  SummaryPage::Refused &into = page.refused[device];
+  if (request.bytes <= refused_in(page, device).bytes) {
+    return;
+  }
+  const std::uint32_t next = into.current.load(std::memory_order_relaxed) == 1 ? 2 : 1;
+  into.of[next - 1] = request;
+  into.current.store(next, std::memory_order_release);  // pairs with the acquire in refused_in
+}
+
 void publish_log(SummaryPage &page, const std::string &path) {
   if (path.size() <= sizeof(page.log)) {
     std::memcpy(page.log, path.data(), path.size());
@@ -172,6 +188,8 @@ bool read_summary(const std::string &file, Summary &summary) {
     summary.refused_shares = value_of(page->refused_shares);
     summary.host_bytes = value_of(page->host_bytes);
     summary.host_peak_bytes = value_of(page->host_peak_bytes);
+    summary.managed_bytes = value_of(page->managed_bytes);
+    summary.managed_peak_bytes = value_of(page->managed_peak_bytes);
     summary.unknown_of_memory = value_of(page->unknown_of_memory);
     summary.unknown_is_cut = page->unknown_is_cut.load(std::memory_order_relaxed) != 0;
     for (const SummaryPage::Name &name : page->unknown) {
@@ -204,8 +222,7 @@ bool read_summary(const std::string &file, Summary &summary) {
                              value_of(tally.overhead_peak),
                              {},
                              tally.overhead_unmeasured.load(std::memory_order_relaxed),
-                             value_of(page->refused[i].largest),
-                             value_of(page->refused[i].lacking),
+                             refused_in(*page, i),
                              page->limit_is_later[i].load(std::memory_order_relaxed) != 0,
                              std::string(page->uuids[i], strnlen(page->uuids[i], sizeof(page->uuids[i]))),
                              groups_in(*page, i),

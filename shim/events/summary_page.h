@@ -45,7 +45,7 @@ struct DeviceTally {
 // Design: design/log.md#summary-page
 struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
-  static constexpr std::uint32_t kVersion = 15;
+  static constexpr std::uint32_t kVersion = 16;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is incomplete
   std::uint32_t version;
@@ -71,12 +71,17 @@ struct SummaryPage {
   } unknown[kMostUnknown];
   std::atomic<std::uint64_t> log_bytes;  // length of `log`, written after it; 0: no log
   char log[4096];                        // the path, absolute
-  // For each device: the largest refused request, and the most bytes by which a request exceeded what was free.
-  // Refusals that RATION_FAIL caused do not count.
+  // For each device: the largest refused request. The process may die while one entry is written, so the other one is
+  // valid then.
   struct Refused {
-    std::atomic<std::uint64_t> largest, lacking;
+    std::atomic<std::uint32_t> current;  // number of the valid entry, from 1; 0: none
+    struct Request {
+      std::uint64_t bytes;
+      std::uint64_t missing;       // that many more bytes would have served it; 0: unknown
+      std::uint64_t largest_free;  // UINT64_MAX: unknown
+    } of[2];
   } refused[kMaxTalliedDevices];
-  // The processes that held the memory when a group or the device was full for the first time.
+  // The processes that held the memory at the first refusal by a group or by a full device.
   struct Holders {
     std::atomic<std::uint32_t> is_taken;  // set by the thread that writes this
     std::atomic<std::uint32_t> count;     // written after the entries
@@ -97,6 +102,7 @@ struct SummaryPage {
   std::atomic<std::uint64_t> preallocated[kMaxTalliedDevices];    // bytes that pools have ever preallocated
   char uuids[kMaxTalliedDevices][48];     // the devices' UUIDs as the driver prints them; written before device_count
   std::atomic<std::uint32_t> lost_error;  // the errno for which the latest of `lost_records` was lost
+  std::atomic<std::uint64_t> managed_bytes, managed_peak_bytes;  // managed memory that is counted, but not limited
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(offsetof(SummaryPage, pid) == 16 && offsetof(SummaryPage, device_count) == 72 &&
@@ -122,8 +128,8 @@ struct Summary {
     std::uint64_t overhead_peak;
     std::uint64_t overhead[kOverheadKinds];
     std::uint32_t overhead_unmeasured;
-    std::uint64_t largest_refused, most_lacking;
-    bool limit_is_later;  // it was set after the process started
+    SummaryPage::Refused::Request largest_refused;  // its `bytes` are 0 if none was refused
+    bool limit_is_later;                            // it was set after the process started
     std::string uuid;
     std::vector<Group> groups;
     std::vector<Holder> holders;  // the processes that held most of the memory that the first refusal lacked
@@ -132,7 +138,7 @@ struct Summary {
   std::string program;
   std::uint64_t failed_frees = 0, null_frees = 0, failed_allocs = 0, refused_shares = 0, lost_records = 0;
   int lost_error = 0;  // the errno for which the latest record was lost
-  std::uint64_t host_bytes = 0, host_peak_bytes = 0;
+  std::uint64_t host_bytes = 0, host_peak_bytes = 0, managed_bytes = 0, managed_peak_bytes = 0;
   std::vector<Device> devices;          // by ordinal; an unused device has total 0
   std::uint64_t unknown_of_memory = 0;  // as in the page
   bool unknown_is_cut = false;          // there may be more than were counted
@@ -150,6 +156,9 @@ void publish_group(SummaryPage &page, unsigned number, std::uint32_t kind, const
 
 // Writes who holds the memory that a request on the device lacked. Only the first call for a device has an effect.
 void publish_holders(SummaryPage &page, int device, const std::vector<Holder> &holders);
+
+// Writes the request if it is larger than all that were refused before. REQUIRES: one thread at a time.
+void publish_refusal(SummaryPage &page, int device, const SummaryPage::Refused::Request &request);
 
 // Writes the path of the process's log.
 void publish_log(SummaryPage &page, const std::string &path);

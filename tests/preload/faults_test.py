@@ -51,17 +51,17 @@ def api(name):
     return case
 
 
-def ration_run(*options):
+def ration_run(*options, steps=("alloc=1m", "alloc=1m")):
     environment = clean_environment() | {"DRIVER_FOLDER": str(driver_folder("sim"))}
     return subprocess.run([BUILD / "bin/ration", "run", "--sim", "1GiB", *options, "--", PROGRAMS / "steps", "init", "context=0",
-                           "alloc=1m", "alloc=1m"], env=environment, capture_output=True, text=True, check=False)
+                           *steps], env=environment, capture_output=True, text=True, check=False)
 
 
 def from_the_command(_):
     done = ration_run("--fail", "nth=2")
     expect("status", done.returncode, 0)
     expect("codes", [code(line) for line in done.stdout.splitlines()[2:]], ["0", "2"])
-    expect_that(f"the summary: {done.stderr}", "1 refused: 1 on purpose (--fail)" in done.stderr)
+    expect_that(f"the summary: {done.stderr}", "1 refused: 1 on purpose (--fail); largest refused: 1MiB requested; not freed" in done.stderr)
 
 
 def wrong(folder):

@@ -104,18 +104,18 @@ std::string peak_line(const Row &row, const std::vector<events::Summary> &proces
 }
 
 // If several groups have a limit, the summary file does not say which one refused.
-std::string full_group(const events::Summary::Device &device) {
+std::string limit_of_group(const events::Summary::Device &device) {
   std::string which;
   for (const events::Summary::Group &group : device.groups) {
     if (group.limit != 0) {
       const auto kind = static_cast<ledger::GroupKind>(group.kind);
-      which = !which.empty()                          ? "one of its groups"
-              : kind == ledger::GroupKind::kContainer ? "the container"
-              : kind == ledger::GroupKind::kTree      ? "its --group-tree"
-                                                      : "the group";
+      which = !which.empty()                          ? "a group's limit"
+              : kind == ledger::GroupKind::kContainer ? "the container's limit"
+              : kind == ledger::GroupKind::kTree      ? "the limit of its --group-tree"
+                                                      : "the group's limit";
     }
   }
-  return which.empty() ? "the group" : which;
+  return which.empty() ? "the group's limit" : which;
 }
 
 std::string spoken(events::Reason reason, const events::Summary::Device &device) {
@@ -123,7 +123,7 @@ std::string spoken(events::Reason reason, const events::Summary::Device &device)
     case events::Reason::limit:
       return "over the limit";
     case events::Reason::group:
-      return "because " + full_group(device) + " was full";
+      return "over " + limit_of_group(device);
     case events::Reason::device:
       return "because the device was full";
     case events::Reason::pool_holds:
@@ -150,9 +150,13 @@ std::string count_line(const Row &row) {
   const events::Summary::Device &device = *row.device;
   std::string line = "  " + counted(device.allocs, "allocation, ", "allocations, ") +
                      counted(device.frees, "free, ", "frees, ") + refusals(device);
-  if (device.largest_refused != 0) {
-    line += "; largest refused: " + config::show_bytes(device.largest_refused) + " requested";
-    line += device.most_lacking != 0 ? ", " + config::show_bytes(device.most_lacking) + " short" : "";
+  if (const auto &largest = device.largest_refused; largest.bytes != 0) {
+    line += "; largest refused: " + config::show_bytes(largest.bytes) + " requested";
+    if (largest.missing != 0) {
+      line += ", " + config::show_bytes(largest.missing) + " short";
+    } else if (largest.largest_free < largest.bytes) {
+      line += ", the largest free piece had " + config::show_bytes(largest.largest_free);
+    }
   }
   if (device.live_count != 0) {
     line += "; not freed: " + counted(device.live_count, "block, ", "blocks, ") + config::show_bytes(device.live_bytes);
@@ -272,17 +276,18 @@ std::string failure_line(const std::vector<events::Summary> &processes) {
   return (failed == 1 ? name_of(*one) : std::to_string(failed) + " processes") + ": " + line;
 }
 
-// The process that pinned the most host memory, which has no limit; empty if none did.
-std::string host_line(const std::vector<events::Summary> &processes) {
-  const auto most = std::max_element(processes.begin(), processes.end(), [](const auto &a, const auto &b) {
-    return std::make_tuple(a.host_peak_bytes, b.pid) < std::make_tuple(b.host_peak_bytes, a.pid);
+// The process that took the most memory of a kind that has no limit; empty if none took any.
+std::string unlimited_line(const std::vector<events::Summary> &processes, const char *kind,
+                           std::uint64_t events::Summary::*peak, std::uint64_t events::Summary::*left) {
+  const auto most = std::max_element(processes.begin(), processes.end(), [peak](const auto &a, const auto &b) {
+    return std::make_tuple(a.*peak, b.pid) < std::make_tuple(b.*peak, a.pid);
   });
-  if (most->host_peak_bytes == 0) {
+  if ((*most).*peak == 0) {
     return "";
   }
   const std::string whose = processes.size() > 1 ? name_of(*most) : " ";
-  return whose + " pinned host memory: peak " + config::show_bytes(most->host_peak_bytes) + ", no limit" +
-         (most->host_bytes != 0 ? "; not freed: " + config::show_bytes(most->host_bytes) : "");
+  return whose + " " + kind + ": peak " + config::show_bytes((*most).*peak) + ", no limit" +
+         ((*most).*left != 0 ? "; not freed: " + config::show_bytes((*most).*left) : "");
 }
 
 // The process that asked for the most unknown functions that may take memory; empty if none did.
@@ -329,6 +334,7 @@ Json device_json(const events::Summary::Device &device, std::size_t ordinal,
                        {"reserved", each.reserved},
                        {"guarantee", each.guarantee}});
   }
+  const auto &largest = device.largest_refused;
   return {{"dev", ordinal},
           {"uuid", device.uuid},
           {"limit", logs::or_null(device.limit_asked, device.limit)},
@@ -340,8 +346,10 @@ Json device_json(const events::Summary::Device &device, std::size_t ordinal,
           {"allocs", device.allocs},
           {"frees", device.frees},
           {"refusals_by_reason", std::move(refused)},
-          {"largest_refused_bytes", device.largest_refused},
-          {"lacking_bytes", device.most_lacking},
+          {"largest_refused_bytes", largest.bytes},
+          {"lacking_bytes", logs::or_null(largest.missing != 0, largest.missing)},
+          {"largest_free",
+           logs::or_null(largest.bytes != 0 && largest.largest_free != UINT64_MAX, largest.largest_free)},
           {"holders", std::move(holders)},
           {"live_blocks", device.live_count},
           {"live_bytes", device.live_bytes},
@@ -362,6 +370,7 @@ std::string summary_json(const std::vector<events::Summary> &summaries) {
                 {"failed_allocs", process.failed_allocs},
                 {"failed_frees", process.failed_frees},
                 {"pinned_peak_bytes", process.host_peak_bytes},
+                {"managed_peak_bytes", process.managed_peak_bytes},
                 {"devices", Json::array()}};
     for (std::size_t i = 0; i < process.devices.size(); ++i) {
       if (was_used(process.devices[i])) {
@@ -455,7 +464,9 @@ std::vector<std::string> summary_lines(const std::vector<events::Summary> &summa
     add(remainder(rows));
   }
   add(failure_line(summaries));
-  add(host_line(summaries));
+  using Summary = events::Summary;
+  add(unlimited_line(summaries, "pinned host memory", &Summary::host_peak_bytes, &Summary::host_bytes));
+  add(unlimited_line(summaries, "managed memory", &Summary::managed_peak_bytes, &Summary::managed_bytes));
   add(unknown_line(summaries, is_logged));
   add(lost_line(summaries));
   return lines;

@@ -46,20 +46,59 @@ events::Free unpinned(std::uint64_t address, std::uint64_t bytes) {
 
 }  // namespace
 
-TEST_CASE("what a refusal lacks is of all that must be free for it, as a step of a driver's pool") {
+namespace {
+
+events::Oom refused(std::uint64_t requested, std::uint64_t largest_free) {
+  events::Oom event = an_oom(events::Reason::limit);
+  event.requested = requested;
+  event.largest_free = largest_free;
+  event.used = event.reserved = 7000;
+  event.quarantined = 0;
+  event.device_free = 1 << 20;
+  return event;
+}
+
+events::SummaryPage::Refused::Request largest_of(const std::vector<events::Oom> &refusals) {
   const ScratchFolder folder;
   std::string problem;
   events::Journal journal(logging_to("", folder.path()), problem);
   journal.describe(two_devices(), 0);
-  events::Oom event = an_oom(events::Reason::limit);
-  event.largest_free = event.requested;
-  journal.record(event);
-  event.needed = event.requested + 500;
-  journal.record(event);
+  for (const events::Oom &each : refusals) {
+    journal.record(each);
+  }
   events::Summary summary;
   REQUIRE(events::read_summary(only_file_in(folder), summary));
-  CHECK(summary.devices[0].largest_refused == event.requested);
-  CHECK(summary.devices[0].most_lacking == 500);
+  return summary.devices[0].largest_refused;
+}
+
+}  // namespace
+
+TEST_CASE("the largest refused request and what it lacked are of one refusal") {
+  const auto largest = largest_of({refused(600, 100), refused(900, 800), refused(800, 0)});
+  CHECK(largest.bytes == 900);
+  CHECK(largest.missing == 100);
+  CHECK(largest.largest_free == 800);
+  events::Oom step = refused(900, 900);  // of a driver's pool
+  step.needed = 1400;
+  CHECK(largest_of({step}).missing == 500);
+}
+
+TEST_CASE("how much more would have served a request is not known if free memory did not serve it") {
+  events::Oom fragmented = refused(900, 800);
+  fragmented.used -= 1;
+  events::Oom unclean = refused(900, 800);
+  unclean.quarantined = 1;
+  events::Oom full_device = refused(900, 800);
+  full_device.device_free = 899;
+  events::Oom injected = refused(900, 800);
+  injected.reason = events::Reason::fault;
+  for (const events::Oom &each : {fragmented, unclean, full_device, injected}) {
+    CHECK(largest_of({each}).bytes == 900);
+    CHECK(largest_of({each}).missing == 0);
+    CHECK(largest_of({each}).largest_free == 800);
+  }
+  full_device.device_free = std::nullopt;
+  CHECK(largest_of({full_device}).largest_free == UINT64_MAX);
 }
 
 TEST_CASE("the totals of a process outlive SIGKILL") {
@@ -85,6 +124,10 @@ TEST_CASE("the totals of a process outlive SIGKILL") {
     journal.record(pinned(0x3000, 800));
     journal.record(pinned(0x4000, 100));
     journal.record(unpinned(0x4000, 100));
+    events::Alloc managed = an_alloc(0x6000, 60);
+    managed.kind = events::Kind::managed;
+    managed.charged = false;
+    journal.record(managed);
     journal.count_null_free();
     journal.note_limit(1, true, 700);
     return kill(getpid(), SIGKILL);
@@ -98,6 +141,7 @@ TEST_CASE("the totals of a process outlive SIGKILL") {
   CHECK(summary.refused_shares == 1);
   CHECK(summary.host_bytes == 800);
   CHECK(summary.host_peak_bytes == 900);
+  CHECK(summary.managed_peak_bytes == 60);
   REQUIRE(summary.devices.size() == 2);
   CHECK(summary.devices[0].peak_bytes == 300);
   CHECK(summary.devices[0].live_bytes == 0);

@@ -46,11 +46,14 @@ TEST_CASE("a command without CUDA calls has no summary") {
   CHECK(cli::summary_json({}) == R"({"schema":"ration.summary/1","processes":[]})");
 }
 
-TEST_CASE("the largest request that was refused is told, and how much was lacking") {
+TEST_CASE("the largest request that was refused is told, and how much was lacking, or the largest free piece") {
   events::Summary::Device refused = device(1 << 20, 1);
   refused.denied[0] = 2;
-  refused.largest_refused = 600 << 20;
-  refused.most_lacking = 100 << 20;
+  refused.largest_refused = {600 << 20, 0, 0};
+  CHECK(summary_lines({process(42, {refused})}).at(1).ends_with("600MiB requested, the largest free piece had 0B"));
+  refused.largest_refused.largest_free = UINT64_MAX;
+  CHECK(summary_lines({process(42, {refused})}).at(1).ends_with("largest refused: 600MiB requested"));
+  refused.largest_refused = {600 << 20, 100 << 20, 500 << 20};
   CHECK(summary_lines({process(42, {refused})}).at(1) ==
         "  1 allocation, 1 free, 2 refused: 2 over the limit; largest refused: 600MiB requested, 100MiB short");
   const auto json = nlohmann::json::parse(cli::summary_json({process(42, {device(0, 0), refused})}));
@@ -58,6 +61,7 @@ TEST_CASE("the largest request that was refused is told, and how much was lackin
   CHECK(row.at("dev") == 1);
   CHECK(row.at("largest_refused_bytes") == 600 << 20);
   CHECK(row.at("lacking_bytes") == 100 << 20);
+  CHECK(row.at("largest_free") == 500 << 20);
   CHECK(row.at("refusals_by_reason").at("limit") == 2);
   CHECK(row.at("limit") == 8ull << 30);
   CHECK(row.at("group_limit").is_null());
@@ -183,11 +187,11 @@ TEST_CASE("the group that refused is named by its kind") {
   const auto why = [&one] { return summary_lines({process(1, {one})})[1]; };
   one.groups = {{static_cast<std::uint32_t>(ledger::GroupKind::kContainer), "4026531836-1234", 1 << 30, 0},
                 {named(), "lab", 0, 0}};
-  CHECK(why() == "  1 allocation, 1 free, 1 refused: 1 because the container was full");
+  CHECK(why() == "  1 allocation, 1 free, 1 refused: 1 over the container's limit");
   one.groups[1].limit = 1 << 30;
-  CHECK(why() == "  1 allocation, 1 free, 1 refused: 1 because one of its groups was full");
+  CHECK(why() == "  1 allocation, 1 free, 1 refused: 1 over a group's limit");
   one.groups = {{static_cast<std::uint32_t>(ledger::GroupKind::kTree), "12345678ab", 1 << 30, 0}};
-  CHECK(why() == "  1 allocation, 1 free, 1 refused: 1 because its --group-tree was full");
+  CHECK(why() == "  1 allocation, 1 free, 1 refused: 1 over the limit of its --group-tree");
 }
 
 TEST_CASE("each reason is in plain words") {
@@ -196,7 +200,7 @@ TEST_CASE("each reason is in plain words") {
   one.denied[static_cast<int>(events::Reason::pool_holds)] = 2;
   one.denied[static_cast<int>(events::Reason::fault)] = 3;
   CHECK(summary_lines({process(1, {one})})[1] ==
-        "  1 allocation, 1 free, 6 refused: 1 because the group was full, 2 because the pool was fragmented, 3 on "
+        "  1 allocation, 1 free, 6 refused: 1 over the group's limit, 2 because the pool was fragmented, 3 on "
         "purpose "
         "(--fail)");
 }
@@ -278,6 +282,12 @@ TEST_CASE("pinned host memory is reported, and the unfreed part of it") {
   CHECK(summary_lines({pinning}).back() == "  pinned host memory: peak 3MiB, no limit");
   pinning.host_bytes = 5000;
   CHECK(summary_lines({pinning}).back() == "  pinned host memory: peak 3MiB, no limit; not freed: 4.88KiB");
+}
+
+TEST_CASE("managed memory that is only counted is reported") {
+  events::Summary counting = process(1, {device(1 << 20, 1)});
+  counting.managed_peak_bytes = 3 << 20;
+  CHECK(summary_lines({counting}).back() == "  managed memory: peak 3MiB, no limit");
 }
 
 TEST_CASE("a process that only pinned host memory is reported") {
