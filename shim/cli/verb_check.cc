@@ -71,7 +71,7 @@ void print_reasons(const logs::CheckedLog &checked, bool is_one_of_several, std:
 
 struct LogSums {
   std::uint64_t peaks = 0, left_count = 0, left_bytes = 0, refusals = 0;
-  bool knows_peaks = true;
+  bool knows_peaks = true, are_exact = true, are_whole = true;
 
   void add(const logs::History &history) {
     for (const logs::History::Device &each : history.devices()) {
@@ -81,12 +81,15 @@ struct LogSums {
     }
     refusals += history.refusals();
     knows_peaks = knows_peaks && history.knows_peak();
+    are_exact = are_exact && history.has_exact_peak();
+    are_whole = are_whole && history.is_whole();
   }
   std::string text(std::size_t logs) const {
-    return "sum of " + std::to_string(logs) + " logs: peaks " +
-           logs::peak_words(knows_peaks, config::show_exact_bytes(peaks), peaks) + "; not freed " +
+    return std::to_string(logs) + " logs: sum of peaks (each at its own time) " +
+           logs::peak_words(are_exact, config::show_exact_bytes(peaks), peaks) + "; not freed " +
            counted(left_count, "block", "blocks") + ", " + config::show_exact_bytes(left_bytes) + "; " +
-           counted(refusals, "refusal", "refusals");
+           logs::at_least(are_whole) + counted(refusals, "refusal", "refusals") +
+           (are_whole ? "" : ", as far as the logs go");
   }
 };
 

@@ -98,11 +98,12 @@ Reasons reasons_of(const BothLogs &logs, const logs::LogDifference &difference, 
       }
     }
   };
-  add_unknown(logs.before, difference.before);
-  add_unknown(logs.after, difference.after);
+  add_unknown(logs.before, difference.before.logs);
+  add_unknown(logs.after, difference.after.logs);
   for (const logs::DeviceDifference &each : difference.devices) {
-    if (difference.knows_peak_before && most.is_exceeded_by(each.peak)) {
+    if (difference.before.has_exact_peak && most.is_exceeded_by(each.peak)) {
       reasons.push_back("device " + std::to_string(each.ordinal) + ": the peak has grown by " +
+                        logs::at_least(difference.after.has_exact_peak) +
                         config::show_exact_bytes(each.peak.distance()) + ", more than " + given);
     }
   }
@@ -145,8 +146,8 @@ int run_verb(const DiffRequest &given) {
     return kUnreadable;
   }
   logs::LogDifference difference = logs::difference_of(logs->before, logs->after);
-  difference.before = request.before;
-  difference.after = request.after;
+  difference.before.logs = request.before;
+  difference.after.logs = request.after;
   const Reasons reasons = most ? reasons_of(*logs, difference, *most, *request.fail_above) : Reasons();
   const auto verdict = most ? std::optional(reasons) : std::nullopt;
   if (request.json) {

@@ -31,7 +31,9 @@ Reasons above_peak(const config::LimitMap &most, const History &history) {
     const History::Device &device = history.devices()[i];
     const std::optional<std::uint64_t> bytes = config::smallest_limit(most, history.identity(i));
     if (bytes && device.peak.bytes > *bytes) {
-      reasons.push_back(on_device(i) + "peak used " + config::show_exact_bytes(device.peak.bytes) +
+      reasons.push_back(on_device(i) + "peak used " +
+                        peak_words(history.has_exact_peak(), config::show_exact_bytes(device.peak.bytes),
+                                   device.peak.bytes) +
                         (device.peak.seq != 0 ? " at record " + std::to_string(device.peak.seq) : std::string()) +
                         ", more than " + config::show_exact_bytes(*bytes));
     }
@@ -43,9 +45,8 @@ Reasons above_peak(const config::LimitMap &most, const History &history) {
 Reasons leaks(const History &history) {
   Reasons reasons;
   if (!history.has_ended()) {
-    reasons.emplace_back(history.was_cut_off() ? "the log was cut off: what was freed after that is not known"
-                                               : "the log has no end record: the program was killed, left by _exit or "
-                                                 "exec, or still runs, and has freed nothing since");
+    reasons.push_back("the log " + std::string(history.was_cut_off() ? "was cut off" : "has no end record") +
+                      ": what was freed after that is not known");
   }
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
     const History::Device &device = history.devices()[i];
@@ -54,7 +55,8 @@ Reasons leaks(const History &history) {
     }
     const std::vector<History::NamedGroup> groups = History::largest_first(device.live);
     std::string line = on_device(i) + cli::counted(device.live_count(), "block", "blocks") + " not freed, " +
-                       config::show_exact_bytes(device.live_bytes) + " in all: ";
+                       config::show_exact_bytes(device.live_bytes) + " in all" +
+                       as_far_as_it_goes(history.has_ended()) + ": ";
     for (std::size_t g = 0; g < std::min(groups.size(), kMostNamed); ++g) {
       line += (g == 0 ? "" : ", ") + cli::counted(groups[g].second.count, "block", "blocks") + " of " +
               config::printable(groups[g].first);
@@ -71,7 +73,7 @@ Reasons growth(const History &history) {
   }
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
     for (const History::Growing &each : history.devices()[i].growing) {
-      reasons.push_back(on_device(i) + growth_words(each));
+      reasons.push_back(on_device(i) + growth_words(each, history.has_ended()));
     }
   }
   return reasons;
@@ -82,10 +84,13 @@ Reasons failures(const History &history) {
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
     for (const History::Refusal &each : history.devices()[i].refusals) {
       reasons.push_back(
-          on_device(i) + cli::counted(each.count, "refusal", "refusals") + " of " + config::printable(each.api) +
-          ", reason " + config::printable(each.reason) +
+          on_device(i) + at_least(history.is_whole()) + cli::counted(each.count, "refusal", "refusals") + " of " +
+          config::printable(each.api) + ", reason " + config::printable(each.reason) +
           (each.largest.bytes == 0 ? "" : "; the largest request: " + config::show_exact_bytes(each.largest.bytes)));
     }
+  }
+  if (history.unseen_refusals() != 0) {
+    reasons.push_back(cli::counted(history.unseen_refusals(), "refusal", "refusals") + " whose records the log lacks");
   }
   if (history.failed_allocs() != 0) {
     reasons.push_back(cli::counted(history.failed_allocs(), "allocation", "allocations") + " failed in the driver");

@@ -24,10 +24,10 @@ void add_sides(DiffJson &object, const std::vector<Figure> &figures) {
   }
 }
 
-DiffJson callers_json(const DeviceDifference &device) {
+DiffJson callers_json(const DeviceDifference &device, const LogDifference &of) {
   DiffJson callers = DiffJson::array();
   for (const CallerDifference &each : device.callers) {
-    callers.push_back({{"caller", each.name}, {"occurs", each.is_new ? "new" : each.is_gone ? "gone" : "both"}});
+    callers.push_back({{"caller", each.name}, {"occurs", of.occurrence_of(each)}});
     add_sides(callers.back(), {{"at_peak_bytes", each.peak},
                                {"requested_bytes", each.requested},
                                {"live_bytes", each.live},
@@ -36,12 +36,12 @@ DiffJson callers_json(const DeviceDifference &device) {
   return callers;
 }
 
-DiffJson side_json(const std::vector<std::string> &logs, bool has_ended, bool was_cut_off) {
-  DiffJson side = {{"logs", DiffJson::array()}, {"ended", has_ended}, {"cut_off", was_cut_off}};
-  for (const std::string &log : logs) {
-    side["logs"].push_back({{"log", log}});
+DiffJson side_json(const LogDifference::Side &side) {
+  DiffJson object = {{"logs", DiffJson::array()}, {"ended", side.has_ended}, {"cut_off", side.was_cut_off}};
+  for (const std::string &log : side.logs) {
+    object["logs"].push_back({{"log", log}});
   }
-  return side;
+  return object;
 }
 
 }  // namespace
@@ -52,20 +52,20 @@ std::string difference_json(const LogDifference &difference, const std::string &
                        {"by", by},
                        {"holds", or_null(reasons.has_value(), reasons && reasons->empty())},
                        {"reasons", reasons.value_or(std::vector<std::string>())},
-                       {"before", side_json(difference.before, difference.before_ended, difference.before_cut_off)},
-                       {"after", side_json(difference.after, difference.after_ended, difference.after_cut_off)}};
+                       {"before", side_json(difference.before)},
+                       {"after", side_json(difference.after)}};
   add_sides(document, {{"failed_allocs", difference.failed_allocs}, {"dropped", difference.dropped}});
   document["devices"] = DiffJson::array();
   for (const DeviceDifference &each : difference.devices) {
     DiffJson device = {{"dev", each.ordinal}};
-    add_sides(device, {{"peak_bytes", each.peak, difference.knows_peak_before, difference.knows_peak_after},
+    add_sides(device, {{"peak_bytes", each.peak, difference.before.knows_peak, difference.after.knows_peak},
                        {"reserved_peak_bytes", each.reserved_peak},
                        {"allocs", each.allocs},
                        {"frees", each.frees},
                        {"refusals", each.refusals},
                        {"live_blocks", each.live_blocks},
                        {"live_bytes", each.live_bytes}});
-    device["callers"] = callers_json(each);
+    device["callers"] = callers_json(each, difference);
     document["devices"].push_back(std::move(device));
   }
   return document.dump(2, ' ', false, DiffJson::error_handler_t::replace);

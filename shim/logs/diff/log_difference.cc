@@ -32,8 +32,8 @@ std::vector<CallerDifference> sorted(const Callers &callers) {
   for (const auto &[name, caller] : callers) {
     all.push_back(caller);
     all.back().name = name;
-    all.back().is_new = caller.allocs.before == 0;
-    all.back().is_gone = caller.allocs.after == 0;
+    all.back().is_before = caller.allocs.before != 0;
+    all.back().is_after = caller.allocs.after != 0;
   }
   std::stable_sort(all.begin(), all.end(), [](const CallerDifference &a, const CallerDifference &b) {
     return a.largest() != b.largest() ? a.largest() > b.largest() : a.allocs.distance() > b.allocs.distance();
@@ -47,6 +47,13 @@ std::vector<CallerDifference> sorted(const Callers &callers) {
 std::uint64_t CallerDifference::largest() const {
   const std::uint64_t held = std::max(peak.distance(), live.distance());
   return held != 0 ? held : requested.distance();
+}
+
+const char *LogDifference::occurrence_of(const CallerDifference &caller) const {
+  if (caller.is_before == caller.is_after) {
+    return "both";
+  }
+  return !(caller.is_after ? before : after).is_whole ? "unknown" : caller.is_after ? "new" : "gone";
 }
 
 LogDifference difference_of(const std::vector<History> &before, const std::vector<History> &after) {
@@ -72,18 +79,18 @@ LogDifference difference_of(const std::vector<History> &before, const std::vecto
       add_callers(callers[i], device, side);
     }
   };
-  for (const History &each : before) {
-    add(each, &BothFigures::before);
-    difference.before_ended = difference.before_ended && each.has_ended();
-    difference.before_cut_off = difference.before_cut_off || each.was_cut_off();
-    difference.knows_peak_before = difference.knows_peak_before && each.knows_peak();
-  }
-  for (const History &each : after) {
-    add(each, &BothFigures::after);
-    difference.after_ended = difference.after_ended && each.has_ended();
-    difference.after_cut_off = difference.after_cut_off || each.was_cut_off();
-    difference.knows_peak_after = difference.knows_peak_after && each.knows_peak();
-  }
+  const auto add_to = [&add](LogDifference::Side &sum, const std::vector<History> &logs, BothFigures::Side side) {
+    for (const History &each : logs) {
+      add(each, side);
+      sum.has_ended = sum.has_ended && each.has_ended();
+      sum.was_cut_off = sum.was_cut_off || each.was_cut_off();
+      sum.knows_peak = sum.knows_peak && each.knows_peak();
+      sum.has_exact_peak = sum.has_exact_peak && each.has_exact_peak();
+      sum.is_whole = sum.is_whole && each.is_whole();
+    }
+  };
+  add_to(difference.before, before, &BothFigures::before);
+  add_to(difference.after, after, &BothFigures::after);
   for (std::size_t i = 0; i < callers.size(); ++i) {
     difference.devices[i].callers = sorted(callers[i]);
   }

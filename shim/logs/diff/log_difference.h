@@ -27,7 +27,7 @@ struct BothFigures {
 
 struct CallerDifference {
   std::string name;
-  bool is_new = false, is_gone = false;       // the caller is only in the log after; only in the log before
+  bool is_before = false, is_after = false;   // whether the log before, and the log after, has the caller
   BothFigures peak, requested, live, allocs;  // bytes: at the peak, requested in total, never freed; blocks in total
 
   [[nodiscard]] std::uint64_t largest() const;
@@ -40,13 +40,18 @@ struct DeviceDifference {
 };
 
 struct LogDifference {
-  std::vector<std::string> before, after;  // the names of the logs
-  BothFigures failed_allocs;               // allocations that failed in the driver
-  BothFigures dropped;                     // records that were dropped
-  bool before_ended = true, after_ended = true;
-  bool before_cut_off = false, after_cut_off = false;
-  bool knows_peak_before = true, knows_peak_after = true;
+  // The logs before, or those after, as in History. All of them must have an end, and so on.
+  struct Side {
+    std::vector<std::string> logs;  // their names
+    bool has_ended = true, was_cut_off = false, knows_peak = true, has_exact_peak = true, is_whole = true;
+  };
+  Side before, after;
+  BothFigures failed_allocs;  // allocations that failed in the driver
+  BothFigures dropped;        // records that were dropped
   std::vector<DeviceDifference> devices;
+
+  // "new" or "gone" if the other side is whole and does not have the caller; else "unknown", or "both".
+  [[nodiscard]] const char *occurrence_of(const CallerDifference &caller) const;
 };
 
 // Compares the sums of several processes: the figures of a device add up all devices with the same number.

@@ -178,6 +178,12 @@ void History::begin(Block &block, const Record &record) {
     where.peak = {where.live_bytes, block.seq, block.ts_ns};
     is_at_peak_[block.device] = true;
   }
+  if (lost_at_ != 0) {
+    sure_.resize(devices_.size());
+    Sure &sure = sure_[block.device];
+    sure.live += block.bytes;
+    sure.peak = sure.live > sure.peak.bytes ? Moment{sure.live, block.seq, block.ts_ns} : sure.peak;
+  }
   if (held.is_own) {
     reserve(where, block.bytes, record);
     where.driver_blocks += block.bytes;
@@ -210,6 +216,9 @@ void History::end(const Block &block) {
   }
   ++where.frees;
   where.live_bytes -= block.bytes;
+  if (lost_at_ != 0 && block.seq > lost_at_) {
+    sure_[block.device].live -= block.bytes;
+  }
   if (held.is_own) {
     release(where, block.bytes);
     where.driver_blocks -= block.bytes;
@@ -286,6 +295,7 @@ void History::add(const Record &record) {
       oom(record);
       break;
     case Type::dropped:
+      note_loss(record.number("seq"));
       dropped_ += record.missing();
       break;
     case Type::end:
@@ -294,6 +304,7 @@ void History::add(const Record &record) {
       dropped_ = std::max(dropped_, left_out_ + record.number("dropped"));  // a `dropped` record may be lost
       failed_allocs_ = record.number("failed_allocs");
       failed_frees_ = record.number("failed_frees");
+      ooms_ = record.number("ooms");
       asked_ = {record.number("unknown_names"), record.texts("unknown"), record.number("unknown_versions"),
                 record.texts("newer")};
       break;

@@ -70,7 +70,8 @@ class History {
     std::vector<Holder> holders;
     std::uint64_t outside = 0;  // on a full device: in use by the driver or by processes outside Ration
   };
-  // The limit that a request needs. `enough`: it suffices; `maybe`: it may suffice; `least`: less cannot suffice.
+  // The limit that a request needs. `enough`: it suffices; `maybe`: it may suffice; `least`: less cannot suffice, and 0
+  // if nothing is known.
   struct Need {
     enum class Sure { least, maybe, enough };
     std::uint64_t bytes = 0;
@@ -86,12 +87,11 @@ class History {
     std::uint64_t used = 0, limit = 0, largest_free = 0;
     std::optional<std::uint64_t> device_free;  // nullopt: the driver could not be asked
     Need need;
+    std::uint64_t missing = 0;     // that many more bytes would have served it; 0: unknown
     std::uint64_t stack = 0;       // 0: unknown; of the largest request
     std::vector<NamedGroup> held;  // what was held then, by the groups that held most
     Group held_by_others;          // count: number of groups
     RefusedBy by;
-    // By how much the request exceeded what could be obtained at once; 0: unknown.
-    std::uint64_t missing() const { return minus_or_zero(largest.bytes, largest_free); }
   };
   struct Growing {
     std::string name;  // name of the group
@@ -181,6 +181,8 @@ class History {
   // True if any block has a stack.
   bool has_stacks() const { return has_stacks_; }
   bool was_cut_off() const { return cut_off_; }
+  // If false, the program may have done more than the log has records of: counts are lower bounds.
+  bool is_whole() const { return ended_ && dropped_ == 0; }
   // True if the program ended by itself and its last request was not refused: then blocks that are left were forgotten.
   bool has_ended_cleanly() const { return ended_ && !is_refused_last_; }
   // False if the peak is unknown: records are missing and no `end` has the peaks, or the log ends before its first
@@ -207,6 +209,8 @@ class History {
   // missing, the peaks and what was never freed are taken from the `end` record.
   std::uint64_t dropped() const { return dropped_; }
   std::uint64_t left_out() const { return left_out_; }
+  // Refusals among the missing records, as far as the `end` tells.
+  std::uint64_t unseen_refusals() const { return unseen_refusals_; }
 
  private:
   template <typename Figure>
@@ -243,12 +247,24 @@ class History {
     std::uint64_t peak = 0, reserved_peak = 0, live_count = 0, live_bytes = 0;
   };
   void take_totals(const Record &record);
-  void fill_in(Device &device, const Totals &totals);
+  static void fill_in(Device &device, const Totals &totals);
+  // Figures of a device that are sure although records are missing: sums over blocks may be too high after a loss,
+  // because records of frees may be lost.
+  struct Sure {
+    std::uint64_t live = 0;  // bytes in blocks that were allocated after the latest loss
+    Moment peak, reserved_peak;
+  };
+  void note_loss(std::uint64_t seq);
+  // Replaces the peaks if records are missing: by those of the `end` record, or by what is sure.
+  void correct_peaks(std::size_t ordinal);
 
   bool ended_ = false, cut_off_ = false, has_stacks_ = false;
-  bool is_refused_last_ = false;  // no allocation came after the last refusal
-  std::uint64_t left_out_ = 0;    // the part of dropped_ that was in parts of the log that are gone
+  bool is_refused_last_ = false;                  // no allocation came after the last refusal
+  std::uint64_t left_out_ = 0;                    // the part of dropped_ that was in parts of the log that are gone
+  std::uint64_t ooms_ = 0, unseen_refusals_ = 0;  // ooms_: from the `end` record
   std::vector<Totals> totals_;
+  std::vector<Sure> sure_;     // by device, since the first loss
+  std::uint64_t lost_at_ = 0;  // number of the latest `dropped` record; 0: none
 };
 
 // The grouping that a user named, or one sentence with the error.

@@ -1,5 +1,6 @@
 // Adds the end of a log to its history: totals, ages, and the groups that grow.
 #include <algorithm>
+#include <iterator>
 
 #include "logs/history/history.h"
 
@@ -28,33 +29,54 @@ void History::take_totals(const Record &record) {
   }
 }
 
-// Corrects the figures if records are missing: only the `end` record includes those.
-void History::fill_in(Device &device, const Totals &totals) {
-  if (totals.peak > device.peak.bytes) {
-    device.peak = {totals.peak, 0, 0};
+void History::note_loss(std::uint64_t seq) {
+  if (lost_at_ == 0) {
+    std::transform(devices_.begin(), devices_.end(), std::back_inserter(sure_), [](const Device &each) {
+      return Sure{0, each.peak, each.reserved_peak};
+    });
+  }
+  lost_at_ = seq;
+  for (Sure &each : sure_) {
+    each.live = 0;
+  }
+}
+
+void History::correct_peaks(std::size_t ordinal) {
+  Device &device = devices_[ordinal];
+  const Sure sure = lost_at_ == 0            ? Sure{0, device.peak, device.reserved_peak}
+                    : ordinal < sure_.size() ? sure_[ordinal]
+                                             : Sure{};
+  const Totals totals = ordinal < totals_.size() ? totals_[ordinal] : Totals{};
+  const Moment peak = totals.peak > sure.peak.bytes ? Moment{totals.peak, 0, 0} : sure.peak;
+  if (peak.bytes != device.peak.bytes) {
+    device.peak = peak;
     device.at_peak.clear();
   }
-  if (totals.reserved_peak > device.reserved_peak.bytes) {
-    device.reserved_peak = {totals.reserved_peak, 0, 0};
+  if (const std::uint64_t bytes = std::max(totals.reserved_peak, sure.reserved_peak.bytes);
+      bytes != device.reserved_peak.bytes) {
+    device.reserved_peak = bytes == sure.reserved_peak.bytes ? sure.reserved_peak : Moment{bytes, 0, 0};
   }
+}
+
+// Corrects what was never freed if records are missing: only the `end` record includes those.
+void History::fill_in(Device &device, const Totals &totals) {
   const std::uint64_t seen = device.allocs - device.frees;
-  if (totals.live_count > seen && totals.live_bytes >= device.live_bytes) {
-    const Group missing{totals.live_bytes - device.live_bytes, totals.live_count - seen};
-    device.live[kMissing] = missing;
-    device.live_others[kMissing] = missing;
-    device.unseen = missing.count;
-    device.live_bytes = totals.live_bytes;
+  if (totals.live_count == seen && totals.live_bytes == device.live_bytes) {
+    return;
   }
-  if (totals.live_count < seen) {  // frees are missing, and it is unknown of which blocks
-    device.frees += seen - totals.live_count;
-    device.live_bytes = totals.live_bytes;
+  Group missing{totals.live_bytes - device.live_bytes, totals.live_count - seen};
+  if (totals.live_count <= seen || totals.live_bytes < device.live_bytes) {  // of which blocks is unknown
+    missing = {totals.live_bytes, totals.live_count};
     device.live.clear();
     device.live_stacks.clear();
     device.live_others.clear();
-    if (totals.live_count != 0) {
-      device.live[kMissing] = device.live_others[kMissing] = {totals.live_bytes, totals.live_count};
-    }
   }
+  if (missing.count != 0) {
+    device.live[kMissing] = device.live_others[kMissing] = missing;
+  }
+  device.frees += minus_or_zero(seen, totals.live_count);
+  device.unseen = minus_or_zero(totals.live_count, seen);
+  device.live_bytes = totals.live_bytes;
 }
 
 void History::find_growth(Device &device) {
@@ -84,12 +106,22 @@ void History::finish() {
       group.oldest_ns = std::max(group.oldest_ns, minus_or_zero(last_ts_ns_, block.ts_ns));
     }
   });
+  std::uint64_t seen = 0;
   for (std::size_t i = 0; i < devices_.size(); ++i) {
-    find_growth(devices_[i]);
-    if (dropped_ != 0 && i < totals_.size()) {
-      fill_in(devices_[i], totals_[i]);
+    Device &each = devices_[i];
+    if (dropped_ == 0) {
+      find_growth(each);
+    } else {
+      correct_peaks(i);
+      if (i < totals_.size()) {
+        fill_in(each, totals_[i]);
+      }
+    }
+    for (const Refusal &refusal : each.refusals) {
+      seen += refusal.api != "cuIpcGetMemHandle" ? refusal.count : 0;  // the end counts refused handles separately
     }
   }
+  unseen_refusals_ = minus_or_zero(ooms_, seen);
   growth_ = {};
   places_ = {};
   blocks_ = {};  // frees most of the memory if a log has millions of leaks

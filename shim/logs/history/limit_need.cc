@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/saturating.h"
 #include "config/values/size.h"
 
 namespace ration::logs {
@@ -33,24 +34,19 @@ std::uint64_t whole(std::uint64_t bytes, std::uint64_t unit) {
 
 std::string limit_words(const History::Refusal &refusal) {
   const std::string was = config::show_exact_bytes(refusal.limit);
-  const std::uint64_t bytes = whole(refusal.need.bytes, config::kMiB);
+  const bool is_least = refusal.need.sure == Sure::least;
+  const std::uint64_t bytes = is_least ? refusal.need.bytes : whole(refusal.need.bytes, config::kMiB);
   if (bytes <= refusal.limit) {
     return "it needs a limit above " + was + ", the one in force; how much above is not known";
   }
-  if (refusal.total != 0 && bytes > refusal.total) {
-    return "it needs a limit of " + config::show_exact_bytes(bytes) + ", and the device has " +
-           config::show_exact_bytes(refusal.total);
-  }
   const std::string limit = config::show_exact_bytes(bytes);
-  switch (refusal.need.sure) {
-    case Sure::enough:
-      return "a limit of " + limit + " would have served it; it was " + was;
-    case Sure::maybe:
-      return "a limit of " + limit + " may serve it; it was " + was;
-    case Sure::least:
-      break;
+  const bool is_beyond_device = refusal.total != 0 && bytes > refusal.total;
+  const std::string rest =
+      is_beyond_device ? ", but the device has " + config::show_exact_bytes(refusal.total) : "; it was " + was;
+  if (is_least) {
+    return "it needs a limit of at least " + limit + rest;
   }
-  return "it needs a limit of at least " + limit + "; it was " + was;
+  return "a limit of " + limit + (refusal.need.sure == Sure::enough ? " would have served it" : " may serve it") + rest;
 }
 
 // Says where the free memory was that did not serve the request.
@@ -72,16 +68,18 @@ std::string pool_words(const History::Refusal &refusal) {
              : "free memory lay in pieces too small: ";
 }
 
-}  // namespace
-
-History::Need need_of(const Record &oom, const History::Device &device, bool has_all) {
+// As need_of(), if the device has the memory.
+History::Need need_under_limit(const Record &oom, const History::Device &device, bool has_all, bool is_first) {
   const std::string_view api = oom.text("api");
   const std::uint64_t asked = oom.number("req");
   const bool in_steps = is_of_driver_pools(api) || (device.mode == "async" && is_for_pools(api));
   const std::uint64_t taken = in_steps ? whole(asked, kPoolStep) : asked;
   const bool in_granules = device.backing == "vmm";
-  if (!has_all || (device.mode != "direct" && device.mode != "async" && !in_granules)) {
-    return {oom.number("used") + taken, Sure::least};
+  if (!has_all) {
+    return {};
+  }
+  if (!is_first || (device.mode != "direct" && device.mode != "async" && !in_granules)) {
+    return {device.live_bytes + asked, Sure::least};
   }
   const auto surely = [&](bool known) { return known && (in_steps || is_exact(api)) ? Sure::enough : Sure::maybe; };
   // Near a limit, a pool of the driver grows by less than a step; under a larger limit it takes the whole step.
@@ -107,6 +105,29 @@ History::Need need_of(const Record &oom, const History::Device &device, bool has
   return {in_pools + device.driver_blocks + taken, surely(true)};
 }
 
+}  // namespace
+
+History::Need need_of(const Record &oom, const History::Device &device, bool has_all, bool is_first) {
+  History::Need need = need_under_limit(oom, device, has_all, is_first);
+  const std::uint64_t more = minus_or_zero(need.bytes, oom.number("reserved"));
+  if (need.sure == Sure::enough && oom.known_number("device_free").value_or(0) < more) {
+    need.sure = Sure::maybe;  // the device may have less than the limit would allow
+  }
+  return need;
+}
+
+std::uint64_t missing_of(const Record &oom, const History::Device &device, const History::Need &need) {
+  const bool is_by_limit = oom.text("reason") == "limit";
+  if (need.sure != Sure::enough || (!is_by_limit && oom.text("reason") != "group")) {
+    return 0;
+  }
+  const bool is_all_used = oom.number("reserved") == oom.number("used") && oom.number("quarantined") == 0;
+  if (is_all_used && device.mode != "async" && is_exact(oom.text("api"))) {
+    return minus_or_zero(oom.number("req"), oom.number("largest_free"));
+  }
+  return is_by_limit ? minus_or_zero(need.bytes, oom.number("limit")) : 0;
+}
+
 std::string remedy(const History::Refusal &refusal) {
   if (refusal.reason == "limit") {
     return limit_words(refusal);
@@ -114,6 +135,9 @@ std::string remedy(const History::Refusal &refusal) {
   if (refusal.reason == "group") {
     const bool of_container = refusal.by.group.rfind("container:", 0) == 0;
     const std::string whose = of_container ? "container" : "group";
+    if (refusal.by.limit != 0 && refusal.largest.bytes > refusal.by.limit) {
+      return "it alone is more than the " + whose + "'s limit: only a larger --" + whose + "-limit would help";
+    }
     return "the " + whose + "'s limit left too little: `ration ps` shows who holds it; a larger --" + whose +
            "-limit would help";
   }

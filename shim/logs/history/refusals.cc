@@ -68,10 +68,8 @@ void History::oom(const Record &record) {
     entry->limit = record.number("limit");
     entry->largest_free = record.number("largest_free");
     entry->device_free = record.known_number("device_free");
-    entry->need = need_of(record, where, dropped_ == 0);
-    if (!is_first) {
-      entry->need.sure = Need::Sure::least;  // under a larger limit, requests refused earlier would be live as well
-    }
+    entry->need = need_of(record, where, dropped_ == 0, is_first);
+    entry->missing = missing_of(record, where, entry->need);
     entry->by = refused_by(record, where.total);
     note_holders(where, *entry);
   }

@@ -17,10 +17,14 @@ std::string caveat_of_losses(const History &history) {
     return {};
   }
   const bool is_disk = history.dropped() != history.left_out();
+  const std::uint64_t refusals = history.unseen_refusals();
   return "the log lacks " + cli::counted(history.dropped(), "record", "records") +
+         (refusals != 0 ? ", " + std::to_string(refusals) + " of them " + (refusals == 1 ? "a refusal" : "refusals")
+                        : "") +
          (is_disk ? " (its disk was full, or a file size limit reached)" : "") +
-         (history.has_ended() ? ": the peak and what was not freed are as its end has them, other figures are too low"
-                              : ": figures are too low");
+         (history.has_ended()
+              ? ": peaks and what was not freed are as its end has them, other figures count what it has"
+              : ": figures count what it has");
 }
 
 std::vector<std::string> caveats_of_names(const History &history) {
@@ -58,6 +62,10 @@ std::string caveat_of_peak(const History &history) {
 
 std::string peak_words(bool is_known, const std::string &shown, std::uint64_t peak) {
   return is_known ? shown : peak == 0 ? "unknown" : "at least " + shown;
+}
+
+std::string at_least(bool is_whole) {
+  return is_whole ? "" : "at least ";
 }
 
 std::string nothing_requested(bool is_whole) {

@@ -23,10 +23,12 @@ std::string caveat_of_peak(const History &history);
 // The text for a peak: `shown` if it is known. Otherwise "unknown" if `peak` is 0, because a log without an end may
 // lack records, and "at least" `shown` if it is more.
 std::string peak_words(bool is_known, const std::string &shown, std::uint64_t peak);
+// "at least ", before counts of a log that is not whole.
+std::string at_least(bool is_whole);
 
 // For a log in which nothing was requested. `is_whole`: the log has its end.
 std::string nothing_requested(bool is_whole);
-// The end of a sentence about something that a log lacks.
+// The end of a sentence about something that a log lacks. `is_whole`: the log has its end.
 std::string as_far_as_it_goes(bool is_whole);
 
 }  // namespace ration::logs

@@ -7,6 +7,7 @@
 #include "config/values/quotes.h"
 #include "config/values/size.h"
 #include "logs/history/limit_need.h"
+#include "logs/report/caveats.h"
 
 namespace ration::logs {
 namespace {
@@ -22,10 +23,11 @@ std::string largest_words(const History::Refusal &refusal) {
   if (refusal.largest.bytes == 0) {
     return "only the driver knows how much was missing";
   }
+  const std::string lack = lack_words(refusal);
   return (refusal.count > 1 ? "the largest asked for " : "it asked for ") +
          config::show_exact_bytes(refusal.largest.bytes) +
          (refusal.largest.seq != refusal.first.seq ? " " + when(refusal.largest) : "") +
-         (refusal.missing() != 0 ? ": " + config::show_exact_bytes(refusal.missing()) + " short" : "");
+         (lack.empty() ? "" : ": " + lack);
 }
 
 void add_held(Lines &lines, const History::Refusal &refusal) {
@@ -47,6 +49,15 @@ std::string seconds(std::uint64_t ns) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.3f s", static_cast<double>(ns) / kNsOfSecond);
   return text;
+}
+
+std::string lack_words(const History::Refusal &refusal) {
+  if (refusal.missing != 0) {
+    return config::show_exact_bytes(refusal.missing) + " short";
+  }
+  return refusal.device_free && refusal.largest_free < refusal.largest.bytes
+             ? "the largest free piece had " + config::show_exact_bytes(refusal.largest_free)
+             : "";
 }
 
 std::string reason_words(const std::string &reason) {
@@ -84,9 +95,9 @@ Lines holder_lines(const History::RefusedBy &by) {
 void add_refusals(Lines &lines, const History &history, std::size_t device) {
   for (const History::Refusal &each : history.devices()[device].refusals) {
     lines.push_back("");
-    lines.push_back("REFUSED on device " + std::to_string(device) + ": " + cli::counted(each.count, "call", "calls") +
-                    " of " + config::printable(each.api) + ", " + reason_words(each.reason) +
-                    (each.count > 1 ? "; first " : ", ") + when(each.first));
+    lines.push_back("REFUSED on device " + std::to_string(device) + ": " + at_least(history.is_whole()) +
+                    cli::counted(each.count, "call", "calls") + " of " + config::printable(each.api) + ", " +
+                    reason_words(each.reason) + (each.count > 1 ? "; first " : ", ") + when(each.first));
     lines.push_back("  " + largest_words(each));
     lines.push_back("  " + remedy(each));
     if (const std::string caller = history.stacks().caller(each.stack); !caller.empty()) {
@@ -99,19 +110,21 @@ void add_refusals(Lines &lines, const History &history, std::size_t device) {
   }
 }
 
-std::string growth_words(const History::Growing &growing) {
-  return config::printable(growing.name) + " grows: from " + config::show_bytes(growing.rise.from) + " to " +
-         config::show_bytes(growing.rise.to) + "; its oldest block lived for " + seconds(growing.oldest_ns);
+std::string growth_words(const History::Growing &growing, bool is_whole) {
+  return config::printable(growing.name) + " grows: the least that it held rose from " +
+         config::show_bytes(growing.rise.from) + " to " + config::show_bytes(growing.rise.to) +
+         "; its oldest block lived for " + seconds(growing.oldest_ns) + as_far_as_it_goes(is_whole);
 }
 
-void add_growth(Lines &lines, const History::Device &device, std::size_t ordinal) {
-  if (device.growing.empty()) {
+void add_growth(Lines &lines, const History &history, std::size_t device) {
+  const std::vector<History::Growing> &growing = history.devices()[device].growing;
+  if (growing.empty()) {
     return;
   }
   lines.push_back("");
-  lines.push_back("GROWS through the run, on device " + std::to_string(ordinal) + ":");
-  for (const History::Growing &each : device.growing) {
-    lines.push_back("  " + growth_words(each));
+  lines.push_back("GROWS through the run, on device " + std::to_string(device) + ":");
+  for (const History::Growing &each : growing) {
+    lines.push_back("  " + growth_words(each, history.has_ended()));
   }
 }
 

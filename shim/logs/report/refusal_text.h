@@ -15,6 +15,9 @@ using Lines = std::vector<std::string>;
 // A time such as "1.500 s".
 std::string seconds(std::uint64_t ns);
 
+// "24MiB short" if that many more bytes would have served the largest request, else the largest free piece; empty:
+// neither is known.
+std::string lack_words(const History::Refusal &refusal);
 // Words for a reason, such as "over the limit".
 std::string reason_words(const std::string &reason);
 // The group that refused, and the processes that held most of it or of the full device; empty: none is known.
@@ -22,8 +25,9 @@ Lines holder_lines(const History::RefusedBy &by);
 // For each function and reason: when it was refused, how much was missing, what would have helped, and who held memory.
 void add_refusals(Lines &lines, const History &history, std::size_t device);
 // Adds the groups that grow.
-void add_growth(Lines &lines, const History::Device &device, std::size_t ordinal);
-// One line: "load (train.py:3) grows: from 16MiB to 512MiB, and its oldest block lived for 9.800 s".
-std::string growth_words(const History::Growing &growing);
+void add_growth(Lines &lines, const History &history, std::size_t device);
+// One line: "load (train.py:3) grows: the least that it held rose from 16MiB to 512MiB; its oldest block lived for
+// 9.800 s". `is_whole`: the log has its end.
+std::string growth_words(const History::Growing &growing, bool is_whole);
 
 }  // namespace ration::logs

@@ -98,14 +98,16 @@ void add_device(Lines &lines, const History &history, std::size_t ordinal, std::
     when += "at " + seconds(device.peak.ts_ns) + ", record " + std::to_string(device.peak.seq);
   }
   if (device.reserved_peak.bytes != 0) {
-    when +=
-        (when.empty() ? "peak reserved " : "; peak reserved ") + config::show_exact_bytes(device.reserved_peak.bytes);
+    when += (when.empty() ? "peak reserved " : "; peak reserved ") +
+            peak_words(history.has_exact_peak(), config::show_exact_bytes(device.reserved_peak.bytes),
+                       device.reserved_peak.bytes);
     when += device.reserved_peak.seq != 0 ? " at " + seconds(device.reserved_peak.ts_ns) : "";
   }
   if (!when.empty()) {
     lines.push_back("  " + when);
   }
-  std::string counts = "  " + cli::counted(device.allocs, "allocation, ", "allocations, ");
+  std::string counts =
+      "  " + at_least(history.is_whole()) + cli::counted(device.allocs, "allocation, ", "allocations, ");
   counts += cli::counted(device.frees, "free", "frees");
   if (device.waits != 0) {
     counts += "; " + cli::counted(device.waits, "wait", "waits") + " of ";
@@ -134,7 +136,7 @@ Lines report_text(const Report &report, std::size_t rows, std::size_t width) {
     add_refusals(lines, history, i);
   }
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
-    add_growth(lines, history.devices()[i], i);
+    add_growth(lines, history, i);
   }
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
     const History::Device &device = history.devices()[i];
@@ -180,14 +182,15 @@ Lines leaks_text(const Report &report, std::size_t width) {
     const History::Device &device = report.history.devices()[i];
     const std::string head = config::printable(report.log) + ": device " + std::to_string(i) + ": ";
     const char *const what = History::title_of(report.history.by());
+    const std::string as_far = as_far_as_it_goes(report.history.has_ended());
     if (device.live_count() != 0) {
       lines.push_back(head + cli::counted(device.live_count(), "block", "blocks") + " not freed, " +
-                      config::show_exact_bytes(device.live_bytes));
+                      config::show_exact_bytes(device.live_bytes) + as_far);
       add_table(lines, "NOT FREED", what, device.live, cli::kUnlimitedWidth, width);
     }
     if (device.host.count != 0) {
       lines.push_back(head + cli::counted(device.host.count, "block", "blocks") + " of pinned host memory not freed, " +
-                      config::show_exact_bytes(device.host.bytes) + ", none of it on the device");
+                      config::show_exact_bytes(device.host.bytes) + ", none of it on the device" + as_far);
       add_table(lines, "HOST MEMORY NOT FREED", what, device.host.live, cli::kUnlimitedWidth, width);
     }
     for (const Leak &leak : leaks_of(report.history, i)) {

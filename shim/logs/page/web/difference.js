@@ -1,5 +1,6 @@
 // The page of `ration diff -o`: the document is that of `ration diff --json` (shim/cli/README.md).
 
+const difference = JSON.parse(byId('log').textContent);
 const figuresOfDevice = [
   ['peak_bytes', 'peak used', bytes],
   ['reserved_peak_bytes', 'peak reserved', bytes],
@@ -15,7 +16,7 @@ const figuresOfCaller = [
   ['live_bytes', 'not freed', bytes],
   ['allocs', 'blocks', asCount],
 ];
-const occurrences = {both: '', new: 'new', gone: 'gone'};
+const occurrences = {both: '', new: 'new', gone: 'gone', unknown: 'unknown'};
 
 function asCount(count) {
   return count.toLocaleString('en');
@@ -46,21 +47,51 @@ function percentWords(figure) {
   return percent === 0 ? '' : `${percent > 0 ? '+' : '−'}${Math.abs(percent).toFixed(Math.abs(percent) < 10 ? 1 : 0)}%`;
 }
 
+function isWhole(side) {
+  return difference[side].ended && !difference[side].dropped;
+}
+
+// A figure of a device, with what it does not tell. Of a log that is not whole, counts and peaks are lower bounds, and
+// what was not freed is known only if it has its end.
+function figureOfDevice(device, key) {
+  const figure = figureOf(device, key);
+  const isLive = key.startsWith('live_');
+  const unknown = side => figure[side] === null || (isLive && !difference[side].ended);
+  const isPeakExact = side => difference[side].ended && device[side].peak_bytes !== null;
+  const isExact = side => (key.includes('peak') ? isPeakExact(side) : isLive || isWhole(side)) && !unknown(side);
+  const areExact = isExact('before') && isExact('after');
+  return {
+    before: unknown('before') ? null : figure.before,
+    after: unknown('after') ? null : figure.after,
+    change: areExact ? figure.change : null,
+    atLeast: {before: !isExact('before'), after: !isExact('after')},
+  };
+}
+
 // Cells for A, B, the change and its percentage.
 function cellsOf(figure, show, isMoreBad = true) {
   const exact = value => (value === null ? {} : {title: `${value}`});
+  const side = key => element('td', exact(figure[key]),
+    `${figure.atLeast && figure.atLeast[key] && figure[key] !== null ? 'at least ' : ''}${shown(figure[key], show)}`);
   return [
-    element('td', exact(figure.before), shown(figure.before, show)),
-    element('td', exact(figure.after), shown(figure.after, show)),
+    side('before'),
+    side('after'),
     element('td', {class: isMoreBad && figure.change > 0 ? 'bad' : '', ...exact(figure.change)}, changeWords(figure, show)),
     element('td', {}, percentWords(figure)),
   ];
 }
 
+// The sum of several logs' peaks was not necessarily held at one time.
+function titleOf(title) {
+  const isSum = difference.before.logs.length > 1 || difference.after.logs.length > 1;
+  return isSum && title.startsWith('peak') ? `sum of ${title.replace('peak', 'peaks')}` : title;
+}
+
 function rowsOfDevice(device) {
   return element('tbody', {},
     element('tr', {}, element('th', {scope: 'rowgroup', class: 'name', colspan: 5}, `Device ${device.dev}`)),
-    ...figuresOfDevice.map(([key, title, show]) => element('tr', {}, element('td', {class: 'name'}, title), ...cellsOf(figureOf(device, key), show, key !== 'allocs' && key !== 'frees'))));
+    ...figuresOfDevice.map(([key, title, show]) => element('tr', {}, element('td', {class: 'name'}, titleOf(title)),
+      ...cellsOf(figureOfDevice(device, key), show, key !== 'allocs' && key !== 'frees'))));
 }
 
 function showFigures(devices) {
@@ -122,7 +153,7 @@ function sideName({logs}) {
   return others.length === 0 ? first : `${first} and ${others.length} more`;
 }
 
-function bannerLines(difference) {
+function bannerLines() {
   const line = (word, text, isBad) => element('li', {class: isBad ? 'bad' : ''}, element('b', {}, word), ' ', text);
   const side = (word, {logs, ended, cut_off: isCutOff, dropped}) => line(word, [namesOf(logs).join(', '), ...endNotes(ended, isCutOff),
     ...(dropped ? [`it lacks ${counted(dropped, 'record', 'records')}`] : [])].join('; '));
@@ -130,17 +161,16 @@ function bannerLines(difference) {
     : [line('--fail-above:', 'no peak has grown by more.')];
   const failed = figureOf(difference, 'failed_allocs');
   return [...verdict, side('A:', difference.before), side('B:', difference.after),
-    ...(failed.change ? [line('Failed in the driver:', `${changeWords(failed, asCount)} allocations`, failed.change > 0)] : [])];
+    ...(failed.change && difference.before.ended && difference.after.ended ? [line('Failed in the driver:', `${changeWords(failed, asCount)} allocations`, failed.change > 0)] : [])];
 }
 
 function start() {
-  const difference = JSON.parse(byId('log').textContent);
   const names = `${sideName(difference.before)} → ${sideName(difference.after)}`;
   document.title = `${names} – Ration diff`;
   byId('title').textContent = names;
   byId('subtitle').textContent = `what changed from A to B, by ${difference.by}`;
   byId('banner').classList.toggle('is-none', difference.holds !== false);
-  byId('banner').append(...bannerLines(difference));
+  byId('banner').append(...bannerLines());
   const devices = difference.devices.filter(each => each.callers.length || each.before.refusals || each.after.refusals
     || each.before.reserved_peak_bytes || each.after.reserved_peak_bytes);
   showFigures(devices);

@@ -7,6 +7,7 @@ const callersInBanner = 3;
 function caveats(logs) {
   return logs.flatMap(log => [
     ...endNotes(log.ended, log.cut_off),
+    ...(log.losses ? [log.losses] : []),
     ...log.notes,
   ].map(note => `${logs.length > 1 ? `${log.log}: ` : ''}${note}.`));
 }
@@ -24,12 +25,12 @@ function bannerLine(word, isBad, where, onClick, ...words) {
 
 function refusalLines(model, show) {
   const all = model.lanes.flatMap(lane => lane.remedies.map(each => ({lane, each})));
-  all.sort((a, b) => b.each.missing - a.each.missing);
+  all.sort((a, b) => b.each.largest_request - a.each.largest_request);
   const lines = all.slice(0, refusalsInBanner).map(({lane, each}) => bannerLine('Refused:', true, whereOf(model, lane),
     () => show.moment(lane, lane.log.start_ns + each.largest_ts),
-    `${counted(each.count, 'call', 'calls')} of ${each.api}, ${each.reason}; `,
+    `${atLeast(lane)}${counted(each.count, 'call', 'calls')} of ${each.api}, ${each.reason}; `,
     `${each.largest_request ? `the largest ${exactBytes(each.largest_request)} ` : ''}at ${duration(each.largest_ts)}`,
-    `${each.missing ? `, ${bytes(each.missing)} short` : ''}. ${each.remedy[0].toUpperCase()}${each.remedy.slice(1)}. `,
+    `${each.lack ? `, ${each.lack}` : ''}. ${each.remedy[0].toUpperCase()}${each.remedy.slice(1)}. `,
     `The program held ${bytes(each.used)} then${each.held.length ? ': ' : '.'}`, ...heldWords(each.held.slice(0, callersInBanner)),
     each.holders.length ? `. By process: ${each.holders.join('; ')}.` : ''));
   if (all.length > lines.length) {
@@ -41,7 +42,16 @@ function refusalLines(model, show) {
 function growthLines(model, show) {
   return model.lanes.flatMap(lane => lane.growing.slice(0, callersInBanner).map(([name, from, to, oldest]) =>
     bannerLine('Grows:', true, whereOf(model, lane), () => show.caller(name), nameElement(name, {class: 'grows'}),
-      `, from ${bytes(from)} to ${bytes(to)}; its oldest block lived for ${duration(oldest)}.`)));
+      `: the least that it held rose from ${bytes(from)} to ${bytes(to)}; its oldest block lived for ${duration(oldest)}${asFarAsItGoes(lane.log.ended)}.`)));
+}
+
+// Counts of a log that is not whole are lower bounds.
+function atLeast(lane) {
+  return lane.log.is_whole ? '' : 'at least ';
+}
+
+function asFarAsItGoes(isWhole) {
+  return isWhole ? '' : ', as far as the log goes';
 }
 
 function whereOf(model, lane) {
@@ -63,14 +73,15 @@ function leftLines(model, show) {
 
 function showBanner(model, show) {
   const bad = [...refusalLines(model, show), ...growthLines(model, show), ...leftLines(model, show)];
-  const fine = model.lanes.length ? 'Nothing was refused, and every block was freed.' : 'No device memory was requested.';
+  const isWhole = model.logs.every(log => log.is_whole);
+  const fine = `${model.lanes.length ? 'Nothing was refused, and every block was freed' : 'No device memory was requested'}${asFarAsItGoes(isWhole)}.`;
   const lines = bad.length ? bad : [element('li', {}, fine)];
   byId('banner').classList.toggle('is-none', !bad.some(line => line.classList.contains('bad')));
   byId('banner').append(...lines, ...caveats(model.logs).map(note => element('li', {}, note)));
 }
 
-function peakOf(lane) {
-  return lane.peak_is_exact ? bytes(lane.peak_bytes) : lane.peak_bytes ? `at least ${bytes(lane.peak_bytes)}` : 'unknown';
+function peakOf(lane, peak) {
+  return lane.peak_is_exact ? bytes(peak) : peak ? `at least ${bytes(peak)}` : 'unknown';
 }
 
 function processRow(lane, show) {
@@ -81,14 +92,14 @@ function processRow(lane, show) {
   return element('tr', {'data-lane': lane.number},
     element('td', {class: 'name', title: `${lane.log.log}\n${lane.log.program}\n${lane.name}`},
       element('button', {type: 'button', title: 'Show only this process', onclick: () => show.lane(lane)}, lane.title)),
-    cell(peakOf(lane), exact(lane.peak_bytes)),
-    cell(`${percent(lane.peak_bytes, lane.limit_asked ? lane.limit : lane.total)} of ${limit}`),
+    cell(peakOf(lane, lane.peak_bytes), exact(lane.peak_bytes)),
+    cell(`${lane.peak_is_exact ? '' : 'at least '}${percent(lane.peak_bytes, lane.limit_asked ? lane.limit : lane.total)} of ${limit}`),
     cell(lane.peak_seq ? `${duration(lane.peak_ts)}, record ${lane.peak_seq}` : '–'),
-    cell(bytes(lane.reserved_peak_bytes), exact(lane.reserved_peak_bytes)),
-    cell(`${lane.allocs.toLocaleString('en')} / ${lane.frees.toLocaleString('en')}`),
+    cell(peakOf(lane, lane.reserved_peak_bytes), exact(lane.reserved_peak_bytes)),
+    cell(`${atLeast(lane)}${lane.allocs.toLocaleString('en')} / ${lane.frees.toLocaleString('en')}`),
     cell(lane.left_count ? `${bytes(lane.left_bytes)} in ${lane.left_count.toLocaleString('en')}` : 'nothing',
       {class: lane.left_count && lane.log.ended_cleanly ? 'bad' : '', ...exact(lane.left_bytes)}),
-    cell(lane.refusalCount.toLocaleString('en'), {class: lane.refusalCount ? 'bad' : ''}));
+    cell(`${atLeast(lane)}${lane.refusalCount.toLocaleString('en')}`, {class: lane.refusalCount ? 'bad' : ''}));
 }
 
 // `show`: moment(lane, ns), caller(name) and lane(lane) bring what was clicked into view.
@@ -114,7 +125,7 @@ function leftOutOf(lane) {
     [out.callers, 'caller', 'callers', 'those with least bytes'],
     [out.frames, 'frame of the flame graph', 'frames of the flame graph', 'those too narrow to be seen'],
     [drawn.reduce((sum, moment) => sum + moment.left_out_areas, 0), 'slab in maps', 'slabs in maps', 'the smallest'],
-    [lane.log.dropped, 'record that the log lacks', 'records that the log lacks', lane.log.ended ? 'the peak and what was not freed are as its end has them, other figures are too low' : 'figures are too low'],
+    [lane.log.dropped, 'record that the log lacks', 'records that the log lacks', lane.log.ended ? 'peaks and what was not freed are as its end has them, other figures count what it has' : 'figures count what it has'],
   ].filter(([count]) => count > 0).map(([count, one, many, why]) => `${lane.title}: ${counted(count, one, many)} (${why})`);
 }
 

@@ -59,10 +59,13 @@ TEST_CASE("a caller that holds more and more is growth, weights that are loaded 
     loaded.push_back(alloc_record(1000, 700));
     loaded.push_back(free_record(1000));
   }
-  CHECK(has_line(reasons(conditions, log_of(records)), "device 0: cuMemAlloc_v2 grows: from "));
+  CHECK(has_line(reasons(conditions, log_of(records)),
+                 "device 0: cuMemAlloc_v2 grows: the least that it held rose from "));
+  CHECK(has_line(reasons(conditions, log_of(records)), ", as far as the log goes"));
   CHECK(reasons(conditions, log_of(loaded)).empty());
   records.emplace_back(R"({"t":"dropped","count":3)");
-  CHECK(has_line(reasons(conditions, log_of(records)), "whether memory grew is not known"));
+  CHECK(reasons(conditions, log_of(records)) ==
+        std::vector<std::string>{"records are missing: whether memory grew is not known"});
 }
 
 TEST_CASE("refusals, failures in the driver and lost records are failures") {
@@ -76,6 +79,8 @@ TEST_CASE("refusals, failures in the driver and lost records are failures") {
   CHECK(has_line(reasons(conditions, log_of({R"({"t":"dropped","count":3)", kEndRecord})), "the log lacks 3 records"));
   CHECK(has_line(reasons(conditions, log_of({alloc_record(1, 100)})),
                  "no end record, which tells whether records were lost"));
+  CHECK(has_line(reasons(conditions, log_of({R"({"t":"dropped","count":3)", R"({"t":"end","ooms":2)"})),
+                 "2 refusals whose records the log lacks"));
 }
 
 TEST_CASE("fragmentation is of free memory that all together would have served") {

@@ -48,8 +48,8 @@ TEST_CASE("of several processes the sums are compared") {
   CHECK(difference.devices[0].peak == BothFigures{100, 500});
   CHECK(difference.devices[0].refusals == BothFigures{0, 2});
   CHECK(difference.devices[0].callers[0].live == BothFigures{100, 500});
-  CHECK_FALSE(difference.before_ended);
-  CHECK(difference.after_ended);
+  CHECK_FALSE(difference.before.has_ended);
+  CHECK(difference.after.has_ended);
 }
 
 TEST_CASE("callers are sorted by what changed most, be it less or more") {
@@ -62,9 +62,21 @@ TEST_CASE("callers are sorted by what changed most, be it less or more") {
   REQUIRE(difference.devices.size() == 1);
   const auto &callers = difference.devices[0].callers;
   REQUIRE(callers.size() == 3);
-  CHECK(callers[0].is_new);
+  CHECK(std::string(difference.standing_of(callers[0])) == "unknown");
   CHECK(callers[0].peak.change() == 9000);
-  CHECK(callers[1].is_gone);
+  CHECK(std::string(difference.standing_of(callers[1])) == "unknown");
   CHECK(callers[1].peak.change() == -400);
   CHECK(callers[2].peak.change() == 20);
+  CHECK(std::string(difference.standing_of(callers[2])) == "both");
+}
+
+TEST_CASE("a caller is new or gone only if the other side's logs are whole") {
+  std::vector<History> before;
+  before.push_back(history_of(log_of({alloc_record(1, 100), kEndRecord}), By::size));
+  std::vector<History> after;
+  after.push_back(history_of(log_of({alloc_record(3, 9000)}), By::size));
+  const LogDifference difference = difference_of(before, after);
+  REQUIRE(difference.devices[0].callers.size() == 2);
+  CHECK(std::string(difference.standing_of(difference.devices[0].callers[0])) == "new");
+  CHECK(std::string(difference.standing_of(difference.devices[0].callers[1])) == "unknown");
 }

@@ -50,6 +50,21 @@ TEST_CASE("a block ends when its address is allocated again, where the record of
   CHECK(history.frees() == 1);
 }
 
+TEST_CASE("after records were lost the peak is that of the end, or what was sure before the loss") {
+  const std::vector<std::string> records = {alloc_record(1, 100), R"({"t":"dropped","count":1)", alloc_record(2, 70)};
+  CHECK(history_of(log_of(records)).devices()[0].peak.bytes == 100);
+  CHECK(history_of(log_of(records)).devices()[0].reserved_peak.bytes == 100);
+  std::vector<std::string> ended = records;
+  ended.emplace_back(
+      R"({"t":"end","peak":[110],"reserved_peak":[120],"live":[{"dev":0,"count":2,"bytes":90}],"ooms":2)");
+  const History history = history_of(log_of(ended));
+  CHECK(history.devices()[0].peak.bytes == 110);
+  CHECK(history.devices()[0].reserved_peak.bytes == 120);
+  CHECK(history.devices()[0].live_bytes == 90);
+  CHECK(history.devices()[0].live_count() == 2);
+  CHECK(history.unseen_refusals() == 2);
+}
+
 TEST_CASE("an end whose lists are none tells nothing") {
   const std::string end = R"({"t":"end","failed_allocs":0,"failed_frees":0,)";
   for (const char *lists : {R"("peak":"x","live":"y","reserved_peak":3)", R"("peak":{"a":1},"live":[3])",

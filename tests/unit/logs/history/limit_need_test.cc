@@ -26,7 +26,7 @@ std::string block_at(const std::string &address, std::uint64_t bytes, const std:
 
 std::string denial(const std::string &api, std::uint64_t bytes, const std::string &more = R"("reason":"limit")") {
   return R"({"t":"oom","dev":0,"api":")" + api + R"(","req":)" + std::to_string(bytes) +
-         R"(,"used":8388608,"limit":50331648,"device_free":1,"largest_free":1,)" + more;
+         R"(,"used":8388608,"limit":50331648,"device_free":1000000000,"largest_free":1,)" + more;
 }
 
 History::Refusal refusal_in(const std::string &log) {
@@ -59,6 +59,9 @@ TEST_CASE("each reason of a refusal has its remedy") {
   refusal.reason = "group";
   refusal.by.group = "container:4026531836-01234567";
   CHECK(remedy(refusal).find("a larger --container-limit would help") != std::string::npos);
+  refusal.by.limit = 10;
+  refusal.largest.bytes = 11;
+  CHECK(remedy(refusal).find("it alone is more than the container's limit") == 0);
 }
 
 TEST_CASE("free memory that a pool holds has a remedy that its mode and backing have") {
@@ -91,6 +94,9 @@ TEST_CASE("a limit that is known to suffice, one that does at least, and one tha
   refusal.total = 1024 * config::kMiB;
   refusal.need = {72 * config::kMiB, Sure::least};
   CHECK(remedy(refusal) == "it needs a limit of at least 72MiB (75497472 bytes); it was 48MiB (50331648 bytes)");
+  --refusal.need.bytes;  // less may serve than the next MiB
+  CHECK(remedy(refusal).find("at least 72.0MiB (75497471 bytes)") != std::string::npos);
+  ++refusal.need.bytes;
   refusal.need.sure = Sure::maybe;
   CHECK(remedy(refusal) == "a limit of 72MiB (75497472 bytes) may serve it; it was 48MiB (50331648 bytes)");
   for (const std::uint64_t bytes : {std::uint64_t{0}, 47 * config::kMiB + 1, 48 * config::kMiB}) {
@@ -98,7 +104,8 @@ TEST_CASE("a limit that is known to suffice, one that does at least, and one tha
     CHECK(remedy(refusal).find("it needs a limit above 48MiB (50331648 bytes), the one in force") == 0);
   }
   refusal.need = {1024 * config::kMiB + 1, Sure::enough};
-  CHECK(remedy(refusal).find("1.00GiB (1074790400 bytes), and the device has 1.00GiB (1073741824 bytes)") !=
+  CHECK(remedy(refusal).find(
+            "1.00GiB (1074790400 bytes) would have served it, but the device has 1.00GiB (1073741824 bytes)") !=
         std::string::npos);
 }
 
@@ -153,19 +160,42 @@ TEST_CASE("a pool with granules needs those that hold a part of a block, and who
 }
 
 TEST_CASE("where blocks will lie in slabs, or records are missing, no limit is known to suffice") {
-  for (const std::string &log : std::vector<std::string>{
-           log_in("pool", "slab", {denial("cuMemAlloc_v2", 5 * config::kMiB)}),
-           log_in("direct", "", {R"({"t":"dropped","count":1)", denial("cuMemAlloc_v2", 5 * config::kMiB)}),
-           log_of({denial("cuMemAlloc_v2", 5 * config::kMiB)})}) {
+  const std::vector<std::string> records = {block_at("0x1", 8 * config::kMiB, kInPool),
+                                            denial("cuMemAllocAsync", 5 * config::kMiB)};
+  for (const std::string &log : {log_in("pool", "slab", records), log_of(records)}) {
     CHECK(refusal_in(log).need.bytes == 13 * config::kMiB);
     CHECK(refusal_in(log).need.sure == Sure::least);
   }
+  const auto lossy =
+      refusal_in(log_in("direct", "", {R"({"t":"dropped","count":1)", denial("cuMemAlloc_v2", 5 * config::kMiB)}));
+  CHECK(lossy.need.bytes == 0);
+  CHECK(remedy(lossy).find("how much above is not known") != std::string::npos);
   CHECK(refusal_in(log_in("direct", "", {denial("cuArrayCreate_v2", config::kMiB)})).need.sure == Sure::maybe);
 }
 
 TEST_CASE("what was refused before would be held, too, under a larger limit") {
   const auto refusal = refusal_in(
-      log_in("direct", "", {denial("cuMemAlloc_v2", config::kMiB), denial("cuMemAlloc_v2", 2 * config::kMiB)}));
+      log_in("direct", "", {denial("cuMemAllocAsync", config::kMiB), denial("cuMemAllocAsync", 2 * config::kMiB)}));
   CHECK(refusal.need.bytes == 2 * config::kMiB);
   CHECK(refusal.need.sure == Sure::least);
+  CHECK(refusal.missing == 0);
+}
+
+TEST_CASE("a request is short of what the limit lacks, where a limit is known that would have served it") {
+  const std::string own = block_at("0x1", 46 * config::kMiB, kOwn);
+  CHECK(refusal_in(log_in("direct", "", {own, denial("cuMemAlloc_v2", 5 * config::kMiB)})).missing == 3 * config::kMiB);
+  CHECK(refusal_in(log_in("pool", "slab", {own, denial("cuMemAlloc_v2", 5 * config::kMiB)})).missing == 0);
+  const auto in_group = [&](const std::string &more) {
+    return refusal_in(log_in("direct", "", {own, denial("cuMemAlloc_v2", 5 * config::kMiB, more)})).missing;
+  };
+  CHECK(in_group(R"("reason":"group","reserved":8388608)") == 5 * config::kMiB - 1);
+  CHECK(in_group(R"("reason":"group","reserved":8388609)") == 0);
+  CHECK(in_group(R"("reason":"device","reserved":8388608)") == 0);
+}
+
+TEST_CASE("no limit is known to serve a request for which the device may have too little") {
+  std::string log = log_in("direct", "", {denial("cuMemAlloc_v2", 49 * config::kMiB)});
+  CHECK(refusal_in(log).need.sure == Sure::enough);
+  log.replace(log.find("1000000000,\"largest"), 10, "null");
+  CHECK(refusal_in(log).need.sure == Sure::maybe);
 }

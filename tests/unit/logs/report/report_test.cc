@@ -35,7 +35,7 @@ TEST_CASE("a report in words says what would have helped") {
   CHECK(has_line(lines, "run.jsonl: /bin/train (pid 42)"));
   CHECK(has_line(lines, "device 0 GPU: peak used 100 bytes of the limit of 7.63MiB (8000000 bytes)"));
   CHECK(lines[3] == "REFUSED on device 0: 1 call of cuMemAlloc_v2, over the limit, at 0.000 s, record 2");
-  CHECK(lines[4] == "  it asked for 28 bytes: 24 bytes short");
+  CHECK(lines[4] == "  it asked for 28 bytes: the largest free piece had 4 bytes");
   CHECK(has_line(lines, "  the program held 100 bytes then:"));
   CHECK(has_line(lines, "    100B in 1 block by cuMemAlloc_v2"));
   CHECK(has_line(lines, "AT PEAK BLOCKS CALLER"));
@@ -43,6 +43,21 @@ TEST_CASE("a report in words says what would have helped") {
   CHECK(has_line(lines, "it needs a limit above 7.63MiB (8000000 bytes), the one in force"));
   CHECK(has_line(leaks_text(report, 80), "1 block not freed, 100 bytes"));
   CHECK(has_line(leaks_text({"x", history_of(log_of({kEndRecord}))}, 80), "x: every block was freed"));
+}
+
+TEST_CASE("of a log that is not whole, counts and the reserved peak are lower bounds") {
+  const std::vector<std::string> records = {alloc_record(1, 100), oom_record("limit", 28, 100, 4)};
+  const auto said = [&records](const std::string &last) {
+    std::vector<std::string> all = records;
+    all.push_back(last);
+    return report_text({"x", history_of(log_of(all))}, 10, 120);
+  };
+  for (const std::string &last : {free_record(1), std::string(R"({"t":"dropped","count":3)")}) {
+    CHECK(has_line(said(last), "REFUSED on device 0: at least 1 call of"));
+    CHECK(has_line(said(last), "; peak reserved at least 100 bytes"));
+    CHECK(has_line(said(last), "  at least 1 allocation, "));
+  }
+  CHECK_FALSE(has_line(said(kEndRecord), "at least"));
 }
 
 TEST_CASE("memory that only the driver's pools held is told, where no block was live") {
