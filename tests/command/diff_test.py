@@ -95,7 +95,7 @@ def unknown_peak(folder):
     expect_that(said, f"B: {killed}, no end record" in said and ["peak", "used", "5MiB", "at", "least", "6MiB", "unknown"] in rows)
     expect_that(said, ["allocations", "2", "at", "least", "2", "unknown"] in rows and ["blocks", "not", "freed", "0", "unknown", "unknown"] in rows)
     expect_that(said, "what callers did, as far as the logs go:" in said)
-    expect("standings", {each["name"].split()[0]: each["standing"] for each in json.loads(ration("diff", whole, killed, "--json"))["devices"][0]["callers"]},
+    expect("where they occur", {each["caller"].split()[0]: each["occurs"] for each in json.loads(ration("diff", whole, killed, "--json"))["devices"][0]["callers"]},
            {"keep": "new", "load": "both", "old": "unknown"})
     said = ration("diff", whole, lost)
     expect_that(said, "--fail-above" not in said and ["peak", "used", "5MiB", "at", "least", "4MiB", "unknown"] in [line.split() for line in said.splitlines()])

@@ -62,12 +62,12 @@ TEST_CASE("callers are sorted by what changed most, be it less or more") {
   REQUIRE(difference.devices.size() == 1);
   const auto &callers = difference.devices[0].callers;
   REQUIRE(callers.size() == 3);
-  CHECK(std::string(difference.standing_of(callers[0])) == "unknown");
+  CHECK(std::string(difference.occurrence_of(callers[0])) == "unknown");
   CHECK(callers[0].peak.change() == 9000);
-  CHECK(std::string(difference.standing_of(callers[1])) == "unknown");
+  CHECK(std::string(difference.occurrence_of(callers[1])) == "unknown");
   CHECK(callers[1].peak.change() == -400);
   CHECK(callers[2].peak.change() == 20);
-  CHECK(std::string(difference.standing_of(callers[2])) == "both");
+  CHECK(std::string(difference.occurrence_of(callers[2])) == "both");
 }
 
 TEST_CASE("a caller is new or gone only if the other side's logs are whole") {
@@ -77,6 +77,6 @@ TEST_CASE("a caller is new or gone only if the other side's logs are whole") {
   after.push_back(history_of(log_of({alloc_record(3, 9000)}), By::size));
   const LogDifference difference = difference_of(before, after);
   REQUIRE(difference.devices[0].callers.size() == 2);
-  CHECK(std::string(difference.standing_of(difference.devices[0].callers[0])) == "new");
-  CHECK(std::string(difference.standing_of(difference.devices[0].callers[1])) == "unknown");
+  CHECK(std::string(difference.occurrence_of(difference.devices[0].callers[0])) == "new");
+  CHECK(std::string(difference.occurrence_of(difference.devices[0].callers[1])) == "unknown");
 }
