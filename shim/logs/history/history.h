@@ -184,7 +184,8 @@ class History {
   // If false, the program may have done more than the log has records of: counts are lower bounds.
   bool is_whole() const { return ended_ && dropped_ == 0; }
   // True if the program ended by itself and its last request was not refused: then blocks that are left were forgotten.
-  bool has_ended_cleanly() const { return ended_ && !is_refused_last_; }
+  // False if records of refusals are missing, because any of them may be of the last request.
+  bool has_ended_cleanly() const { return ended_ && !is_refused_last_ && unseen_refusals_ == 0; }
   // False if the peak is unknown: records are missing and no `end` has the peaks, or the log ends before its first
   // peak.
   bool knows_peak() const;

@@ -295,7 +295,6 @@ std::string page_json(const std::vector<PageLog> &logs, const Names &names) {
                    {"notes", caveats_of_names(log.history)},
                    {"start_ns", log.start_unix_ns - start},
                    {"duration_ns", log.history.last_ts_ns()},
-                   {"dropped", log.history.dropped()},
                    {"failed_allocs", log.history.failed_allocs()},
                    {"has_stacks", log.sites.has_stacks()},
                    {"devices", std::move(of_log)}});

@@ -55,7 +55,7 @@ class FlameView {
     this.frames = [];
     const whole = this.top[this.measure].bytes;
     if (!whole) {
-      box.replaceChildren(element('p', {class: 'note'}, ` ${this.measure === 'left' ? 'Nothing was left: every block was freed.' : 'Nothing was held.'}`));
+      box.replaceChildren(element('p', {class: 'note'}, ` Nothing was ${this.measure === 'left' ? 'left' : 'held'}.`));
       return;
     }
     const place = (node, depth, x, space) => {

@@ -97,7 +97,7 @@ function processRow(lane, show) {
     cell(lane.peak_seq ? `${duration(lane.peak_ts)}, record ${lane.peak_seq}` : '–'),
     cell(peakOf(lane, lane.reserved_peak_bytes), exact(lane.reserved_peak_bytes)),
     cell(`${atLeast(lane)}${lane.allocs.toLocaleString('en')} / ${lane.frees.toLocaleString('en')}`),
-    cell(lane.left_count ? `${bytes(lane.left_bytes)} in ${lane.left_count.toLocaleString('en')}` : 'nothing',
+    cell(lane.left_count ? `${bytes(lane.left_bytes)} in ${lane.left_count.toLocaleString('en')}` : `nothing${asFarAsItGoes(lane.log.ended)}`,
       {class: lane.left_count && lane.log.ended_cleanly ? 'bad' : '', ...exact(lane.left_bytes)}),
     cell(`${atLeast(lane)}${lane.refusalCount.toLocaleString('en')}`, {class: lane.refusalCount ? 'bad' : ''}));
 }
@@ -125,7 +125,6 @@ function leftOutOf(lane) {
     [out.callers, 'caller', 'callers', 'those with least bytes'],
     [out.frames, 'frame of the flame graph', 'frames of the flame graph', 'those too narrow to be seen'],
     [drawn.reduce((sum, moment) => sum + moment.left_out_areas, 0), 'slab in maps', 'slabs in maps', 'the smallest'],
-    [lane.log.dropped, 'record that the log lacks', 'records that the log lacks', lane.log.ended ? 'peaks and what was not freed are as its end has them, other figures count what it has' : 'figures count what it has'],
   ].filter(([count]) => count > 0).map(([count, one, many, why]) => `${lane.title}: ${counted(count, one, many)} (${why})`);
 }
 
