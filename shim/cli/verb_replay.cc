@@ -184,8 +184,8 @@ void LogReplay::tell_flaws() const {
     if (is_in_slabs(each)) {
       const bool by_limit = request_.backing.empty() && each.device->backing != "slab";
       log_line(prefix + device + (by_limit ? "the limit is not in whole pages of 2MiB, so slabs serve it" : "slabs") +
-               ": replayed as a single one; a pool that grows by several slabs may need more, which "
-               "`ration find-min` finds");
+               ": where the driver puts them is not known, so the answer may be too low; `ration find-min` runs the "
+               "program instead");
     }
     if (is_in_slabs(each) && each.device->trace.peak_other_bytes != 0) {
       log_line(prefix + device + "up to " + config::show_exact_bytes(each.device->trace.peak_other_bytes) +

@@ -55,7 +55,7 @@ std::optional<DeviceStop> replay_device(const DeviceTrace &trace, std::uint64_t 
     for (const Reuse reuse : {Reuse::when_collected, Reuse::at_once}) {
       stop = stop ? stop : replay_once(trace, limit, total, backing, reuse);
     }
-    if (trace.total_bytes == 0 || backing == Backing::slab || limit <= ReplayedDevice::beyond_headroom(least)) break;
+    if (trace.total_bytes == 0 || limit <= ReplayedDevice::beyond_headroom(least)) break;
   }
   return stop;
 }

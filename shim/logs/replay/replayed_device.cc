@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "logs/replay/granule_arena.h"
+#include "pool/growth_size.h"
+#include "pool/merged_bytes.h"
 #include "pool/stitch/sizes.h"
 #include "pool/unit.h"
 
@@ -14,11 +16,10 @@ constexpr std::uint64_t kPageBytes = GranuleArena::kPageBytes;
 constexpr std::uint64_t kPreallocateAfter = std::uint64_t{32} << 20;  // the setting's default
 constexpr std::uint64_t kLeastHeadroom = std::uint64_t{512} << 20;    // likewise; or 2 % of what is free
 constexpr Address kSlabs = 0x100000000000;                            // arbitrary
-// As in policy/block_pool: seal_pace.h and quarantine.cc; pool_bounds.h; growth_size.cc; granule_backing.cc; room.h.
+// As in policy/block_pool: seal_pace.h and quarantine.cc; pool_bounds.h; granule_backing.cc; room.h.
 constexpr std::uint64_t kLargeParts = 64;
 constexpr std::size_t kEpochBlocks = 1024, kSliceBlocks = 64;
 constexpr std::uint64_t kFewParts = 128;
-constexpr std::uint64_t kLargestGrowthParts = 16;
 constexpr std::uint64_t kGifts = 16, kLeastGift = std::uint64_t{32} << 20;
 constexpr int kRetries = 20;
 
@@ -40,6 +41,32 @@ class ReplayedDevice::Memory final : public stitch::DeviceMemory {
   ReplayedDevice &device_;
 };
 
+class ReplayedDevice::Releaser : public NoUpstream {
+ public:
+  explicit Releaser(ReplayedDevice &device) : device_(device) {}
+  void shrink(const Slab &slab) noexcept override { device_.release(slab.bytes); }
+
+ protected:
+  ReplayedDevice &device_;
+};
+
+// As policy/block_pool/slab_merger.cc.
+class ReplayedDevice::Merging final : public Releaser {
+ public:
+  Merging(ReplayedDevice &device, std::uint64_t least, std::uint64_t expected, std::uint64_t merged)
+      : Releaser(device), least_(least), expected_(expected), merged_(merged) {}
+  std::vector<Slab> grow(const GrowthWish &released) noexcept override {
+    const std::uint64_t most = released.bytes == expected_ ? merged_ : released.bytes;
+    for (std::uint64_t bytes = most; bytes >= least_; bytes = whole_units(nine_tenths(bytes))) {
+      if (std::vector<Slab> taken = device_.take(bytes, bytes); !taken.empty()) return taken;
+    }
+    return {};
+  }
+
+ private:
+  const std::uint64_t least_, expected_, merged_;
+};
+
 // As policy/block_pool/growth.cc and cleaning.cc.
 class ReplayedDevice::Growth final : public Upstream {
  public:
@@ -51,21 +78,27 @@ class ReplayedDevice::Growth final : public Upstream {
 
   stitch::DeviceMemory *memory() noexcept override { return device_.memory_.get(); }
   bool collect() noexcept override {
-    const bool may_grow = device_.available() >= std::max(Pool::slab_bytes_for(bytes_), kPageBytes);
+    const bool may_grow = device_.available() >= std::max(Pool::slab_bytes_for(bytes_), kFirstSlabBytes);
     return !(may_grow && device_.freed_bytes_ + bytes_ <= device_.slack()) && device_.clean();
   }
   std::vector<Slab> grow(const GrowthWish &wish) noexcept override {
     if (wish.at_once && device_.available() < wish.bytes) return {};
     lacking_ = wish.bytes;
-    std::vector<Slab> pieces = device_.take(device_.next_bytes(pool_, wish.bytes), wish.piece_bytes);
+    std::vector<Slab> pieces;
+    for (std::uint64_t bytes = device_.next_bytes(pool_, wish.bytes); pieces.empty() && bytes > wish.bytes;) {
+      pieces = device_.take(bytes, wish.piece_bytes);
+      bytes = std::max(wish.bytes, whole_units(nine_tenths(bytes)));
+    }
     if (pieces.empty()) pieces = device_.take(wish.bytes, wish.piece_bytes);
-    if (pieces.empty() && device_.make_room(wish.bytes, &pool_)) pieces = device_.take(wish.bytes, wish.piece_bytes);
+    if (pieces.empty() && device_.make_room(wish.bytes, &pool_, bytes_)) {
+      pieces = device_.take(wish.bytes, wish.piece_bytes);
+    }
     is_free_elsewhere_ = pieces.empty() && device_.is_free_elsewhere(pool_, wish.bytes);
     return pieces;
   }
   void shrink(const Slab &piece) noexcept override { device_.release(piece.bytes); }
   bool wait() noexcept override {
-    return device_.clean() || (++retries_ <= kRetries && device_.make_room(lacking_, &pool_));
+    return device_.clean() || (++retries_ <= kRetries && device_.make_room(lacking_, &pool_, bytes_));
   }
 
  private:
@@ -106,13 +139,16 @@ std::uint64_t ReplayedDevice::beyond_headroom(std::uint64_t free_bytes) {
   return free_bytes - std::min(free_bytes, std::max(kLeastHeadroom, free_bytes / 50));
 }
 
-// As policy/block_pool/growth_size.cc for granules.
 std::uint64_t ReplayedDevice::next_bytes(SharedPool &pool, std::uint64_t minimum) const {
-  const bool is_owed = !is_preallocated_ && &pool == pools_.front().get();
-  if (in_slabs_ || is_owed) return minimum;
-  const std::uint64_t doubled = std::min(pool.statistics().slab_bytes + kPageBytes, limit_ / kLargestGrowthParts);
-  const std::uint64_t wanted = std::min(std::max(minimum, doubled), std::max(minimum, granule_bytes_));
-  return (wanted + kPageBytes - 1) / kPageBytes * kPageBytes;
+  GrowthState state;
+  state.minimum = minimum;
+  state.held = pool.statistics().slab_bytes;
+  state.most = limit_;
+  state.limit = limit_;
+  state.available = available();
+  if (!is_preallocated_ && &pool == pools_.front().get()) state.owed_after = kPreallocateAfter;
+  if (!in_slabs_) state.granule_bytes = granule_bytes_;
+  return next_growth(state);
 }
 
 bool ReplayedDevice::is_free_elsewhere(const SharedPool &pool, std::uint64_t bytes) const {
@@ -162,25 +198,22 @@ bool ReplayedDevice::clean() {
   return true;
 }
 
-// What the pools other than `asking` can give back. A pool that asks keeps its granules.
+// What the pools can give back. A pool that asks keeps its granules.
 std::uint64_t ReplayedDevice::returnable(const SharedPool *asking) const {
   std::uint64_t bytes = 0;
   for (const auto &pool : pools_) {
-    if (in_slabs_) {
-      bytes += pool->has_wholly_free_slab() ? pool->statistics().slab_bytes : 0;
-    } else if (pool.get() != asking) {
-      bytes += pool->gather_granules();
-    }
+    bytes += in_slabs_ ? free_slabs(*pool, 1).bytes : pool.get() == asking ? 0 : pool->gather_granules();
   }
   return bytes;
 }
 
-void ReplayedDevice::give_back(std::uint64_t bytes, const SharedPool *asking) {
+// `asking` also keeps its slabs once a hole has `block_bytes`.
+void ReplayedDevice::give_back(std::uint64_t bytes, const SharedPool *asking, std::uint64_t block_bytes) {
+  Releaser releaser(*this);
   std::uint64_t returned = 0;
   for (const auto &pool : pools_) {
     if (in_slabs_) {
-      Growth releaser(*this, *pool, 0);
-      pool->give_back(releaser);
+      pool->give_back(releaser, pool.get() == asking ? block_bytes : UINT64_MAX);
       continue;
     }
     std::uint64_t wanted = pool.get() == asking ? 0 : bytes - std::min(bytes, returned);
@@ -192,51 +225,69 @@ void ReplayedDevice::give_back(std::uint64_t bytes, const SharedPool *asking) {
   }
 }
 
-bool ReplayedDevice::make_room(std::uint64_t bytes, const SharedPool *asking) {
+bool ReplayedDevice::make_room(std::uint64_t bytes, const SharedPool *asking, std::uint64_t block_bytes) {
   if (available() >= bytes) return true;
   (void)clean();
   if (bytes > limit_ || available() + returnable(asking) < bytes) return false;
-  give_back(bytes, asking);
+  give_back(bytes, asking, block_bytes);
   return available() >= bytes;
+}
+
+std::uint64_t ReplayedDevice::room_beyond_headroom() const {
+  return std::min(available(), total_ == 0 ? UINT64_MAX : beyond_headroom(total_ - std::min(total_, charged_)));
 }
 
 void ReplayedDevice::preallocate(SharedPool &pool, std::uint64_t bytes) {
   is_preallocated_ = true;
+  (void)clean();
+  give_back(UINT64_MAX, in_slabs_ ? nullptr : &pool, 0);
+  const std::uint64_t room = whole_units(room_beyond_headroom());
+  if (room < std::max(Pool::slab_bytes_for(bytes), kFirstSlabBytes)) return;
   if (in_slabs_) {
-    const std::uint64_t room = available() / kUnitBytes * kUnitBytes;
     for (const Slab &slab : take(room, room)) (void)pool.add_slab(slab);
     return;
   }
-  (void)clean();
-  give_back(UINT64_MAX, &pool);
-  const std::uint64_t room =
-      std::min(available(), total_ == 0 ? UINT64_MAX : beyond_headroom(total_ - std::min(total_, charged_)));
-  if (room < std::max(Pool::slab_bytes_for(bytes), kPageBytes)) return;
   for (const std::uint64_t each : stitch::preallocation_sizes(room, kPageBytes, granule_bytes_)) {
     for (const Slab &piece : take(each, each)) (void)pool.add_granule(piece.id, piece.bytes, *memory_);
   }
 }
 
+// Called before a block is placed of which few fit: cleans freed memory, and makes one slab of free ones.
+void ReplayedDevice::merge(SharedPool &pool, std::uint64_t bytes) {
+  const std::uint64_t block_bytes = Pool::slab_bytes_for(bytes);
+  FreePieces free;
+  const auto possible = [&] {
+    free = free_slabs(pool, block_bytes);
+    return merged_bytes(free, free.count == 0 ? 0 : room_beyond_headroom(), block_bytes);
+  };
+  const Statistics held = pool.statistics();
+  const bool is_empty = held.used_bytes == 0 && held.retired_bytes > 0 && held.largest_hole >= block_bytes;
+  if (!is_empty && (!in_slabs_ || possible() == 0)) return;
+  (void)clean();
+  if (const std::uint64_t merged = in_slabs_ ? possible() : 0; merged != 0) {
+    Merging upstream(*this, block_bytes, free.bytes, merged);
+    (void)pool.merge(upstream);
+  }
+}
+
 std::optional<ReplayedDevice::Block> ReplayedDevice::take_from_driver(std::uint64_t bytes) {
   const std::uint64_t charged = charged_for(bytes, available(), limit_);
-  if (!make_room(charged, nullptr)) return std::nullopt;
+  if (!make_room(charged, nullptr, 0)) return std::nullopt;
   charged_ += charged;
   return Block{charged, 0};
 }
 
 std::optional<ReplayedDevice::Block> ReplayedDevice::allocate(std::uint32_t number, std::uint64_t bytes) {
   SharedPool &pool = *pools_[number];
-  const Statistics held = pool.statistics();
-  if (number == 0 && !is_preallocated_ && (in_slabs_ || held.used_bytes + bytes >= kPreallocateAfter)) {
+  if (number == 0 && !is_preallocated_ && pool.statistics().used_bytes + bytes >= kPreallocateAfter) {
     preallocate(pool, bytes);
   }
-  // Placed next to what was freed, a large block would leave too little for the next one.
-  if (bytes >= limit_ / kFewParts && held.used_bytes == 0 && held.largest_hole >= bytes) (void)clean();
+  if (bytes >= limit_ / kFewParts) merge(pool, bytes);
   Growth growth(*this, pool, bytes);
   if (const AllocateOutcome outcome = pool.allocate(bytes, growth)) return Block{0, outcome.block.address};
   if (growth.is_free_elsewhere()) return std::nullopt;
   const bool no_slab_ever = !in_slabs_ || Pool::slab_bytes_for(bytes) > limit_;
-  if (bytes > available() && !(no_slab_ever && make_room(bytes, nullptr))) return std::nullopt;
+  if (bytes > available() && !(no_slab_ever && make_room(bytes, nullptr, 0))) return std::nullopt;
   return take_from_driver(bytes);
 }
 
@@ -253,7 +304,7 @@ void ReplayedDevice::free(std::uint32_t number, const Block &block) {
 }
 
 bool ReplayedDevice::set_other(std::uint64_t bytes) {
-  if (bytes > other_ && !make_room(bytes - other_, nullptr)) return false;
+  if (bytes > other_ && !make_room(bytes - other_, nullptr, 0)) return false;
   charged_ = charged_ - other_ + bytes;
   other_ = bytes;
   return true;

@@ -1,5 +1,5 @@
 // What Ration does on one device in mode pool with the default settings, with simulated memory: one process, its limit,
-// its pools and their quarantine. Of slabs there is only a preallocated one, which takes all of the limit at the start.
+// its pools and their quarantine.
 // Layer: logs. Threads: none of its own.
 #pragma once
 
@@ -38,6 +38,8 @@ class ReplayedDevice {
  private:
   class Memory;
   class Growth;
+  class Releaser;
+  class Merging;
   struct Freed {
     SharedPool *pool;
     Address address;
@@ -52,8 +54,10 @@ class ReplayedDevice {
   bool is_due(SharedPool &pool, std::uint64_t bytes) const;
   bool clean();
   std::uint64_t returnable(const SharedPool *asking) const;
-  void give_back(std::uint64_t bytes, const SharedPool *asking);
-  bool make_room(std::uint64_t bytes, const SharedPool *asking);
+  void give_back(std::uint64_t bytes, const SharedPool *asking, std::uint64_t block_bytes);
+  bool make_room(std::uint64_t bytes, const SharedPool *asking, std::uint64_t block_bytes);
+  [[nodiscard]] std::uint64_t room_beyond_headroom() const;
+  void merge(SharedPool &pool, std::uint64_t bytes);
   void preallocate(SharedPool &pool, std::uint64_t bytes);
   std::optional<Block> take_from_driver(std::uint64_t bytes);
 

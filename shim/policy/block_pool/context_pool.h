@@ -19,6 +19,7 @@
 #include "base/wait.h"
 #include "policy/block_pool/kept_frees.h"
 #include "policy/contexts/contexts.h"
+#include "pool/growth_size.h"
 #include "pool/shared_pool.h"
 
 namespace ration::policy {
@@ -26,20 +27,9 @@ namespace ration::policy {
 class Backing;
 class ContextPools;
 
-// The least that a pool normally grows by, which is the driver's own page size for large allocations.
-constexpr std::uint64_t kFirstSlabBytes = 2U << 20U;
-
-// Rounds down to whole units. No block fits in the rest, and a driver would round the size up, past a limit that it
-// just reaches.
-constexpr std::uint64_t whole_units(std::uint64_t bytes) {
-  return bytes / pool::kUnitBytes * pool::kUnitBytes;
-}
-
-// The next smaller size to try after a slab was refused: the step of the BFC allocator that JAX and TensorFlow users
-// know.
-constexpr std::uint64_t nine_tenths(std::uint64_t bytes) {
-  return bytes - bytes / 10 - 1;
-}
+using pool::kFirstSlabBytes;
+using pool::nine_tenths;
+using pool::whole_units;
 
 class alignas(64) ContextPool final : public PoolOfContext {
  public:

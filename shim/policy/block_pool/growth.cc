@@ -8,7 +8,6 @@
 #include "base/held.h"
 #include "base/wait.h"
 #include "events/diagnostics.h"
-#include "policy/block_pool/growth_size.h"
 #include "policy/contexts/any_context.h"
 #include "policy/devices/returning_memory.h"
 
@@ -57,7 +56,7 @@ bool Growth::collect() noexcept {
 std::uint64_t Growth::next_bytes(std::uint64_t minimum_bytes) const {
   const DevicePool &device = call_.device;
   const Preallocation &plan = device.bounds.plan;
-  GrowthState state;
+  pool::GrowthState state;
   state.minimum = minimum_bytes;
   state.held = call_.pool.blocks.statistics().slab_bytes;
   state.most = device.bounds.most_bytes();
@@ -72,7 +71,7 @@ std::uint64_t Growth::next_bytes(std::uint64_t minimum_bytes) const {
   if (call_.pool.backing->gives_parts()) {
     state.granule_bytes = call_.pool.layout.granule_bytes;
   }
-  return next_growth(state);
+  return pool::next_growth(state);
 }
 
 // Tries `bytes`, then less, down to the least that will do.

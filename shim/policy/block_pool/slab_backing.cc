@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/wait.h"
 #include "policy/block_pool/slab_releaser.h"
+#include "pool/merged_bytes.h"
 
 namespace ration::policy {
 namespace {
@@ -101,21 +102,7 @@ Returned SlabBacking::give_back_free(const Room::Need &need, const ContextRef &c
 }
 
 std::uint64_t SlabBacking::returnable(ContextPool &pool, bool) {
-  return free_slabs(pool.blocks, 1).bytes;
-}
-
-FreePieces free_slabs(const pool::SharedPool &pool, std::uint64_t block_bytes) {
-  FreePieces free;
-  pool::Slab slab{};
-  for (pool::Address from = 0; pool.slabs(from, &slab, 1) == 1; from = slab.address + 1) {
-    pool::Block first{};
-    if (pool.live_blocks(slab.address, &first, 1) == 0 || first.address >= slab.address + slab.bytes) {
-      ++free.count;
-      free.bytes += slab.bytes;
-      free.blocks += slab.bytes / block_bytes;
-    }
-  }
-  return free;
+  return pool::free_slabs(pool.blocks, 1).bytes;
 }
 
 void SlabBacking::preallocate(const PoolCall &call, std::uint64_t bytes, std::uint64_t least) {

@@ -4,14 +4,10 @@
 #pragma once
 
 #include "policy/block_pool/backing.h"
-#include "policy/block_pool/merged_bytes.h"
 #include "policy/block_pool/publication.h"
 #include "policy/block_pool/slab_directory.h"
 
 namespace ration::policy {
-
-// The sums over all slabs of a pool that have no live block.
-FreePieces free_slabs(const pool::SharedPool &pool, std::uint64_t block_bytes);
 
 class SlabBacking final : public Backing {
  public:

@@ -7,6 +7,7 @@
 #include "policy/block_pool/growth.h"
 #include "policy/block_pool/slab_backing.h"
 #include "policy/block_pool/slab_releaser.h"
+#include "pool/merged_bytes.h"
 
 namespace ration::policy {
 namespace {
@@ -57,7 +58,7 @@ void SlabMerger::prepare(const PoolCall &call) {
     std::uint64_t merged = 0;
   };
   const auto possible = [&]() -> Possible {
-    const FreePieces free = free_slabs(call.pool.blocks, bytes);
+    const pool::FreePieces free = pool::free_slabs(call.pool.blocks, bytes);
     // A single slab that was preallocated with less than the limit keeps its size.
     const bool as_planned = bounds.plan.bytes > 0 && bounds.plan.bytes < whole_units(bounds.most_bytes());
     if (free.count == 1 && as_planned) {
@@ -67,7 +68,7 @@ void SlabMerger::prepare(const PoolCall &call) {
     if (rest > 0) {
       rest = std::min(rest, bounds.free_beyond_headroom());
     }
-    return {free.bytes, merged_bytes(free, rest, bytes)};
+    return {free.bytes, pool::merged_bytes(free, rest, bytes)};
   };
   const pool::Statistics held = call.pool.blocks.statistics();
   // Placed now, the block would lie next to what the program has freed.

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/saturating.h"
 #include "base/wait.h"
-#include "policy/block_pool/merged_bytes.h"
 #include "policy/calls/call_parts.h"
+#include "pool/merged_bytes.h"
 
 namespace ration::policy {
 namespace {
@@ -364,7 +364,7 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
   }
   const std::uint64_t held = parts_.async_pools.idle_bytes(device);
   const bool single = hints_[device].single_chunk.load(std::memory_order_relaxed) == held;
-  const FreePieces free{single ? 1U : 2U, held, single ? held / bytes : 0};
+  const pool::FreePieces free{single ? 1U : 2U, held, single ? held / bytes : 0};
   const bool exact = loses_a_block(parts_, device, bytes, parts_.stream_pools.upper_bound(*pool, bytes));
   const auto left = [&] {
     return std::min(parts_.pools.devices.on(device).bounds.rest_of_limit(),
@@ -372,7 +372,7 @@ void AsyncMemory::merge_chunks(const Request &request, const Contexts::Current &
   };
   const auto merged_with = [&](std::uint64_t kept_elsewhere) {
     const std::uint64_t rest = left() + kept_elsewhere;
-    const std::uint64_t merged = merged_bytes(free, rest, bytes);
+    const std::uint64_t merged = pool::merged_bytes(free, rest, bytes);
     return exact && merged != 0 ? whole_units(held + rest) : merged;  // no rest is of whole steps
   };
   parts_.stream_pools.reconcile_all(request.api, device);  // the program's synchronise may have released something

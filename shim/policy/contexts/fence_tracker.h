@@ -26,6 +26,9 @@ namespace ration::policy {
 
 // How long a call may wait for the device only to keep the quarantine small.
 inline constexpr std::uint64_t kBrieflyNs = 10'000'000;
+// A request may wait so long, and not only as long as a fence takes on an idle device, to make one piece of several.
+// After such a wait, none follows until this many times its length has passed.
+inline constexpr std::uint64_t kWaitsApart = 100;
 // How long a request that would be denied waits for another thread's capture, during which nothing can be cleaned.
 inline constexpr std::uint64_t kCapturePatienceNs = 1'000'000'000;
 // An idle device passes a fence within some microseconds.

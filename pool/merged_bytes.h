@@ -1,17 +1,14 @@
 // The size of one piece of device memory that replaces several free ones.
-// Layer: policy/block_pool. Threads: pure functions.
+// Layer: pool, a leaf (standard library only). Threads: any.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
-#include "policy/block_pool/context_pool.h"
+#include "pool/growth_size.h"
+#include "pool/shared_pool.h"
 
-namespace ration::policy {
-
-// A request may wait longer than a fence takes on an idle device, so that pieces can become one. After such a wait,
-// none follows until this many times its length has passed.
-inline constexpr std::uint64_t kWaitsApart = 100;
+namespace ration::pool {
 
 // Free slabs of a pool, or chunks of a driver's pool, and how many blocks of one size fit in them.
 struct FreePieces {
@@ -29,7 +26,7 @@ constexpr std::uint64_t merged_bytes(const FreePieces &free, std::uint64_t rest,
   if (free.count == 0 || all < block_bytes || (free.count == 1 && free.blocks == 0)) {
     return 0;
   }
-  if (rest >= pool::kUnitBytes && rest < free.bytes / kSmallRest) {
+  if (rest >= kUnitBytes && rest < free.bytes / kSmallRest) {
     return all;
   }
   if (all / block_bytes > free.blocks + rest / block_bytes) {
@@ -39,4 +36,19 @@ constexpr std::uint64_t merged_bytes(const FreePieces &free, std::uint64_t rest,
   return free.count > 1 ? free.bytes : 0;
 }
 
-}  // namespace ration::policy
+// The sums over all slabs of a pool that have no live block.
+inline FreePieces free_slabs(const SharedPool &pool, std::uint64_t block_bytes) {
+  FreePieces free;
+  Slab slab{};
+  for (Address from = 0; pool.slabs(from, &slab, 1) == 1; from = slab.address + 1) {
+    Block first{};
+    if (pool.live_blocks(slab.address, &first, 1) == 0 || first.address >= slab.address + slab.bytes) {
+      ++free.count;
+      free.bytes += slab.bytes;
+      free.blocks += slab.bytes / block_bytes;
+    }
+  }
+  return free;
+}
+
+}  // namespace ration::pool

@@ -1,11 +1,28 @@
 // How much a pool takes when it grows for a request.
-// Layer: policy/block_pool. Threads: pure functions.
+// Layer: pool, a leaf (standard library only). Threads: pure functions.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
-namespace ration::policy {
+#include "pool/unit.h"
+
+namespace ration::pool {
+
+// The least that a pool normally grows by, which is the driver's own page size for large allocations.
+constexpr std::uint64_t kFirstSlabBytes = 2U << 20U;
+
+// Rounds down to whole units. No block fits in the rest, and a driver would round the size up, past a limit that it
+// just reaches.
+constexpr std::uint64_t whole_units(std::uint64_t bytes) {
+  return bytes / kUnitBytes * kUnitBytes;
+}
+
+// The next smaller size to try after a slab was refused: the step of the BFC allocator that JAX and TensorFlow users
+// know.
+constexpr std::uint64_t nine_tenths(std::uint64_t bytes) {
+  return bytes - bytes / 10 - 1;
+}
 
 // All in bytes.
 struct GrowthState {
@@ -25,4 +42,4 @@ struct GrowthState {
 // Never less than the request needs, even if the limit or the device does not have that much.
 std::uint64_t next_growth(const GrowthState &state);
 
-}  // namespace ration::policy
+}  // namespace ration::pool

@@ -1,11 +1,8 @@
-#include "policy/block_pool/growth_size.h"
+#include "pool/growth_size.h"
 
 #include <algorithm>
 
-#include "base/saturating.h"
-#include "policy/block_pool/context_pool.h"
-
-namespace ration::policy {
+namespace ration::pool {
 namespace {
 
 constexpr std::uint64_t kStep = kFirstSlabBytes;
@@ -22,7 +19,7 @@ constexpr std::uint64_t kLargestPart = 16;  // of a limit: a slab with one small
 
 std::uint64_t next_growth(const GrowthState &state) {
   const std::uint64_t minimum = state.minimum;
-  const bool few = minimum + pool::kUnitBytes > state.most / kFewBlocks;
+  const bool few = minimum + kUnitBytes > state.most / kFewBlocks;
   const auto whole = [&](std::uint64_t bytes) {
     return few ? bytes / minimum * minimum : (bytes + kStep - 1) / kStep * kStep;
   };
@@ -51,7 +48,7 @@ std::uint64_t next_growth(const GrowthState &state) {
   wanted = whole(wanted);
   std::uint64_t most = state.available;
   if (state.free) {
-    most = std::min(most, minus_or_zero(*state.free, state.headroom));
+    most = std::min(most, *state.free - std::min(*state.free, state.headroom));
     least = std::min(least, whole_units(*state.free));
   }
   // Never less than the driver takes for the request in any case. A slab that must use the headroom has room for
@@ -61,4 +58,4 @@ std::uint64_t next_growth(const GrowthState &state) {
   return bytes >= floor ? bytes : std::max(floor, std::min(least, wanted));
 }
 
-}  // namespace ration::policy
+}  // namespace ration::pool

@@ -1,14 +1,14 @@
 // How much a pool takes when it grows for a request: a pure function of what is held, limited and free.
-#include "policy/block_pool/growth_size.h"
+#include "pool/growth_size.h"
 
 #include "catch.h"
-#include "unit/policy/fake_driver.h"
 
-using ration::policy::GrowthState;
-using ration::policy::next_growth;
-using ration::test::kMiB;
+using ration::pool::GrowthState;
+using ration::pool::next_growth;
 
 namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
 // A request of so many bytes on a device without a limit.
 GrowthState state_of(std::uint64_t minimum, std::uint64_t held) {
