@@ -323,6 +323,7 @@ def from_refusal_to_name(*options, logs=1, words=(), **variables):
         program = pathlib.Path(__file__).parents[1] / "preload/programs/growing.py"
         refused = subprocess.run(["ration", "run", "--sim", "1GiB", *options, "--", sys.executable, program, "forever", *words],
                                  env=environment | variables, **shown)
+        expect_that(f"nothing internal in {refused.stderr}", "RATION_FLAGS" not in refused.stderr and "RATION_SUMMARY" not in refused.stderr)
         again, report = re.search(r"^ration: to see what held the memory: (?:ration report .*; to see which functions allocated it: )?"
                                   r"(.*ration run .*), then (ration report .*)$", refused.stderr, re.M).groups()
         logged = subprocess.run(["sh", "-c", again], env=environment, **shown)

@@ -73,19 +73,26 @@ bool is_python(const events::Summary &process) {
 }
 
 // The variables from which the run has settings, as a shell takes them before a command. The shell itself may not have
-// them: they may have been written there.
-std::string variables(const config::Settings &settings) {
-  constexpr std::string_view kOthers[] = {"log", "stacks", "diagnostics"};
+// them: they may have been written there, or an outer run has set them from its options.
+std::string variables(const RunRequest &request, const config::Settings &settings) {
+  constexpr std::string_view kOthers[] = {"log", "stacks", "diagnostics", "group_tree"};
   std::string line;
   for (const config::Origin &origin : settings.origins) {
-    const bool is_own = origin.source == config::Source::kEnvironment &&
-                        std::find(std::begin(kOthers), std::end(kOthers), origin.key) == std::end(kOthers) &&
-                        (origin.key != "state_dir" || !settings.groups.empty());
-    if (is_own) {
-      line += std::string(config::option_of_key(origin.key)->variable) + "=" + typed(origin.value) + " ";
-    } else if (origin.source == config::Source::kThirdParty) {
+    if (origin.source == config::Source::kThirdParty) {
       const std::size_t value = origin.place.find('=') + 1;
       line += origin.place.substr(0, value) + typed(origin.place.substr(value)) + " ";
+      continue;
+    }
+    const bool is_on_this_line = std::any_of(request.flags.begin(), request.flags.end(),
+                                             [&](const auto &flag) { return flag.first->key == origin.key; });
+    if (origin.source != config::Source::kEnvironment && (origin.source != config::Source::kFlag || is_on_this_line)) {
+      continue;
+    }
+    const config::Option *option = config::option_of_key(origin.key);
+    if (option != nullptr && option->scope != config::Scope::kInternal &&
+        std::find(std::begin(kOthers), std::end(kOthers), origin.key) == std::end(kOthers) &&
+        (origin.key != "state_dir" || !settings.groups.empty())) {
+      line += std::string(option->variable) + "=" + typed(origin.value) + " ";
     }
   }
   return line;
@@ -94,7 +101,7 @@ std::string variables(const config::Settings &settings) {
 // The command line that repeats the run with a log of what is called `stacks`.
 std::string again_with_log(const RunRequest &request, const config::Settings &settings, const LogNames &log,
                            const std::string &stacks) {
-  std::string line = variables(settings) + "ration run --log " + log.asked + " --stacks " + stacks;
+  std::string line = variables(request, settings) + "ration run --log " + log.asked + " --stacks " + stacks;
   if (request.simulate) {
     line += " --sim " + typed(*request.simulate);
   }

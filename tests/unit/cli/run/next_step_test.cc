@@ -63,15 +63,24 @@ TEST_CASE("the variables that the run has settings from are part of the command,
   settings.origins = {{"limit", "1g", config::Source::kEnvironment, ""},
                       {"log", "a", config::Source::kEnvironment, ""},
                       {"state_dir", "/s", config::Source::kEnvironment, ""},
+                      {"flags", "of the run", config::Source::kEnvironment, ""},
                       {"mode", "direct", config::Source::kFlag, ""},
+                      {"", "", config::Source::kUserFile, "/a"},
                       {"preallocate", "false", config::Source::kThirdParty, "TF_X=a b"}};
-  const std::string ends = "ration run --log run.jsonl --stacks native -- ./train, then ration report run.jsonl";
+  const std::string ends = " -- ./train, then ration report run.jsonl";
   const std::vector<events::Summary> refused = {refused_by(events::Reason::limit)};
-  CHECK(next_step(run_of({"./train"}), settings, refused, {}) ==
-        "to see what held the memory: RATION_LIMIT=1g TF_X='a b' " + ends);
+  cli::RunRequest request = run_of({"./train"});
+  INFO("an outer run has set the mode");
+  CHECK(next_step(request, settings, refused, {}) ==
+        "to see what held the memory: RATION_LIMIT=1g RATION_MODE=direct TF_X='a b' ration run --log run.jsonl "
+        "--stacks native" +
+            ends);
+  request.flags = {{option("mode"), "direct"}};
   settings.groups.emplace_back();
-  CHECK(next_step(run_of({"./train"}), settings, refused, {}) ==
-        "to see what held the memory: RATION_LIMIT=1g RATION_STATE_DIR=/s TF_X='a b' " + ends);
+  CHECK(next_step(request, settings, refused, {}) ==
+        "to see what held the memory: RATION_LIMIT=1g RATION_STATE_DIR=/s TF_X='a b' ration run --log run.jsonl "
+        "--stacks native --mode direct" +
+            ends);
 }
 
 TEST_CASE("where there are logs the next step is their report, and without stacks a run that has them") {
