@@ -150,10 +150,10 @@ class History {
   config::DeviceIdentity identity(std::size_t device) const {
     return {static_cast<int>(device), devices_[device].uuid, devices_[device].total};
   }
-  // Sums over all devices of the log, of charged blocks only.
+  // Sums over all devices of the log, of charged blocks only. Refusals include those of missing records.
   std::uint64_t allocs() const { return sum(&Device::allocs); }
   std::uint64_t frees() const { return sum(&Device::frees); }
-  std::uint64_t refusals() const { return sum(&Device::refusal_count); }
+  std::uint64_t refusals() const { return sum(&Device::refusal_count) + unseen_refusals_; }
   struct Growth {
     Levels levels;
     std::uint64_t oldest_ns = 0;  // longest life of a block that was freed

@@ -63,6 +63,7 @@ TEST_CASE("after records were lost the peak is that of the end, or what was sure
   CHECK(history.devices()[0].live_bytes == 90);
   CHECK(history.devices()[0].live_count() == 2);
   CHECK(history.unseen_refusals() == 2);
+  CHECK(history.refusals() == 2);
   CHECK_FALSE(history.has_ended_cleanly());
 }
 
