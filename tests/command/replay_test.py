@@ -67,21 +67,19 @@ def limit_of_the_log(folder):
     expect("a share", json.loads(ration("replay", log, "--json", "--limit", "25%").stdout)["limit"], GIB)
 
 
-def random_program(numbers, contexts, managed):
+def random_program(numbers, managed):
     """Blocks of sizes of one kind, freed in any order."""
     most = numbers.choice([8, 40, 100, 400]) * MIB
     size = numbers.choice([lambda: numbers.randint(1, 300_000), lambda: 1 << numbers.randint(9, 25), lambda: numbers.randint(2 * MIB, 60 * MIB),
                            lambda: numbers.randint(1, 1 << numbers.randint(12, 25)),
                            lambda: numbers.choice([3333333, 9 * MIB, 17_000_000, 200_000, 12_345_678, 1_500_001])])
-    steps, live, made = ["context=0"] * contexts, {}, 0
+    steps, live, made = [], {}, 0
     for _ in range(numbers.randint(5, 120)):
         wanted = min(size(), most // 2)
         while live and (sum(live.values()) + wanted > most or numbers.random() < 0.3):
             freed = numbers.choice(list(live))
             steps.append(f"free={freed}")
             del live[freed]
-        if contexts > 1:
-            steps.append(f"current={numbers.randrange(contexts)}")
         if managed and numbers.random() < 0.05:
             steps.append(f"managed={wanted}")
             continue
@@ -97,8 +95,8 @@ def runs(*options, programs=8):
         seed = random.randrange(1 << 32)
         print(f"seed {seed}")
         numbers = random.Random(seed)
-        for count in range(programs):
-            steps = random_program(numbers, 1 + count % 2, managed=not options)
+        for _ in range(programs):
+            steps = random_program(numbers, managed=not options)
             log = logged(folder, steps, *options)
             found = last_number(ration("replay", log, "--find-min", *options))
             ration("run", "-q", "--sim", "4GiB", *options, "--limit", found, "--", *steps)

@@ -133,6 +133,18 @@ void TextWalk::assign_all(const Words &words, bool exports) {
   }
 }
 
+// The shell no longer exports the variable. `keeps`: it keeps the value itself.
+void TextWalk::take(const std::string &variable, bool keeps) {
+  const std::string begin = variable + "=";
+  if (!keeps) {
+    std::erase_if(unexported_, [&](const std::string &each) { return text_of(each).starts_with(begin); });
+  } else if (state_.is_set(variable)) {
+    unexported_.push_back(begin +
+                          (variable == kPreload ? state_.library->preload : state_.walk.environment.value(variable)));
+  }
+  state_.unset(variable);
+}
+
 // The command is started.
 void TextWalk::run(Words words, const ShellCommand &command, bool is_sure) {
   const bool is_conditional = command.before != Joint::kNext;
@@ -169,7 +181,12 @@ void TextWalk::change(const ShellCommand &command, const Change &make) {
                            state_.walk.environment.value("RATION_DISABLE"));
   };
   const auto before = figures();
+  const std::optional<CommandWalk::Loss> loss = state_.walk.loss;
   make();
+  if (loss && !state_.walk.loss && (command.is_aside || command.before != Joint::kNext)) {
+    state_.walk.loss = loss;  // perhaps it is made good, perhaps not
+    state_.walk.loss->is_certain = false;
+  }
   if (figures() != before) {
     list_changes_ = true;
     list_may_change_ = list_may_change_ || command.before != Joint::kNext;
@@ -184,14 +201,17 @@ bool TextWalk::run_builtin(const Words &words, const ShellCommand &command) {
   if (is_word_of(kOfVariables, name)) {
     const bool takes =
         name == "unset" ? !has_letter_option(words, "-f") : has_letter_option(words, name == "export" ? "-n" : "+x");
+    if (takes && (name == "declare" || name == "typeset")) {
+      doubt();  // dash has no such command
+    }
     change(command, [&] {
-      for (auto word = words.begin() + 1; word != words.end(); ++word) {
-        if (takes && *word != "" && (*word)[0] != '-' && (*word)[0] != '+') {
-          state_.unset(*word);
-        }
-      }
       if (!takes) {
-        assign_all({words.begin() + 1, words.end()}, name == "export" || has_letter_option(words, "-x"));
+        return assign_all({words.begin() + 1, words.end()}, name == "export" || has_letter_option(words, "-x"));
+      }
+      for (auto word = words.begin() + 1; word != words.end(); ++word) {
+        if (!word->starts_with('-') && !word->starts_with('+')) {
+          take(*word, name != "unset");
+        }
       }
     });
   } else if (name == "cd" || name == "pushd" || name == "popd") {
@@ -200,7 +220,7 @@ bool TextWalk::run_builtin(const Words &words, const ShellCommand &command) {
     state_.enter(folder == words.end() || name == "popd" ? "" : *folder);
     list_may_move_ = list_may_move_ || !is_certain;
   } else if (name == "." || name == "source") {
-    read_file(words.size() > 1 ? words[1] : "");
+    read_file(words.size() > 1 ? words[1] : "", is_certain);
   } else if (name == "shift" || name == "set") {
     const bool is_one = name == "shift" && words.size() == 1 && is_certain && arguments_ && !arguments_->empty();
     if (is_one) {
@@ -220,25 +240,29 @@ bool TextWalk::run_builtin(const Words &words, const ShellCommand &command) {
   return true;
 }
 
-// The shell reads the file as if it were part of this text.
-void TextWalk::read_file(const std::string &name) {
+// The shell reads the file as if it were part of this text, if it `certainly` does.
+void TextWalk::read_file(const std::string &name, bool certainly) {
   const std::optional<std::string> path =
       name.find('/') == std::string::npos || is_expanded(name) ? std::nullopt : state_.path_from_here(name);
   const std::string text = path ? text_of_file(*path, *state_.budget) : "";
-  if (text.empty()) {
+  if (text.empty() || !certainly) {
     doubt();
-  } else {
-    read(text);
   }
+  read(text);
+  is_over_ = is_over_ && certainly;
 }
 
-// In a text that is not understood, LD_PRELOAD counts unless it is only read or extended.
+// In a text that is not understood, LD_PRELOAD counts unless it is only read, extended or exported.
 bool TextWalk::mentions_preload() const {
+  const auto is_read_in = [](std::string_view text) {
+    return text.find(std::string("$") + kPreload) != std::string_view::npos ||
+           text.find(std::string("${") + kPreload) != std::string_view::npos;
+  };
   for (std::size_t at = code_.find(kPreload); at != std::string::npos; at = code_.find(kPreload, at + 1)) {
-    const std::size_t begin = code_.rfind('\n', at) + 1;
-    const std::string line = code_.substr(begin, code_.find('\n', at) - begin);
-    if (line.find(std::string("$") + kPreload) == std::string::npos &&
-        line.find(std::string("${") + kPreload) == std::string::npos) {
+    const std::string_view before = std::string_view(code_).substr(0, at);
+    const std::string_view after = std::string_view(code_).substr(at + std::string_view(kPreload).size());
+    const bool is_harmless = before.ends_with('$') || before.ends_with("${") || before.ends_with("export ");
+    if (after.starts_with('=') ? !is_read_in(after.substr(0, after.find_first_of(";&|\n"))) : !is_harmless) {
       return true;
     }
   }

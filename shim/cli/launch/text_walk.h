@@ -43,8 +43,9 @@ class TextWalk {
   bool run_builtin(const Words &words, const ShellCommand &command);
   template <class Change>
   void change(const ShellCommand &command, const Change &make);
+  void take(const std::string &variable, bool keeps);
   void assign_all(const Words &words, bool exports);
-  void read_file(const std::string &name);
+  void read_file(const std::string &name, bool certainly);
   Found follow_all(WalkState &state) const;
   bool mentions_preload() const;
   bool is_one_command() const;

@@ -312,10 +312,11 @@ TEST_CASE("a line that certainly takes the library away from every program is kn
   for (const char *line :
        {"unset LD_PRELOAD; ls", "export -n LD_PRELOAD\nls", "env -u LD_PRELOAD ls; echo", "LD_PRELOAD=; exec ls",
         "unset LD_PRELOAD A && ls && ls -l", "cd / && unset LD_PRELOAD && ls $A", "unset LD_PRELOAD || true; ls",
-        "env -u LD_PRELOAD ls | env -i ls", "declare +x LD_PRELOAD; ls", "exec -c ls", "unset LD_PRELOAD; ls & ls",
+        "env -u LD_PRELOAD ls | env -i ls", "exec -c ls", "unset LD_PRELOAD; ls & ls",
         "unset LD_PRELOAD; LD_PRELOAD=/x/libration.so; ls", "command unset LD_PRELOAD; ls; exit; ration run ls",
-        "export RATION_DISABLE=1; ls", "RATION_DISABLE=1; export RATION_DISABLE; ls", "unset RATION_LIMIT; ls",
-        "sh -c 'unset LD_PRELOAD; ls'", "set -- ls; unset LD_PRELOAD; ls \"$@\"", "LD_PRELOAD=/x/other.so ls"}) {
+        "export RATION_DISABLE=1; ls", "export -n LD_PRELOAD; unset LD_PRELOAD; export LD_PRELOAD; ls",
+        "RATION_DISABLE=1; export RATION_DISABLE; ls", "unset RATION_LIMIT; ls", "sh -c 'unset LD_PRELOAD; ls'",
+        "set -- ls; unset LD_PRELOAD; ls \"$@\"", "LD_PRELOAD=/x/other.so ls"}) {
     INFO(line);
     CHECK(is_lost({"bash", "-c", line}));
   }
@@ -326,9 +327,10 @@ TEST_CASE("a line that may take the library away, or takes it from one program o
   for (const char *line :
        {"ls; unset LD_PRELOAD; ls", "true || unset LD_PRELOAD; ls", "if true; then unset LD_PRELOAD; fi; ls",
         "unset LD_PRELOAD; $PROGRAM", "env -u LD_PRELOAD $PROGRAM", "eval 'unset LD_PRELOAD'; ls",
-        "f() { env -u LD_PRELOAD ls; }; f", "unset LD_PRELOAD & ls", "LD_PRELOAD=$OTHER ls",
-        "for each in a b; do ls; unset LD_PRELOAD; done", "cd / && unset LD_PRELOAD; ls",
-        "unset LD_PRELOAD\nls <<END\nunset\nEND", "unset LD_PRELOAD; ration run ls; ls"}) {
+        "echo $LD_PRELOAD; eval 'unset LD_PRELOAD'; ls", "f() { env -u LD_PRELOAD ls; }; f", "unset LD_PRELOAD & ls",
+        "declare +x LD_PRELOAD; ls", "LD_PRELOAD=$OTHER ls", "for each in a b; do ls; unset LD_PRELOAD; done",
+        "cd / && unset LD_PRELOAD; ls", "unset LD_PRELOAD\nls <<END\nunset\nEND",
+        "unset LD_PRELOAD; ration run ls; ls"}) {
     INFO(line);
     CHECK_FALSE(suspected_of({"bash", "-c", line}).empty());
   }
@@ -342,6 +344,7 @@ TEST_CASE("a line that keeps the library is not suspected") {
         "if true; then LD_PRELOAD=/x/o.so:${LD_PRELOAD} ls; fi", "unset LD_PRELOAD; ration run --limit 1GiB ls",
         "echo \"unset LD_PRELOAD; ls\"; ls", "command -v sudo; ls",
         "unset LD_PRELOAD; export LD_PRELOAD=/x/libration.so; ls", "case $A in (b) ls ;; esac",
+        "if ls; then LD_PRELOAD=/x/o.so:$LD_PRELOAD; export LD_PRELOAD; fi; ls",
         "while read line; do ls $line; done <file", "export PATH=/x:$PATH; ls"}) {
     INFO(line);
     CHECK(is_kept({"bash", "-c", line}));
@@ -355,6 +358,7 @@ TEST_CASE("scripts are read like lines") {
   CHECK(program_of({loses, "ls", "-l"}) == Line{"ls", "-l"});
   CHECK(is_lost({"nice", "sh", loses, "ls"}));
   CHECK(is_lost({"sh", "-c", ". " + loses + "; ls"}));
+  CHECK_FALSE(suspected_of({"sh", "-c", "test $A && . " + loses + "; ls"}).empty());
   CHECK(is_kept({loses}));
   CHECK(is_kept({loses, "ration", "run", "ls"}));
   CHECK(is_lost({folder.write("unset LD_PRELOAD\nls\n", "without"), "ls"}));
