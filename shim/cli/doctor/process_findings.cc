@@ -57,7 +57,7 @@ class ProcessCheck {
     check_owner_and_namespaces();
     if (!process_.is_readable) {
       add(Check::process_unchecked,
-          "what is in " + name_ + ": this user may not read /proc/" + std::to_string(process_.pid) + "/maps",
+          "cannot inspect " + name_ + ": no permission to read /proc/" + std::to_string(process_.pid) + "/maps",
           remedy_of_root());
     } else {
       check_start();

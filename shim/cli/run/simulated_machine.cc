@@ -45,8 +45,8 @@ std::optional<unsigned> count_in(std::string_view text) {
 }
 
 std::string error_in_small_device(std::string_view before, std::string_view size, std::uint64_t bytes) {
-  const std::string sentence =
-      "a device of " + std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes") + " is none; the smallest has 1MiB";
+  const std::string sentence = "a device of " + std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes") +
+                               " is too small; the smallest has 1MiB";
   if (bytes == 0 || !std::all_of(size.begin(), size.end(), config::is_digit)) {
     return with_example(sentence);
   }
@@ -66,7 +66,7 @@ std::variant<EqualDevices, std::string> read_item(std::string_view item) {
       return with_example("it does not begin with a number of devices");
     }
     if (*count == 0) {
-      return with_example("0 devices are none; the fewest is 1");
+      return with_example("there must be at least 1 device");
     }
     if (size.empty()) {
       return with_example("the size of a device is missing");

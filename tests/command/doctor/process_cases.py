@@ -53,7 +53,7 @@ def kernel(_):
 
 
 def unchecked(folder):
-    of_another_user("process_unchecked", "may not read /proc/")(folder)
+    of_another_user("process_unchecked", "no permission to read /proc/")(folder)
     if IS_ROOT:  # which looks into that user's folder
         os.chmod(folder, 0o755)
         state = pathlib.Path(folder) / "state"
