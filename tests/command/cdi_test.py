@@ -88,7 +88,7 @@ def mistakes(folder):
                         (["25%", "25pct=2GiB"], 'two shares are named "25pct"'), ([], "SHARE is required"),
                         (["1GiB", "--group-limit", "2GiB"], "--group-limit needs --group"),
                         (["1GiB", "--group", "g"], "--group needs --state-dir"),
-                        (["1GiB", "--group", "a b", "--state-dir", folder], '--group a b: a group is'),
+                        (["1GiB", "--group", "a b", "--state-dir", folder], '--group a b: a group name is'),
                         (["1GiB", "--group", "g", "--group-limit", "x", "--state-dir", folder], '--group-limit x: '),
                         (["1GiB", "--state-dir", "/dev/null"], '"/dev/null" is not a folder'),
                         (["1GiB", "--enforce", f"{folder}/none/x/"], "cannot create"),

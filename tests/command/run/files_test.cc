@@ -117,7 +117,7 @@ TEST_CASE("ration env shows the source of each value for its command and options
   CHECK(says(json.out, "\"place\": \"" + path + ":1:2\""));
   CHECK(says(json.out, "\"source\": \"flag\""));
   CHECK(says(json.out, "\"standing\": \"overridden\""));
-  CHECK(says(json.out, "\"files\": [\n    \"" + path + "\"\n  ]"));
+  CHECK(says(json.out, "\"files\": [\n    {\n      \"path\": \"" + path + "\"\n    }\n  ]"));
 }
 
 TEST_CASE("ration env says why a third-party variable was honoured or not") {

@@ -321,7 +321,7 @@ TEST_CASE("ration env prints every setting with its source") {
 
   const Ended json = run_test::run({COMMAND_UNDER_TEST, "env", "--json"}, {"RATION_LIMIT=3g", "RATION_LOG=\xff"});
   CHECK(json.status == 0);
-  CHECK(says(json.out, "\"bytes\": 3221225472"));
+  CHECK(says(json.out, "\"value_bytes\": 3221225472"));
   CHECK(says(json.out, "\"schema\": \"ration.env/1\""));
 
   const Ended group = run_test::run({COMMAND_UNDER_TEST, "env"}, {"RATION_GROUP=lab", "RATION_GROUP_LIMIT=1=3g"});
