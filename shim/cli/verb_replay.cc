@@ -85,6 +85,13 @@ class LogReplay {
  private:
   DeviceAnswer answer_for(std::size_t ordinal) const;
   bool is_exact() const;
+  // When one pool gives granules to another is not known.
+  bool has_several_pools(const DeviceAnswer &answer) const {
+    return mode_ == ReplayMode::pool && answer.backing == Backing::vmm && answer.device->trace.pools > 1;
+  }
+  bool is_most(const DeviceAnswer &answer) const {
+    return answer.device->is_stream_ordered || has_several_pools(answer);
+  }
   bool is_in_slabs(const DeviceAnswer &answer) const {
     return mode_ == ReplayMode::pool && answer.backing == Backing::slab;
   }
@@ -143,7 +150,7 @@ void LogReplay::answer() {
 bool LogReplay::is_exact() const {
   return is_whole() && refusals() == 0 &&
          std::none_of(answers_.begin(), answers_.end(),
-                      [this](const DeviceAnswer &each) { return each.device->is_stream_ordered || is_in_slabs(each); });
+                      [this](const DeviceAnswer &each) { return is_most(each) || is_in_slabs(each); });
 }
 
 // The refusals on all devices, including those on which no request was served.
@@ -180,6 +187,12 @@ void LogReplay::tell_flaws() const {
                           held
                     : "stream-ordered memory counts as what the driver's pools held for it in this run, up to " + held +
                           "; they may get by with less, down to its blocks"));
+    }
+    if (has_several_pools(each)) {
+      log_line(prefix + device + "the pools of several contexts share the limit: " +
+               (request_.find_min
+                    ? "min_limit is rounded up by " + config::show_bytes(pool::replay::kSpareOfPools)
+                    : "up to " + config::show_bytes(pool::replay::kSpareOfPools) + " more may be needed"));
     }
     if (is_in_slabs(each)) {
       const bool by_limit = request_.backing.empty() && each.device->backing != "slab";
@@ -219,10 +232,10 @@ std::vector<std::string> LogReplay::text() const {
   for (const DeviceAnswer &each : answers_) {
     std::string line = "device " + std::to_string(each.ordinal) + ": ";
     if (request_.find_min) {
-      const char *const bound = !is_whole()                      ? "at least "
-                                : is_in_slabs(each)              ? "about "
-                                : each.device->is_stream_ordered ? "at most "
-                                                                 : "";
+      const char *const bound = !is_whole()         ? "at least "
+                                : is_in_slabs(each) ? "about "
+                                : is_most(each)     ? "at most "
+                                                    : "";
       line += each.minimum ? "needs " + (bound + config::show_exact_bytes(*each.minimum)) : "fits into no limit";
     } else if (each.fits()) {
       line += "fits into " + config::show_exact_bytes(each.limit) + logs::as_far_as_it_goes(is_whole());
@@ -244,7 +257,8 @@ std::vector<std::string> LogReplay::text() const {
   return lines;
 }
 
-Json summary_of(const DeviceAnswer &each, bool found) {
+// `is_most`: less than a limit that was found may suffice.
+Json summary_of(const DeviceAnswer &each, bool found, bool is_most) {
   const auto &trace = each.device->trace;
   Json result = {{"dev", each.ordinal},
                  {"operations", trace.steps.size()},
@@ -267,7 +281,7 @@ Json summary_of(const DeviceAnswer &each, bool found) {
     result["min_limit"] = *each.minimum;
     result["min_arena_bytes"] = *each.minimum;
     result["min_arena_ratio"] = static_cast<double>(*each.minimum) / static_cast<double>(each.peak);
-    result["min_limit_is_most"] = each.device->is_stream_ordered;
+    result["min_limit_is_most"] = is_most;
   }
   return result;
 }
@@ -300,7 +314,7 @@ Json LogReplay::json() const {
                    {"threads", 1},
                    {"fits", fits()}};
   if (const DeviceAnswer *most = worst()) {
-    document.update(summary_of(*most, request_.find_min));
+    document.update(summary_of(*most, request_.find_min, is_most(*most)));
     if (request_.find_min && most->minimum && mode_ == ReplayMode::pool) {
       add_speed(*most, document);
     }
@@ -313,7 +327,7 @@ Json LogReplay::json() const {
   }
   Json devices = Json::array();
   for (const DeviceAnswer &each : answers_) {
-    devices.push_back(summary_of(each, request_.find_min));
+    devices.push_back(summary_of(each, request_.find_min, is_most(each)));
   }
   document["devices"] = std::move(devices);
   return document;

@@ -114,7 +114,7 @@ std::optional<std::uint64_t> find_device_minimum(const DeviceTrace &trace, Backi
     if (middle == failing) break;
     (replay_device(trace, middle, backing) ? failing : fitting) = middle;
   }
-  return fitting;
+  return fitting + (backing == Backing::vmm && trace.pools > 1 ? kSpareOfPools : 0);
 }
 
 }  // namespace ration::pool::replay

@@ -45,7 +45,9 @@ std::optional<DeviceStop> replay_device(const DeviceTrace &trace, std::uint64_t 
 std::optional<DeviceStop> replay_direct(const DeviceTrace &trace, std::uint64_t limit);
 
 // The smallest limit with which the trace completes, to 0.05 %; a replay with exactly that limit has completed. On
-// granules it is in whole pages. nullopt: no limit is large enough.
+// granules it is in whole pages, and kSpareOfPools more if there are several pools: when one gives granules to another
+// is not known exactly. nullopt: no limit is large enough.
+constexpr std::uint64_t kSpareOfPools = std::uint64_t{16} << 20;
 std::optional<std::uint64_t> find_device_minimum(const DeviceTrace &trace, Backing backing);
 // The same for mode direct, to the byte.
 std::uint64_t find_direct_minimum(const DeviceTrace &trace);

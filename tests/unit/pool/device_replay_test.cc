@@ -82,7 +82,8 @@ TEST_CASE("a second pool gets what the first one does not use") {
   device.take(40 * kMiB);
   device.free(block);
   device.take(60 * kMiB, 1);
-  CHECK(find_device_minimum(device.trace(), Backing::vmm) == 104 * kMiB);
+  CHECK(find_device_minimum(device.trace(), Backing::vmm) == 104 * kMiB + kSpareOfPools);
+  CHECK_FALSE(replay_device(device.trace(), 104 * kMiB, Backing::vmm));
 }
 
 TEST_CASE("what is left beside whole granules is served by the driver") {
