@@ -247,7 +247,11 @@ std::optional<GroupDevice> read_group_device(const std::string &state_folder, Gr
   check_limit(file, place);
   const shared::Device &device = file.header().device[place];
   const std::uint64_t claimed = device.total.load().low;
-  return GroupDevice{uuid, device.limit.load().low, claimed, claimed};
+  bool has_members = false;  // else the limit is that of a group that has ended
+  for (std::uint32_t i = 0; i < file.slots() && !has_members; ++i) {
+    has_members = (file.slot(i).life.load(std::memory_order_acquire) & 1) != 0;
+  }
+  return GroupDevice{uuid, has_members ? device.limit.load().low : kNoLimit, claimed, claimed};
 }
 
 std::uint64_t left_of_guarantee(const std::string &state_folder, const std::string &group,

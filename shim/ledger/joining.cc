@@ -272,12 +272,21 @@ Joined open_and_lock(const std::string &state_folder, GroupKind kind, const std:
   if (!joined.file) {
     return joined;
   }
-  if (joined.file.slots() != 0 && is_dead(probe.number(), 0, shared::kSlots) &&
-      lock_all_lives(opened.number()) == LifeLock::taken) {
+  // No lock is released between, so that processes that join at once do not turn each other away for ever. While all
+  // are held nobody can join, so only plain stores are made meanwhile.
+  const bool begins_anew = joined.file.slots() != 0 && remembers(joined.file) &&
+                           is_dead(probe.number(), 0, shared::kSlots) &&
+                           lock_all_lives(opened.number()) == LifeLock::taken;
+  if (begins_anew) {
     forget(joined.file);
-    unlock_all_lives(opened.number());
+    found.slot = 0;
+    unlock_other_lives(opened.number(), found.slot);
+    for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
+      check_limit(joined.file, device);
+    }
+  } else {
+    found = find_slot(joined.file, opened.number(), probe.number(), random);
   }
-  found = find_slot(joined.file, opened.number(), probe.number(), random);
   if (found.slot != kNoSlot && is_damaged(joined.file, found.slot)) {
     found.problem = "it is damaged; let the group's processes end and remove it";
   }

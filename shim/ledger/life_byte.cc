@@ -55,6 +55,15 @@ void unlock_all_lives(int descriptor) {
   fcntl(descriptor, F_OFD_SETLK, &range);
 }
 
+void unlock_other_lives(int descriptor, std::uint32_t slot) {
+  for (const auto &[begin, end] : {std::pair(0U, slot), std::pair(slot + 1, shared::kSlots)}) {
+    if (struct flock range = range_of(F_UNLCK, begin, end - begin);
+        begin < end) {  // a length of 0 would mean all that follow
+      fcntl(descriptor, F_OFD_SETLK, &range);
+    }
+  }
+}
+
 bool is_dead(int descriptor, std::uint32_t slot, std::uint32_t slots) {
   struct flock range = range_of(F_WRLCK, slot, slots);
   return fcntl(descriptor, F_OFD_GETLK, &range) == 0 && range.l_type == F_UNLCK;

@@ -27,6 +27,8 @@ enum class LifeLock {
 [[nodiscard]] LifeLock share_life(int descriptor, std::uint32_t slot);
 void unlock_life(int descriptor, std::uint32_t slot);
 void unlock_all_lives(int descriptor);
+// After lock_all_lives(): keeps only the lock on the life byte of `slot`.
+void unlock_other_lives(int descriptor, std::uint32_t slot);
 
 // Whether the life bytes of `slots` slots, from `slot` on, are all unlocked. `descriptor` must have an open file
 // description of its own. False if this cannot be determined.

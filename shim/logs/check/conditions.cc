@@ -31,11 +31,11 @@ Reasons above_peak(const config::LimitMap &most, const History &history) {
     const History::Device &device = history.devices()[i];
     const std::optional<std::uint64_t> bytes = config::smallest_limit(most, history.identity(i));
     if (bytes && device.peak.bytes > *bytes) {
-      reasons.push_back(on_device(i) + "peak used " +
-                        peak_words(history.has_exact_peak(), config::show_exact_bytes(device.peak.bytes),
-                                   device.peak.bytes) +
-                        (device.peak.seq != 0 ? " at record " + std::to_string(device.peak.seq) : std::string()) +
-                        ", more than " + config::show_exact_bytes(*bytes));
+      reasons.push_back(
+          on_device(i) + "peak used " +
+          peak_words(history.has_exact_peak(), config::show_exact_bytes(device.peak.bytes), device.peak.bytes) +
+          (device.peak.seq != 0 ? " at record " + std::to_string(device.peak.seq) : std::string()) + ", more than " +
+          config::show_exact_bytes(*bytes));
     }
   }
   return reasons;

@@ -220,7 +220,7 @@ def listed(_):
     text = (pathlib.Path(__file__).parents[3] / "shim/cli/README.md").read_text()
     expect("missing", [name for name in table() if f"`{name}`" not in text], [])
     help_text = ration("doctor", "--help").stdout
-    expect_that(help_text, all(part in help_text for part in ("--pid PID", "[-- COMMAND [ARGUMENTS...]]", "not started", "Exit status:")))
+    expect_that(help_text, all(part in help_text for part in ("--pid PID", "[-- COMMAND [ARGUMENTS...]]", "does not start", "Exit status:")))
     expect_that("the manual", (BUILD / "share/man/man1/ration-doctor.1").exists())
 
 

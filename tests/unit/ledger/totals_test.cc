@@ -193,9 +193,13 @@ TEST_CASE("the limit of a group outlives the last member that states it, until t
 
   made.own(2, 5);
   made.cell(2).stated.store(1 + 50);
+  CHECK(remembers(made.file()));
   forget(made.file());
+  check_limit(made.file(), kDevice);
   CHECK(made.limit() == kNoLimit);
-  CHECK((made.slot(2).life & 1) == 0);
+  recompute_limits(made.file(), reclaim_dead_owner(made.file(), 2, 11));
+  CHECK(made.limit() == kNoLimit);
+  CHECK_FALSE(remembers(made.file()));
 }
 
 TEST_CASE("reaping reclaims from all unlocked slots, recomputes their limits, and spares its own slot") {
