@@ -73,8 +73,10 @@ class LogReplay {
   bool is_whole() const { return log_.is_whole(); }
   // True if more may really be needed.
   bool is_least() const {
-    return !is_whole() || std::any_of(answers_.begin(), answers_.end(),
-                                      [this](const DeviceAnswer &each) { return is_in_slabs(each); });
+    return !is_whole() || refusals() != 0 ||
+           std::any_of(answers_.begin(), answers_.end(), [this](const DeviceAnswer &each) {
+             return is_in_slabs(each) || each.device->is_stream_ordered;
+           });
   }
   std::uint64_t minimum() const;
   std::vector<std::string> text() const;
@@ -186,7 +188,7 @@ void LogReplay::tell_flaws() const {
                       "up to " +
                           held
                     : "stream-ordered memory counts as what the driver's pools held for it in this run, up to " + held +
-                          "; they may get by with less, down to its blocks"));
+                          "; they may get by with less, down to its blocks, and need up to a whole step (32MiB) more"));
     }
     if (has_several_pools(each)) {
       log_line(prefix + device + "the pools of several contexts share the limit: " +
@@ -232,10 +234,10 @@ std::vector<std::string> LogReplay::text() const {
   for (const DeviceAnswer &each : answers_) {
     std::string line = "device " + std::to_string(each.ordinal) + ": ";
     if (request_.find_min) {
-      const char *const bound = !is_whole()         ? "at least "
-                                : is_in_slabs(each) ? "about "
-                                : is_most(each)     ? "at most "
-                                                    : "";
+      const char *const bound = !is_whole()                                           ? "at least "
+                                : is_in_slabs(each) || each.device->is_stream_ordered ? "about "
+                                : is_most(each)                                       ? "at most "
+                                                                                      : "";
       line += each.minimum ? "needs " + (bound + config::show_exact_bytes(*each.minimum)) : "fits into no limit";
     } else if (each.fits()) {
       line += "fits into " + config::show_exact_bytes(each.limit) + logs::as_far_as_it_goes(is_whole());

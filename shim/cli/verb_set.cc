@@ -61,7 +61,8 @@ std::variant<Wanted, std::string> wanted_of(const std::string &text) {
     return is_word ? "it is neither a size nor `default`; write, for example, 8GiB or 40%" : wrong;
   }
   if (std::any_of(wanted.sizes.begin(), wanted.sizes.end(), [](const auto &each) { return each.ordinal >= 0; })) {
-    return "processes number their devices differently; write the UUID, or the beginning of it: GPU-1f2e=8GiB";
+    return "processes number their devices differently; write the UUID, or the beginning of it: GPU-1f2e=8GiB (`ration "
+           "ps --json` has it)";
   }
   return wanted;
 }

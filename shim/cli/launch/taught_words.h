@@ -20,7 +20,7 @@ inline std::string_view ours_for(std::string_view word) {
       {"record", "ration run --log run.jsonl -- COMMAND"},
       {"profile", "ration run --log run.jsonl -- COMMAND"},
       {"trace", "ration run --log run.jsonl -- COMMAND"},
-      {"logs", "ration run --log run.jsonl -- COMMAND, then ration report run.jsonl"},
+      {"logs", "ration run --log run.jsonl -- COMMAND; ration report run.jsonl"},
       {"kill", "kill PID, or the key x in ration top"},
       {"stop", "kill PID, or the key x in ration top"},
       {"status", "ration ps"},

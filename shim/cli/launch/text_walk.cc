@@ -63,7 +63,10 @@ struct TextWalk::Found {
   bool is_everywhere = true, is_certain = true;
 };
 
-TextWalk::TextWalk(WalkState state, Words arguments) : state_(std::move(state)), arguments_(std::move(arguments)) {}
+TextWalk::TextWalk(WalkState state, Words arguments)
+    : state_(std::move(state)), arguments_(std::move(arguments)), exports_preload_(!state_.walk.loss) {
+  state_.is_kept_by_shell = false;
+}
 
 void TextWalk::read(const std::string &text) {
   const ShellText found = read_shell_text(text);
@@ -119,7 +122,8 @@ void TextWalk::assign_all(const Words &words, bool exports) {
     const std::string entry = text_of(word);
     const std::string name = entry.substr(0, entry.find('='));
     const bool is_value = is_assignment(entry);
-    if (is_value && (exports || state_.is_set(name))) {
+    if (is_value && (exports || state_.is_set(name) || (name == kPreload && exports_preload_))) {
+      exports_preload_ = exports_preload_ || name == kPreload;
       state_.assign(word);
     } else if (is_value) {
       unexported_.push_back(word);
@@ -142,6 +146,7 @@ void TextWalk::take(const std::string &variable, bool keeps) {
     unexported_.push_back(begin +
                           (variable == kPreload ? state_.library->preload : state_.walk.environment.value(variable)));
   }
+  exports_preload_ = exports_preload_ && variable != kPreload;
   state_.unset(variable);
 }
 
@@ -149,6 +154,7 @@ void TextWalk::take(const std::string &variable, bool keeps) {
 void TextWalk::run(Words words, const ShellCommand &command, bool is_sure) {
   const bool is_conditional = command.before != Joint::kNext;
   Start start{{}, state_, is_sure, is_conditional};
+  start.before.is_kept_by_shell = !state_.walk.loss;
   words = start.before.after_assignments(std::move(words));
   while (!words.empty()) {
     const Launcher *builtin = builtin_of(words.front());
@@ -159,7 +165,7 @@ void TextWalk::run(Words words, const ShellCommand &command, bool is_sure) {
       return;  // it only says what would be started
     }
     if (words.front() == "exec") {
-      is_over_ = !is_conditional && !command.is_aside;
+      is_over_ = is_plain_ && !is_conditional && !command.is_aside;
       if (has_option(*builtin, words, "-c")) {
         start.before.unset(kPreload);
       }
@@ -231,7 +237,7 @@ bool TextWalk::run_builtin(const Words &words, const ShellCommand &command) {
       arguments_.reset();
     }
   } else if (name == "exit") {
-    is_over_ = is_certain;
+    is_over_ = is_plain_ && is_certain;  // a compound command may not reach it
   } else if (is_word_of(kObscure, name)) {
     doubt();
   } else {

@@ -54,6 +54,7 @@ class TextWalk {
   WalkState state_;
   std::optional<Words> arguments_;
   Words unexported_;  // NAME=VALUE
+  bool exports_preload_;
   std::vector<Start> starts_;
   std::string code_;              // without comments
   bool is_plain_ = true;          // all commands are known, and run in their order

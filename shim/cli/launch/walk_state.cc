@@ -116,6 +116,8 @@ void WalkState::assign(std::string_view word) {
              value.find(std::string("${") + kPreload) == std::string::npos) {
     lose_preload("starts its command with another LD_PRELOAD", "");
     walk.loss->is_certain = false;
+  } else if (variable == kPreload && is_kept_by_shell) {
+    walk.loss.reset();
   }
 }
 

@@ -28,6 +28,7 @@ struct WalkState {
   bool is_named_by_path = false;  // ./env: this command, or one before it, may be another program of that name
   std::string folder;             // where its commands run; empty: in our own folder
   bool is_folder_known = true;
+  bool is_kept_by_shell = false;  // $LD_PRELOAD, as the shell expands it before the command, has the library
 
   [[nodiscard]] std::string put_behind() const;
   [[nodiscard]] bool is_set(const std::string &variable) const;

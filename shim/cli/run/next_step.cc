@@ -120,7 +120,7 @@ std::string again_with_log(const RunRequest &request, const config::Settings &se
   for (const std::string &word : request.command) {
     line += " " + typed(word);
   }
-  return line + ", then ration report " + log.written;
+  return line + "; ration report " + log.written;
 }
 
 }  // namespace

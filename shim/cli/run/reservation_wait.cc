@@ -228,8 +228,9 @@ void Reservation::wait(const std::string &longest, const EnvironmentBlock &envir
     ahead_before = ahead;
     const Shortage now = shortage();
     if (is_over) {
-      throw Refusal{kOurError, "nothing was started: there was no room within " + longest + ": needs " + now.amount +
-                                   "; " + now.why};
+      const std::string unit = longest.back() >= '0' && longest.back() <= '9' ? " s" : "";
+      throw Refusal{kOurError, "nothing was started: there was no room within " + longest + unit + ": needs " +
+                                   now.amount + "; " + now.why};
     }
     if (said != now.by && (found != Room::was_asked_for || Clock::now() - begun > kForOthersToGive)) {
       log_line(std::string("run: ") + (said ? "still " : "") + "waits for room: needs " + now.amount + "; " + now.why);

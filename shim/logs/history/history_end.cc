@@ -87,8 +87,9 @@ void History::find_growth(Device &device) {
     }
     auto &[levels, oldest_ns] = found->second;
     levels.note(device.work, group.bytes);
-    if (const auto rise = levels.rise(device.work, last_ts_ns_)) {
-      device.growing.push_back({name, *rise, std::max(oldest_ns, group.oldest_ns)});
+    // What a program does after it was refused, such as waiting for others, says nothing about what it held before.
+    if (const auto rise = levels.rise(device.work, is_refused_last_ ? refused_last_ns_ : last_ts_ns_)) {
+      device.growing.push_back({name, *rise, std::max(oldest_ns, group.oldest_ns), device.work.is_counted_in_allocs()});
     }
   }
   std::stable_sort(device.growing.begin(), device.growing.end(), [](const Growing &a, const Growing &b) {

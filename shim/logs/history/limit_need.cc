@@ -133,13 +133,14 @@ std::string remedy(const History::Refusal &refusal) {
     return limit_words(refusal);
   }
   if (refusal.reason == "group") {
-    const bool of_container = refusal.by.group.rfind("container:", 0) == 0;
+    const bool of_container = refusal.by.group.starts_with("container:");
     const std::string whose = of_container ? "container" : "group";
+    const std::string option = refusal.by.group.starts_with("tree:") ? "--group-tree" : "--" + whose + "-limit";
     if (refusal.by.limit != 0 && refusal.largest.bytes > refusal.by.limit) {
-      return "it alone is more than the " + whose + "'s limit: only a larger --" + whose + "-limit would help";
+      return "it alone is more than the " + whose + "'s limit: only a larger " + option + " would help";
     }
-    return "the " + whose + "'s limit left too little: `ration ps` shows who holds it; a larger --" + whose +
-           "-limit would help";
+    return "the " + whose + "'s limit left too little: `ration ps` shows who holds it; a larger " + option +
+           " would help";
   }
   if (refusal.reason == "pool_holds") {
     const std::string words = pool_words(refusal);

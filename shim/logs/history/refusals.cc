@@ -44,7 +44,10 @@ void note_holders(const History::Device &device, History::Refusal &refusal) {
 }  // namespace
 
 void History::oom(const Record &record) {
-  is_refused_last_ = true;
+  if (!is_refused_last_) {
+    is_refused_last_ = true;
+    refused_last_ns_ = record.number("ts");
+  }
   Device &where = device(record.device());
   const std::uint64_t asked = record.number("req");
   const std::string_view api = record.text("api");

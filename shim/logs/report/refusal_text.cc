@@ -113,7 +113,9 @@ void add_refusals(Lines &lines, const History &history, std::size_t device) {
 std::string growth_words(const History::Growing &growing, bool is_whole) {
   return config::printable(growing.name) + " grows: the least that it held rose from " +
          config::show_bytes(growing.rise.from) + " to " + config::show_bytes(growing.rise.to) +
-         "; its oldest block lived for " + seconds(growing.oldest_ns) + as_far_as_it_goes(is_whole);
+         "; its oldest block lived for " + seconds(growing.oldest_ns) +
+         (growing.may_be_loading ? ", unless it was still loading: hardly anything was freed" : "") +
+         as_far_as_it_goes(is_whole);
 }
 
 void add_growth(Lines &lines, const History &history, std::size_t device) {

@@ -224,7 +224,7 @@ TEST_CASE("the summary reports peak, limit, refusals and unfreed blocks") {
       ended.err,
       std::string("to see what held the memory: ration run --log run.jsonl --stacks native --sim 8GiB --limit 1GiB "
                   "--mode direct -- ") +
-          TAKE + " 20 " + kMiB100 + " 2, then ration report run.jsonl\n"));
+          TAKE + " 20 " + kMiB100 + " 2; ration report run.jsonl\n"));
   CHECK(run_test::lines_in(ended.err) == 3);
 }
 

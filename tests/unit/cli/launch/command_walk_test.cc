@@ -309,14 +309,26 @@ TEST_CASE("a shell's line that is one command is looked through, any other is no
 }
 
 TEST_CASE("a line that certainly takes the library away from every program is known") {
-  for (const char *line :
-       {"unset LD_PRELOAD; ls", "export -n LD_PRELOAD\nls", "env -u LD_PRELOAD ls; echo", "LD_PRELOAD=; exec ls",
-        "unset LD_PRELOAD A && ls && ls -l", "cd / && unset LD_PRELOAD && ls $A", "unset LD_PRELOAD || true; ls",
-        "env -u LD_PRELOAD ls | env -i ls", "exec -c ls", "unset LD_PRELOAD; ls & ls",
-        "unset LD_PRELOAD; LD_PRELOAD=/x/libration.so; ls", "command unset LD_PRELOAD; ls; exit; ration run ls",
-        "export RATION_DISABLE=1; ls", "export -n LD_PRELOAD; unset LD_PRELOAD; export LD_PRELOAD; ls",
-        "RATION_DISABLE=1; export RATION_DISABLE; ls", "unset RATION_LIMIT; ls", "sh -c 'unset LD_PRELOAD; ls'",
-        "set -- ls; unset LD_PRELOAD; ls \"$@\"", "LD_PRELOAD=/x/other.so ls"}) {
+  for (const char *line : {"unset LD_PRELOAD; ls",
+                           "export -n LD_PRELOAD\nls",
+                           "env -u LD_PRELOAD ls; echo",
+                           "LD_PRELOAD=; exec ls",
+                           "unset LD_PRELOAD A && ls && ls -l",
+                           "cd / && unset LD_PRELOAD && ls $A",
+                           "unset LD_PRELOAD || true; ls",
+                           "env -u LD_PRELOAD ls | env -i ls",
+                           "exec -c ls",
+                           "unset LD_PRELOAD; ls & ls",
+                           "unset LD_PRELOAD; LD_PRELOAD=/x/libration.so; ls",
+                           "command unset LD_PRELOAD; ls; exit; ration run ls",
+                           "export RATION_DISABLE=1; ls",
+                           "export -n LD_PRELOAD; unset LD_PRELOAD; export LD_PRELOAD; ls",
+                           "RATION_DISABLE=1; export RATION_DISABLE; ls",
+                           "unset RATION_LIMIT; ls",
+                           "sh -c 'unset LD_PRELOAD; ls'",
+                           "set -- ls; unset LD_PRELOAD; ls \"$@\"",
+                           "unset LD_PRELOAD; env LD_PRELOAD=$LD_PRELOAD ls",
+                           "LD_PRELOAD=/x/other.so ls"}) {
     INFO(line);
     CHECK(is_lost({"bash", "-c", line}));
   }
@@ -324,13 +336,26 @@ TEST_CASE("a line that certainly takes the library away from every program is kn
 }
 
 TEST_CASE("a line that may take the library away, or takes it from one program of several, is suspected") {
-  for (const char *line :
-       {"ls; unset LD_PRELOAD; ls", "true || unset LD_PRELOAD; ls", "if true; then unset LD_PRELOAD; fi; ls",
-        "unset LD_PRELOAD; $PROGRAM", "env -u LD_PRELOAD $PROGRAM", "eval 'unset LD_PRELOAD'; ls",
-        "echo $LD_PRELOAD; eval 'unset LD_PRELOAD'; ls", "f() { env -u LD_PRELOAD ls; }; f", "unset LD_PRELOAD & ls",
-        "declare +x LD_PRELOAD; ls", "LD_PRELOAD=$OTHER ls", "for each in a b; do ls; unset LD_PRELOAD; done",
-        "cd / && unset LD_PRELOAD; ls", "unset LD_PRELOAD\nls <<END\nunset\nEND",
-        "unset LD_PRELOAD; ration run ls; ls"}) {
+  for (const char *line : {"ls; unset LD_PRELOAD; ls",
+                           "true || unset LD_PRELOAD; ls",
+                           "if true; then unset LD_PRELOAD; fi; ls",
+                           "unset LD_PRELOAD; $PROGRAM",
+                           "env -u LD_PRELOAD $PROGRAM",
+                           "eval 'unset LD_PRELOAD'; ls",
+                           "echo $LD_PRELOAD; eval 'unset LD_PRELOAD'; ls",
+                           "f() { env -u LD_PRELOAD ls; }; f",
+                           "unset LD_PRELOAD & ls",
+                           "declare +x LD_PRELOAD; ls",
+                           "LD_PRELOAD=$OTHER ls",
+                           "for each in a b; do ls; unset LD_PRELOAD; done",
+                           "cd / && unset LD_PRELOAD; ls",
+                           "unset LD_PRELOAD\nls <<END\nunset\nEND",
+                           "unset LD_PRELOAD; ration run ls; ls",
+                           "if false; then exit 1; fi; env -i ls",
+                           "die() { exit 1; }; env -i ls",
+                           "[ -n \"$A\" ] || { exit 1; }; env -i ls",
+                           "(exec true); (env -i ls)",
+                           "OLD=$LD_PRELOAD; LD_PRELOAD=; LD_PRELOAD=$OLD; ls"}) {
     INFO(line);
     CHECK_FALSE(suspected_of({"bash", "-c", line}).empty());
   }
@@ -338,14 +363,26 @@ TEST_CASE("a line that may take the library away, or takes it from one program o
 }
 
 TEST_CASE("a line that keeps the library is not suspected") {
-  for (const char *line :
-       {"ls; unset LD_PRELOAD", "exec ls; unset LD_PRELOAD; ls", "unset -f LD_PRELOAD; ls", "RATION_DISABLE=1; ls",
-        "echo $LD_PRELOAD; ls | cat", "export LD_PRELOAD=/x/other.so:$LD_PRELOAD; ls", "# unset LD_PRELOAD\nls",
-        "if true; then LD_PRELOAD=/x/o.so:${LD_PRELOAD} ls; fi", "unset LD_PRELOAD; ration run --limit 1GiB ls",
-        "echo \"unset LD_PRELOAD; ls\"; ls", "command -v sudo; ls",
-        "unset LD_PRELOAD; export LD_PRELOAD=/x/libration.so; ls", "case $A in (b) ls ;; esac",
-        "if ls; then LD_PRELOAD=/x/o.so:$LD_PRELOAD; export LD_PRELOAD; fi; ls",
-        "while read line; do ls $line; done <file", "export PATH=/x:$PATH; ls"}) {
+  for (const char *line : {"ls; unset LD_PRELOAD",
+                           "exec ls; unset LD_PRELOAD; ls",
+                           "unset -f LD_PRELOAD; ls",
+                           "RATION_DISABLE=1; ls",
+                           "echo $LD_PRELOAD; ls | cat",
+                           "export LD_PRELOAD=/x/other.so:$LD_PRELOAD; ls",
+                           "# unset LD_PRELOAD\nls",
+                           "if true; then LD_PRELOAD=/x/o.so:${LD_PRELOAD} ls; fi",
+                           "unset LD_PRELOAD; ration run --limit 1GiB ls",
+                           "echo \"unset LD_PRELOAD; ls\"; ls",
+                           "command -v sudo; ls",
+                           "unset LD_PRELOAD; export LD_PRELOAD=/x/libration.so; ls",
+                           "case $A in (b) ls ;; esac",
+                           "if ls; then LD_PRELOAD=/x/o.so:$LD_PRELOAD; export LD_PRELOAD; fi; ls",
+                           "while read line; do ls $line; done <file",
+                           "export PATH=/x:$PATH; ls",
+                           "env -i LD_PRELOAD=$LD_PRELOAD ls",
+                           "exec env -i LD_PRELOAD=\"${LD_PRELOAD}\" ls",
+                           "env -u LD_PRELOAD LD_PRELOAD=$LD_PRELOAD ls",
+                           "export LD_PRELOAD=/x/other.so; LD_PRELOAD=/x/libration.so:$LD_PRELOAD; ls"}) {
     INFO(line);
     CHECK(is_kept({"bash", "-c", line}));
   }

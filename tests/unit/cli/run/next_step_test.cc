@@ -49,7 +49,7 @@ TEST_CASE("without a log the next step is the same run with one, by its own opti
   request.command.resize(1);
   CHECK(next_step(request, {}, {refused_by(events::Reason::group)}, {}) ==
         "to see what held the memory: ration run --log run.jsonl --stacks native --sim 8GiB --wait=5s --limit 40% "
-        "--group-tree=2GiB -- ./train, then ration report run.jsonl");
+        "--group-tree=2GiB -- ./train; ration report run.jsonl");
 }
 
 TEST_CASE("several processes each get a log, and all of them are reported") {
@@ -67,7 +67,7 @@ TEST_CASE("the variables that the run has settings from are part of the command,
                       {"mode", "direct", config::Source::kFlag, ""},
                       {"", "", config::Source::kUserFile, "/a"},
                       {"preallocate", "false", config::Source::kThirdParty, "TF_X=a b"}};
-  const std::string ends = " -- ./train, then ration report run.jsonl";
+  const std::string ends = " -- ./train; ration report run.jsonl";
   const std::vector<events::Summary> refused = {refused_by(events::Reason::limit)};
   cli::RunRequest request = run_of({"./train"});
   INFO("an outer run has set the mode");

@@ -212,11 +212,14 @@ TEST_CASE("weights that are loaded with a buffer for each do not grow where step
 }
 
 TEST_CASE("of a log the first half of its time is long before its end, but for the last second") {
-  const auto grows_with_end_after = [](int ns) {
+  const auto grows_with_end_after = [](int ns, bool is_refused = false) {
     TimedLog log;
     for (int i = 0; i < 40; ++i) {
       log.keep(100, 1'000'000);
       log.step();
+    }
+    if (is_refused) {
+      log.add(R"({"t":"oom","dev":0,"api":"cuMemAlloc_v2","req":1000,"reason":"limit")");
     }
     log.add(kEndRecord, ns);
     return !log.growing().empty();
@@ -224,4 +227,5 @@ TEST_CASE("of a log the first half of its time is long before its end, but for t
   CHECK(grows_with_end_after(20'000'000));
   CHECK(grows_with_end_after(960'000'000));
   CHECK_FALSE(grows_with_end_after(1'060'000'000));
+  CHECK(grows_with_end_after(1'060'000'000, true));
 }
