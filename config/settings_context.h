@@ -43,7 +43,7 @@ std::vector<FilePlace> places_of_files(const SettingsContext &context);
 // Design: design/settings.md#one-reading
 Settings read_settings(const SettingsContext &context, std::vector<Problem> &problems);
 
-// The error in one statement by itself, as its option reports it when it parses the value; empty: none.
+// The error that a statement has by itself, in the words of its option's parser; empty: none.
 std::string error_in_statement(const Statement &statement);
 
 }  // namespace ration::config

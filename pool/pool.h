@@ -112,7 +112,7 @@ class Pool {
   AddSlabOutcome add_slab(const Slab &slab) noexcept;
   // Removes a wholly free slab. False if it holds a live or retired block, or if there is no such slab.
   bool remove_slab(std::uint64_t id) noexcept;
-  // A slab without live and retired blocks, if there is one. O(slabs).
+  // A slab without live or retired blocks, if there is one. O(slabs).
   [[nodiscard]] std::optional<Slab> wholly_free_slab() const noexcept;
   [[nodiscard]] std::uint64_t free_bytes() const noexcept {
     return pool::bytes_of(usable_units_ - used_units_ - retired_units_);

@@ -21,7 +21,8 @@ struct Statement {
   std::vector<std::string> again;  // other values of the setting from the same source, which contradict the first
   std::string wrong;               // an error that is known before the value is parsed
   bool in_rule = false;            // applies only to programs that a rule matches
-  std::string needed_by;  // the locked setting, as written(), because of which this one is locked too; empty: none
+  std::string
+      needed_by;  // the locked setting, as written(), that needs this one, which is therefore locked too; empty: none
 };
 
 struct FileReading {

@@ -60,9 +60,9 @@ class Granules {
   // Takes a granule out of the stock and into transit. REQUIRES: in the stock.
   void take(GranuleId id);
   [[nodiscard]] std::uint64_t stock_pages() const { return stock_pages_; }
-  // The granule with the most pages in the stock that has at most `pages`, or 0.
+  // Of the granules in the stock with at most `pages` pages, the largest; 0: there is none.
   [[nodiscard]] GranuleId largest_within(std::uint64_t pages) const;
-  // The granule with the fewest pages in the stock that has more than `pages`, or 0.
+  // Of the granules in the stock with more than `pages` pages, the smallest; 0: there is none.
   [[nodiscard]] GranuleId smallest_above(std::uint64_t pages) const;
   [[nodiscard]] const Stock &stock() const { return stock_; }
 

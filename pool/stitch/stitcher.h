@@ -1,6 +1,6 @@
-// Serves blocks of a pool from granules of physical memory instead of slabs. The home range, one slab of the pool, maps
-// each granule at most once. A block that fits no hole, or whose size hardly recurs, gets a view: an address range that
-// maps free granules from anywhere side by side, and the free end of one more. Nothing is ever moved.
+// Serves blocks of a pool from granules of physical memory instead of slabs. The home range maps each granule at
+// most once; to the pool it is a single slab. A block that fits no hole, or whose size hardly recurs, gets a view: an
+// address range that maps free granules from anywhere side by side, and the free end of one more. Nothing is moved.
 // Layer: pool, a leaf (standard library only: no CUDA). Threads: none of its own; the caller locks, and makes, executes
 // and finishes one plan at a time. Owns: the bookkeeping, not the memory.
 // Design: design/granules.md#blocks-from-granules

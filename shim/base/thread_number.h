@@ -4,7 +4,7 @@
 
 namespace ration {
 
-// As gettid(2), but without a system call if the thread's state has the number already (core_abi.h).
+// Like gettid(2), but without a system call if the thread's state has the number already (core_abi.h).
 int thread_number() noexcept;
 
 }  // namespace ration

@@ -133,11 +133,11 @@ struct SlabFree {
   bool granule = false;
 };
 
-// A call of the program waited for the device.
+// A call of the program waited, for the device or for other processes.
 struct Wait {
   int device;
   const char *api;
-  const char *how;       // event or synchronize
+  const char *how;       // event, synchronize, poll or members
   std::uint64_t blocks;  // freed blocks that became reusable by the wait
   std::uint64_t bytes;
   std::uint64_t duration_ns;

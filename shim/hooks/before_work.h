@@ -56,7 +56,7 @@ template <class Slot, class... Arguments>
   return !inside.nested() && reach.is_marked(work);
 }
 
-// As carefully(), for a synchronous call: waits for the work to end if its memory is marked.
+// Like carefully(), for a synchronous call: waits for the work to end if its memory is marked.
 template <class Slot, class... Arguments>
 [[gnu::noinline]] CUresult carefully_to_its_end(policy::DeviceReach &reach, const policy::DeviceReach::Work &work,
                                                 const Slot &slot, Arguments... arguments) {
@@ -65,7 +65,7 @@ template <class Slot, class... Arguments>
   return waits && result == CUDA_SUCCESS ? policy::DeviceReach::wait(work) : result;
 }
 
-// Makes the driver call `slot(arguments...)` of a hook that submits work. `describe` returns what the work uses; it is
+// Calls the driver by `slot(arguments...)`, for a hook that submits work. `describe` returns what the work uses; it is
 // called only if that matters, which is rare.
 template <class Describe, class Slot, class... Arguments>
 [[gnu::always_inline]] inline CUresult before(const Describe &describe, const Slot &slot, Arguments... arguments) {
@@ -81,7 +81,7 @@ template <class Describe, class Slot, class... Arguments>
   return slot(arguments...);
 }
 
-// As before(), for a synchronous call. `describe` names the default stream that the call runs in as the work's stream.
+// Like before(), for a synchronous call. As the work's stream, `describe` names the default stream that it runs in.
 template <class Describe, class Slot, class... Arguments>
 [[gnu::always_inline]] inline CUresult synchronous(const Describe &describe, const Slot &slot, Arguments... arguments) {
   if (!slot.present()) {

@@ -1,6 +1,6 @@
-// Closes a process's join descriptor in its forked children, which would otherwise keep the parent's slot alive, and
-// its probes, which would only pile up. Uses pthread_atfork(3), so it does not work in a child that is made without
-// fork handlers.
+// Closes a process's join descriptor in forked children, because it would keep the parent's slot alive. Also closes the
+// process's probes there, which would only pile up. Uses pthread_atfork(3), so it does not work in a child that is made
+// without fork handlers.
 // Layer: ledger. Threads: one joins at a time; others may fork meanwhile. Owns: the descriptor.
 #pragma once
 

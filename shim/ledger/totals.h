@@ -44,11 +44,11 @@ std::uint64_t smallest_stated(const GroupFile &file, std::uint32_t device);
 // The same, or the limit that the last such slot left behind; kNoLimit if none ever stated one.
 std::uint64_t stated_limit(const GroupFile &file, std::uint32_t device);
 
-// Sets the limit of `device` to the ordered one, else to stated_limit(). Any process may call
-// it, and must after stating or ordering a limit and after freeing slots.
+// Sets the limit of `device` to the ordered one, else to stated_limit(). Any process may call this, and must
+// do so after stating or ordering a limit and after freeing slots.
 void recompute_limit(const GroupFile &file, std::uint32_t device);
 void recompute_limits(const GroupFile &file, DeviceSet devices);
-// Recomputes a limit only if it is wrong, as it is if a process died before it recomputed it.
+// Recomputes a limit only if it is wrong, for instance because a process died before it could recompute it.
 void check_limit(const GroupFile &file, std::uint32_t device);
 
 // Wakes the threads that sleep on the file's `bell`. ring() changes `bell` first, so that they look for wishes and
@@ -67,7 +67,7 @@ struct Reaping {
 Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint64_t deadline_ns,
              std::uint32_t &cursor);
 
-// Whether the file has limits that members have stated, left behind or were ordered.
+// Whether the file has limits: stated by members, left behind by them, or ordered.
 bool remembers(const GroupFile &file);
 // Removes these limits from the file of a group that has no member, for a new group of its name. The caller must check
 // the limits of all devices then. REQUIRES: the caller holds all life bytes.

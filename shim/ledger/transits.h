@@ -1,5 +1,5 @@
-// Counts the threads that hold bytes of one account only for a moment (a transit): an upper bound of which the driver
-// will take less, or memory that is being returned. A thread that is refused meanwhile waits until these transits have
+// Counts the threads that hold bytes of one account only for a moment (a transit): reserved bytes that the driver will
+// not all take, or memory that is being returned. A thread that is refused meanwhile waits until these transits have
 // ended and tries again.
 // Layer: ledger. Threads: any.
 //
@@ -35,7 +35,8 @@ class Transits {
   bool may_have_refused(std::uint64_t before) const { return any() || ended() != before; }
 
   std::uint64_t turn() const { return turn_.load(); }
-  // Whether every transit that was under way when turn() returned `then` has ended, even if it only tried.
+  // Whether every transit that was under way when turn() returned `then` has ended, even one that only tried to
+  // reserve.
   bool have_ended(std::uint64_t then) {
     for (std::uint64_t turn = turn_.load(); turn < then + 2;) {
       if (phase_of(turn + kPhases - 1).threads.load() != 0) {

@@ -15,7 +15,7 @@ int for_each_object(Visit visit, void *argument);
 // A library that the process may load at any time.
 struct Library {
   const char *name;
-  // If a library was loaded by path and has no SONAME, its fixed name does not find it, but the name of its file does.
+  // If a library was loaded by path and has no SONAME, `name` does not find it, but the name of its file does.
   const char *file_prefix;
   void *handle;        // set once the library was found, which then stays loaded
   uint64_t absent_at;  // 1 + the number of objects ever loaded when the library was last searched for in vain; 0: never

@@ -70,7 +70,7 @@ void leave_no_error();
 void *loaded_driver();
 // The handle that an earlier loaded_driver() found, or nullptr.
 void *found_driver();
-// As loaded_driver(), but loads the driver if necessary: weak references let a program call a hook before a driver is
+// Like loaded_driver(), but loads the driver if necessary: weak references let a program call a hook before a driver is
 // loaded.
 void *any_driver();
 

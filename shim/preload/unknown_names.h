@@ -11,7 +11,7 @@ void note_given(const char *name);
 // driver is known to be loaded, the name is kept until one is. May leave an error for dlerror.
 void note_passed_on(const char *name);
 
-// Call this once the driver is found: looks up there all names passed on before. May leave an error for dlerror.
+// Call this once the driver is found, to ask it for all names passed on before. May leave an error for dlerror.
 void note_driver(void *driver);
 
 }  // namespace ration::preload

@@ -56,7 +56,7 @@ class Replacer {
     }
   }
 
-  // As replace(), with `before()` before and `after_free()` or `after_allocate()` after each operation.
+  // Like replace(), but calls `before()` before and `after_free()` or `after_allocate()` after each operation.
   template <class Before, class AfterFree, class AfterAllocate>
   void replace_watched(std::size_t count, Before before, AfterFree after_free, AfterAllocate after_allocate) {
     for (std::size_t i = 0; i < count; ++i) {

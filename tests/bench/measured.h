@@ -37,7 +37,8 @@ class Figures {
   void least(const std::string &name, const std::string &unit, double value);
   void set(const std::string &name, const std::string &unit, double value);
 
-  // Prints one line a figure and writes them to the file `json` unless that is empty. Throws if it cannot.
+  // Prints one line for each figure, and writes the figures to the file `json` unless that is empty. Throws if it
+  // cannot.
   void report(const std::string &bench, const std::string &json) const;
 
  private:

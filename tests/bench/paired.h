@@ -37,7 +37,7 @@ void pin();
 // the exit status is not 0. Returns the seconds from before the spawn to its end.
 double run_child(const std::vector<std::string> &command, Under under);
 
-// As run_child(); returns the child's output: lines `NAME NANOSECONDS`.
+// Like run_child(), but returns the child's output: lines `NAME NANOSECONDS`.
 std::map<std::string, double> child_figures(const std::vector<std::string> &command, Under under);
 
 inline constexpr int kBatches = 15;
@@ -51,7 +51,7 @@ struct Figure {
   double with;
 };
 
-// Prints one line a figure and writes them to the file `json` unless that is empty.
+// Prints one line for each figure, and writes the figures to the file `json` unless that is empty.
 void report(const std::string &bench, const std::vector<Figure> &figures, const std::string &json);
 
 // The usual benchmark: runs this program as `SELF --child`, `rounds` times each way in turn; the minimum of each

@@ -1,6 +1,6 @@
 // The two kinds of pairs that are measured both with the pool alone and through the whole library, with a thousand live
 // blocks: an allocation and its immediate free, and a free and an allocation of another size.
-// Memory is as in churn.h. Threads: as the memory's.
+// Memory is as in churn.h. Threads: as many as the memory allows.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,7 @@
 
 namespace ration::shapes {
 
-// In address order, in granules, as plain arrays, so that every policy can examine all holes.
+// Holes in address order; starts and sizes are counted in granules. Plain arrays, so that every policy can examine all.
 struct Holes {
   std::vector<std::uint64_t> start;
   std::vector<std::uint64_t> granules;

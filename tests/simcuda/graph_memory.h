@@ -48,7 +48,7 @@ struct GraphNeed {
   std::uint64_t left = 0;
 };
 // Grows the pools so that each need fits in addition to what is held. `live`: blocks that the launch itself frees
-// before. OUT_OF_MEMORY: nothing has changed.
+// first. OUT_OF_MEMORY: nothing has changed.
 CUresult provide(const std::vector<GraphNeed> &needs, const std::vector<std::shared_ptr<GraphBlock>> &live);
 // What a launch must wait for: all else that uses its devices' pools.
 std::vector<Mark> turn(const std::vector<GraphNeed> &needs);

@@ -33,7 +33,7 @@ struct Column {
   Align align = Align::kRight;
   Fit fit = Fit::kKeeps;
   int rank = 0;           // of columns with the same rank, the leftmost is omitted first
-  std::size_t least = 4;  // a shrinking column keeps this many terminal columns until others were omitted
+  std::size_t least = 4;  // shrinking ends at this width, unless omitting columns is not enough: then at 4
 };
 
 // "1 block", "2 blocks".

@@ -20,7 +20,7 @@ class TextWalk {
   explicit TextWalk(WalkState state, Words arguments = {});
 
   void read(const std::string &text);
-  // The text is not a shell's, or is in no known order.
+  // To be called if the text is not a shell's, or its commands are in no known order.
   void doubt() { is_plain_ = false; }
   // A command that is started, too.
   void add(Words words);

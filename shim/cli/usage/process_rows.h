@@ -104,7 +104,7 @@ struct Usage {
 
   [[nodiscard]] const DeviceRow *device(const std::string &uuid) const;  // nullptr if it has no row
   [[nodiscard]] bool is_empty() const { return processes.empty() && groups.empty(); }
-  [[nodiscard]] bool tells_nothing() const;  // tables have no row for a process or a group
+  [[nodiscard]] bool tells_nothing() const;  // the tables would show no process and no group
 };
 
 // A member that holds a guarantee for a tree holds no memory itself. It has a row on a device only if it guarantees
@@ -122,7 +122,7 @@ inline constexpr const char *kPeakUsedTitle = "PEAKUSED";
 
 enum class SortKey { kReserved, kUsed, kLimit, kPeak, kPeakUsed, kFailures, kAge, kPid, kUser, kGpu, kGroup, kCommand };
 
-// True if rows with the largest value come first (unless the order is reversed): sizes, failures and ages (the oldest).
+// True for sizes, failures and ages: unless the order is reversed, rows with the largest value (the oldest) come first.
 bool begins_with_largest(SortKey key);
 
 // Rows that compare equal keep the same order in each snapshot.

@@ -9,7 +9,7 @@
 
 namespace ration::cli {
 
-// A process or a group as its row was when it was chosen: rows may move between two snapshots.
+// A process or a group, copied from its row when it was chosen: rows may move between two snapshots.
 struct TopTarget {
   std::string name;            // shown in the question; empty: there is no row
   std::string word;            // what `ration set` calls it

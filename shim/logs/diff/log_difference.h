@@ -40,7 +40,8 @@ struct DeviceDifference {
 };
 
 struct LogDifference {
-  // The logs before, or those after, as in History. All of them must have an end, and so on.
+  // The logs before, or those after. Flags as in History: `was_cut_off` is true if it is for any log, the others if for
+  // all.
   struct Side {
     std::vector<std::string> logs;  // their names
     bool has_ended = true, was_cut_off = false, knows_peak = true, has_exact_peak = true, is_whole = true;

@@ -250,14 +250,14 @@ class History {
   };
   void take_totals(const Record &record);
   static void fill_in(Device &device, const Totals &totals);
-  // Figures of a device that are sure although records are missing: sums over blocks may be too high after a loss,
+  // Figures of a device that are certain although records are missing: sums over blocks may be too high after a loss,
   // because records of frees may be lost.
   struct Sure {
     std::uint64_t live = 0;  // bytes in blocks that were allocated after the latest loss
     Moment peak, reserved_peak;
   };
   void note_loss(std::uint64_t seq);
-  // Replaces the peaks if records are missing: by those of the `end` record, or by what is sure.
+  // Replaces the peaks if records are missing: by those of the `end` record, or by what is certain.
   void correct_peaks(std::size_t ordinal);
 
   bool ended_ = false, cut_off_ = false, has_stacks_ = false;

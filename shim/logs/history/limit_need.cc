@@ -68,7 +68,7 @@ std::string pool_words(const History::Refusal &refusal) {
              : "free memory lay in pieces too small: ";
 }
 
-// As need_of(), if the device has the memory.
+// Like need_of(), if the device has the memory.
 History::Need need_under_limit(const Record &oom, const History::Device &device, bool has_all, bool is_first) {
   const std::string_view api = oom.text("api");
   const std::uint64_t asked = oom.number("req");

@@ -1,4 +1,4 @@
-// The destination of a verb's output: a file, or standard output. Layer: logs. Owns: a file that is not complete.
+// The destination of a verb's output: a file, or standard output. Layer: logs. Owns: the file until it is complete.
 #pragma once
 
 #include <fstream>

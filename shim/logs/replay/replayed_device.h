@@ -13,7 +13,7 @@
 
 namespace ration::pool::replay {
 
-// When freed memory is served again: as on a device without work, or at once. Real work lies in between.
+// When freed memory is served again: as on a device without work, or at once. A real run lies in between.
 enum class Reuse { when_collected, at_once };
 
 class ReplayedDevice {
@@ -75,8 +75,8 @@ class ReplayedDevice {
   Address next_address_;  // of slabs
 };
 
-// What a block of mode direct is charged: whole units, but for one that reaches the limit exactly. `left`: of the
-// limit.
+// What a block of mode direct is charged: whole units, except for a block that reaches the limit exactly. `left`: what
+// is left of the limit.
 std::uint64_t charged_for(std::uint64_t bytes, std::uint64_t left, std::uint64_t limit);
 
 }  // namespace ration::pool::replay

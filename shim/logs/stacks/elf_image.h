@@ -1,4 +1,4 @@
-// An ELF file on disk. A piece of it is returned only if all of it is in the file. The file may hold any bytes: nothing
+// An ELF file on disk. A piece is returned only if the file contains it whole. The file may hold any bytes: nothing
 // in it is executed. Layer: logs. Owns: the open file.
 #pragma once
 

@@ -5,7 +5,7 @@
 // The fast path is open while an ordinary call concerns this pool alone: frees do not wait, no use is about to trigger
 // the preallocation, and the context is alive and not about to end. A thread that changes one of these first closes the
 // fast path under the lock; the next allocation on the slow path opens it again. With a log, a hit writes its record
-// after the critical section: until then the call is in flight, and only then a block that it freed enters the
+// after the critical section: until then the call is in flight, and only then does a block that it freed enter the
 // quarantine.
 // Design: design/fast-path.md#closing-it
 #pragma once

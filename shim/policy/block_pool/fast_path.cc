@@ -194,8 +194,8 @@ bool FastPath::free_hit(std::uint64_t address) noexcept {
   return freed.kind != Freed::no;
 }
 
-// The block is retired, then its record is written, and only then the block enters the quarantine: until then nobody
-// can get it.
+// The block is retired, then its record is written, and only then does the block enter the quarantine: until then
+// nobody can get it.
 bool FastPath::free_hit(const char *api, std::uint64_t address) noexcept {
   CUcontext current = nullptr;
   ContextPool *pool = records_hits() ? pool_of_caller(current) : nullptr;

@@ -50,7 +50,8 @@ class SealPace {
   // 64 MiB at least.
   std::uint64_t cap_bytes() const { return cap_bytes_.load(std::memory_order_relaxed); }
   // The most bytes that may be freed and not clean if only a call that waits learns what is clean; UINT64_MAX: no cap.
-  // What other contexts kept at the last wait does not count, so the next wait comes only after as much again is freed.
+  // What the last wait could not clean, because of other contexts, does not count: the next wait comes a full cap
+  // later.
   // Design: design/groups.md#frees-that-wait
   std::uint64_t most_unwaited_bytes(std::uint64_t freed_bytes) const {
     return takes_from_others_.load(std::memory_order_relaxed)

@@ -1,4 +1,4 @@
-// Merges slabs that no block is in into one slab. Memory that a program frees to the driver has no borders either.
+// Merges empty slabs into one. Without Ration, memory that a program frees to the driver is not divided either.
 // Layer: policy/block_pool. Threads: any; waits briefly for what was freed to be clean.
 // Design: design/granules.md#merging-slabs
 #pragma once

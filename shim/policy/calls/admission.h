@@ -20,7 +20,8 @@ class Admission {
 
   // The current context and its device, whose size is then known if the driver tells it.
   Contexts::Current current();
-  // Runs `act` only to get the driver's own error. If the driver serves it nevertheless, undoes that: OUT_OF_MEMORY.
+  // Runs `act` only to get the driver's own error. If the driver serves it nevertheless, undoes that and returns
+  // OUT_OF_MEMORY.
   static CUresult refuse_as_driver(Act act, Undo undo);
 
   // Whether the request's bound fits, if need be after other memory is made free: without a wait, or with a brief one.

@@ -46,15 +46,15 @@ class RoomMaker final : public Room {
   bool give_own_back(const Need &need, Patience patience) noexcept;
   // For a need that the driver refused. Asks others for what the device lacks beyond what this process could give
   // itself, then for all that it lacks; or for the whole need, if it is not known what the device has free. True: some
-  // came, or the memory is there by now.
+  // memory came, or it is there by now.
   bool ask_for_device(const Need &need) noexcept;
   bool make_own_room(const Need &need, Patience patience) noexcept;
   // The most that make_own_room() could give. Granules of the asking pool do not count, because it keeps them.
   std::uint64_t own_reach(const Need &need) noexcept;
   // What a need lacks if the groups leave as much as now and this process gives `own` bytes itself.
   static std::uint64_t lacking(const ledger::Account &account, const Need &need, std::uint64_t own);
-  // Asks the other members of this process's groups, whose threads give at once. Waits until nothing is missing, for
-  // kAskNs at most after something last came. Does not wait if the members that can be expected to give
+  // Asks the other members of this process's groups, whose threads give at once. Waits until nothing is missing, but
+  // at most kAskNs after the last memory came. Does not wait if the members that can be expected to give
   // (IdleNeighbours) hold too little.
   using Of = ledger::Account::Of;
   bool ask_others(const Need &need, Of of, FunctionRef<std::uint64_t()> missing) noexcept;
@@ -62,7 +62,7 @@ class RoomMaker final : public Room {
   // n.
   bool ask_beside(const Need &need, Of of, std::uint64_t own,
                   FunctionRef<std::uint64_t(std::uint64_t)> missing) noexcept;
-  // The same for room within the limits. True: some came, or it is there by now.
+  // The same for room within the limits. True: some memory came, or the room is there by now.
   bool comes_from_others(const Need &need, std::uint64_t own) noexcept;
   // Waits for what other members hold and use, as long as the setting allows. Does not wait for what this process
   // itself uses.

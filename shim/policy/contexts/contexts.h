@@ -79,7 +79,7 @@ struct Context {
   Reach reach;
   // Its handle now belongs to another context, or to none, so no hit may use this one's pool.
   std::atomic<bool> renamed{false};
-  // Its pool, which is made at the first allocation and stays for the rest of its life.
+  // Its pool, which is made at the first allocation and stays as long as this object.
   std::atomic<PoolOfContext *> pool{nullptr};
 
   Context() = default;

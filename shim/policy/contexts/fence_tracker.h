@@ -5,7 +5,7 @@
 // peer access to it or took part in a copy with it (Contexts::may_reach). If the driver has cuCtxRecordEvent (12.5), a
 // fence is one event for each context, which covers the streams of all threads and the green contexts of a primary one,
 // and nothing that is submitted later. Otherwise only cuCtxSynchronize can show that work has finished, so a fence is
-// just a number, and has passed once every context was synchronised after it was taken.
+// just a number, and has passed once every context has been synchronised after it.
 // Design: design/quarantine.md#fences
 #pragma once
 

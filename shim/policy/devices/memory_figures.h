@@ -20,7 +20,7 @@ struct MemoryFigures {
   std::uint64_t free = 0;
   // The memory that this process holds on the device. `used` includes `own` but not `idle`.
   std::uint64_t idle = 0;              // unused in its pools, so it counts as free
-  std::optional<std::uint64_t> own{};  // without `idle`; what counts against the limit, if that is shown as `total`
+  std::optional<std::uint64_t> own{};  // without `idle`; if `total` is the limit, what counts against it
 
   std::uint64_t used() const { return minus_or_zero(total, reserved + free); }
   // Shows `limit`, if given, as the total, of which the driver then reserves nothing.

@@ -42,7 +42,7 @@ class ReturningMemory {
   const std::uint64_t bytes_;
   const int device_;
   std::uint64_t start_ns_ = 0;
-  std::uint64_t tried_ns_ = 0;  // when the latest try began: a thread that got no processor since has one more
+  std::uint64_t tried_ns_ = 0;  // when the latest try began: a thread that has not run since then gets one more
   Backoff backoff_;
 };
 

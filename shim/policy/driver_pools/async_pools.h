@@ -90,7 +90,7 @@ class AsyncPools {
   void collect(int device) noexcept;
   void poll_if_due(int device) noexcept;
   // Returns clean blocks to the pool, and if there are none, waits for some. Stops at once if returned() is no longer
-  // `seen`. False: there is nothing to return, or it cannot be known when there will be.
+  // `seen`. False: there is nothing to return, or it cannot be known when a block will be.
   bool reclaim(const char *api, int device, std::uint64_t seen) noexcept;
   std::uint64_t returned(int device) const { return on(device).frees.reclaimed(); }
   CUresult drain(const char *api, int device) noexcept;

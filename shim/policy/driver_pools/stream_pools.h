@@ -53,10 +53,10 @@ class StreamPools {
   }
   // Whether this driver reports what a pool reserves. If not, blocks are charged one by one.
   static bool can_tell();
-  // The step by which a pool grows is not documented; this one is assumed until a pool was seen to grow. A pool that
-  // grows by more is held to the limit after the call. If the driver keeps odd sizes after a trim, an observed growth
-  // may be less than a step, so no bound is less than the largest growth so far, up to the assumed step. The driver
-  // rounds a cap up to whole steps (an H200, driver 580.159).
+  // The step by which a pool grows is not documented; this one is assumed until a pool has been seen to grow. A pool
+  // that grows by more is held to the limit after the call. If the driver keeps odd sizes after a trim, an observed
+  // growth may be less than a step. So no bound is less than the largest growth so far, or this step if that is less.
+  // The driver rounds a cap up to whole steps (an H200, driver 580.159).
   static constexpr std::uint64_t kLargestStep = 32U << 20U;
   // The largest cap that keeps a pool within `bytes`; 0: there is none.
   static std::uint64_t cap_within(std::uint64_t bytes) { return bytes / kLargestStep * kLargestStep; }
@@ -165,7 +165,7 @@ class StreamPools {
     std::uint64_t completed_before;
   };
   std::uint64_t beyond(const Pool &pool, const Seen &seen) REQUIRES(mutex_);
-  // Logs and then releases the bytes that excess() returns, at most as many as were logged. Calls excess() and
+  // Logs the bytes that excess() returns, then releases them, or fewer if it returns less by then. Calls excess() and
   // take(bytes) under the lock.
   void release(const char *api, int device, FunctionRef<std::uint64_t()> excess, FunctionRef<void(std::uint64_t)> take);
   void note_growth(Pool &pool, std::uint64_t reserved) REQUIRES(mutex_);

@@ -1,4 +1,4 @@
-// A thread whose current context another thread has destroyed: every call there answers for a dead context.
+// A thread whose current context another thread has destroyed: every call in this thread finds a dead context.
 // Layer: question.h. Owns: the thread.
 #pragma once
 #include <condition_variable>

@@ -1,5 +1,5 @@
-// Addresses of every kind, and rows of a table for each. Layer: mapping.h, tables.h. Owns: nothing; a child process
-// that plays a table ends with what it made.
+// Addresses of every kind, and rows of a table for each. Layer: mapping.h, tables.h. Owns: nothing; what a child
+// process makes for a table ends with that process.
 #pragma once
 #include <functional>
 #include <string>

@@ -187,7 +187,7 @@ class Player {
   std::unique_ptr<Orphan> orphan_;
 };
 
-// The circumstances whose rows have killed too many processes, so that the others are not played: a bit for each.
+// The circumstances whose rows have killed too many processes, a bit for each. Their other rows are not played.
 class Deaths {
  public:
   void add(When when) {

@@ -9,7 +9,8 @@
 
 namespace preload::pool {
 
-// The bytes of late work: no owner writes them, and they identify the writer. An owner's first byte is smaller.
+// The bytes of late work: no owner writes them, and they identify the writer. The first byte that an owner writes is
+// smaller.
 inline constexpr unsigned char kLateFromHost = 0xc1, kLateFromDevice = 0xc2, kLateMemset = 0xc3, kLateKernel = 0xc4,
                                kLateHostFunction = 0xc5, kLateGraph = 0xc6;
 const char *late_writer(std::uint32_t word);
@@ -26,7 +27,7 @@ struct Act {
   std::uint32_t word = 0;             // what a writer writes
   const void *host_source = nullptr;  // full of `word`, pinned
   void *host_target = nullptr;        // where a reader's bytes end up, pinned
-  CUstream capturing = nullptr;       // of the site `at`, for the one that records a graph
+  CUstream capturing = nullptr;       // a stream of the site `at`, for an act that records a graph
   CUdeviceptr scratch = 0;            // at least as large, of the site `at`
 };
 

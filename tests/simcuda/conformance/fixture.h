@@ -42,7 +42,7 @@ std::size_t free_bytes();
 bool supports(CUdevice_attribute attribute);
 std::vector<unsigned char> counting(std::size_t bytes, unsigned char first = 1);
 std::vector<unsigned char> read_back(CUdeviceptr address, std::size_t bytes);
-// Fills a block and copies it back in the stream, without a host function: one that blocks would hold it up.
+// Fills a block and copies it back in the stream. Uses no host function, because a blocked one would delay all others.
 bool runs_through(CUstream stream);
 
 // A host function that blocks a stream until the gate is opened, at the latest by the destructor, which waits until all

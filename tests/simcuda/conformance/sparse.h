@@ -34,7 +34,7 @@ inline CUarray sparse_array() {
   return new_array(shape(kSide, kSide, 0, CUDA_ARRAY3D_SPARSE));
 }
 
-// An operation on a whole level of 512 by 512, unless changed.
+// An operation on a whole level of 512 by 512; the caller may change it.
 inline CUarrayMapInfo operation(CUmemOperationType type) {
   CUarrayMapInfo request = {};
   request.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL;

@@ -79,7 +79,7 @@ class FakeTimeline {
   std::map<CUcontext, CUcontext> primary_;  // of green ones
   std::map<CUevent, Event> events_;
   std::map<CUstream, CUcontext> streams_;
-  std::map<std::pair<CUstream, int>, Capture> captures_;  // a thread's own stream by its thread
+  std::map<std::pair<CUstream, int>, Capture> captures_;  // by stream; for a per-thread default stream, also by thread
   std::set<std::string> forbidden_;
   int spoilt_ = 0;
   int dead_uses_ = 0;
