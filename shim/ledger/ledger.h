@@ -22,8 +22,8 @@ namespace ration::ledger {
 // 112.
 inline constexpr int kMaxDevices = 128;
 
-// Whether a request is refused at once, or only after the memory of dead group members was reclaimed (some system calls
-// for each member).
+// Whether a request is refused at once, or only after the memory of dead group members has been reclaimed (some system
+// calls for each member).
 enum class Effort { kImmediate, kReclaimFromDead };
 
 // Bytes of one device. A caller reserves bytes, asks the driver, then commits the bytes that it got and releases the
@@ -31,8 +31,8 @@ enum class Effort { kImmediate, kReclaimFromDead };
 // the group's limit.
 class Account {
  public:
-  // Until a limit is set there is none. Under a limit below what is held, every request is refused until enough was
-  // released.
+  // Until a limit is set there is none. Under a limit below what is held, every request is refused until enough has
+  // been released.
   void set_limit(std::uint64_t bytes);
   std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
 

@@ -91,8 +91,8 @@ class Membership {
   std::uint64_t covering_tree() const { return holder_.tree; }
 
   // Atomically adds to the total the part of `bytes` that no guarantee covers, if the total stays within the limit.
-  // With `look`, refuses only after the memory of dead members was reclaimed: some system calls for each member, at
-  // most 50 ms. `tree_held`: what the covering tree held before. `before`, if given, receives the previous total.
+  // With `look`, refuses only after the memory of dead members has been reclaimed: some system calls for each member,
+  // at most 50 ms. `tree_held`: what the covering tree held before. `before`, if given, receives the previous total.
   [[nodiscard]] ReserveOutcome reserve(int device, std::uint64_t bytes, bool look, std::uint64_t tree_held = 0,
                                        std::uint64_t *before = nullptr);
   void release(int device, std::uint64_t bytes);
@@ -186,7 +186,7 @@ class Membership {
   // Wakes the sleepers as a wish would.
   void wake_sleepers() const;
   // What another member holds beyond the blocks of its program. `bytes` is an upper bound, because the published use
-  // may be off. REQUIRES of is_stopped(): one PID namespace; elsewhere nobody is. A stopped process returns nothing.
+  // may be off. is_stopped() recognises only members in this PID namespace. A stopped process returns nothing.
   struct Idle {
     std::uint32_t slot = 0;
     std::uint64_t life = 0;

@@ -54,8 +54,8 @@ struct Figure {
 // Prints one line for each figure, and writes the figures to the file `json` unless that is empty.
 void report(const std::string &bench, const std::vector<Figure> &figures, const std::string &json);
 
-// The usual benchmark: runs this program as `SELF --child`, `rounds` times each way in turn; the minimum of each
-// figure.
+// The usual benchmark: runs this program as `SELF --child`, `rounds` times each way in turn, and reports the
+// minimum of each figure.
 int compare_children(const std::string &bench, int count, char **arguments, Under with_ration = Under::kRation);
 
 }  // namespace ration::bench

@@ -59,7 +59,7 @@ struct Allocation {
   bool published = false;    // other processes may have it open
   std::optional<Import> import = {};
   std::shared_ptr<MemPool> pool = {};
-  std::shared_ptr<GraphBlock> graph_block = {};  // of no context, either
+  std::shared_ptr<GraphBlock> graph_block = {};  // also of no context
   Mark allocated = {};  // a pool's block: where its stream was then; a graph's block: the launch that allocates it
   std::unique_ptr<Advised> managed = nullptr;  // null: device memory only
 };

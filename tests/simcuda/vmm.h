@@ -119,8 +119,8 @@ void watch_unmapped(std::byte *view, std::uint64_t bytes);
 bool is_watched(const std::byte *view);
 // The view gets other memory, or another owner.
 void unwatch(std::byte *view, std::uint64_t bytes);
-// After each operation of a stream: its context gets a fault if a watched view was touched meanwhile. Of several
-// streams that run at the same time it is the first one to end.
+// After each operation of a stream: its context gets a fault if a watched view was touched meanwhile. If several
+// streams run at the same time, the fault goes to the first one to end.
 void find_faults(const Stream &stream);
 
 // Grants or revokes the host program's own access to a mapping's bytes.

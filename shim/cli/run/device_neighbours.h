@@ -38,8 +38,8 @@ std::vector<DeviceHolder> outsiders_among(const std::vector<NvmlHolder> &listed,
                                           const std::vector<ledger::Group> &groups);
 
 // The bytes of the device that none of these processes holds, including those that NVML lists for no process. Each
-// process is given by its ID in NVML's namespace and the bytes in our records, which count if NVML does not list the
-// process, as in a container. REQUIRES: figures.memory.
+// process is given by its ID in NVML's namespace and its bytes in our records. These bytes are used only if NVML does
+// not list the process, as in a container. REQUIRES: figures.memory.
 std::uint64_t held_outside(const DeviceFigures &figures, const std::vector<std::pair<int, std::uint64_t>> &processes);
 // The same, with all members of the groups as the processes, each once.
 std::uint64_t held_outside(const DeviceFigures &figures, const std::vector<ledger::Group> &groups);

@@ -17,7 +17,7 @@ std::string state_folder();
 struct StateFolders {
   std::string own = {};
   bool of_all_users = false;  // those in /dev/shm are read too
-  bool is_named = false;      // a setting names the own folder
+  bool is_named = false;      // a setting names `own`
 };
 StateFolders state_folders(bool of_all_users);  // `own` is the result of state_folder()
 

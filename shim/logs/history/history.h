@@ -132,8 +132,8 @@ class History {
     std::vector<Refusal> refusals;  // one for each function and reason
     std::vector<Growing> growing;   // groups that grow, the one that rises most first
     Work work;                      // of charged blocks
-    // Of all refusals, the largest share of free memory, in millionths, that did not serve a request because its pieces
-    // were too small, although all of it would have sufficed.
+    // The share of the free memory, in millionths, that lay in pieces too small for a refused request, although all of
+    // it together would have served the request: the largest share of all refusals.
     std::uint64_t fragmentation_ppm = 0;
   };
 

@@ -36,8 +36,8 @@ class RoomMaker final : public Room {
   // failed. Now and then, when the pools have taken note of what has finished so far, calls `enough`; true ends the
   // wait.
   bool wait_for_work(int device, FunctionRef<bool()> enough) noexcept;
-  // Called when a destroyed driver's pool of the device still holds memory (an orphan): the memory goes back with the
-  // work that is submitted by now.
+  // Called when a destroyed driver's pool of the device still holds memory (an orphan): the memory goes back once
+  // the work that is submitted by now has finished.
   void fence_orphans(int device) noexcept;
   // Releases what destroyed driver pools held, as far as the device has finished using it. Never waits.
   void release_orphans(const char *api, int device) noexcept;

@@ -200,8 +200,8 @@ class Contexts {
   void forget_green(CUgreenCtx green);
   bool is_green(CUcontext handle);
   // Whether work of the context may use memory of the device (device_reach.h): it is of that device, was given peer
-  // access to it, or took part in a copy that may not have ended. This is noted before the driver's call that makes it
-  // possible.
+  // access to it, or took part in a copy that may not have ended. Each of these is noted before the driver's call
+  // that makes it possible.
   bool may_reach(const Context &context, int device) const {
     return may_reach_at_any_time(context, device) ||
            context.passed.load(std::memory_order_acquire) < context.reach.until(device);

@@ -129,8 +129,8 @@ class DeferredQueue {
     int users = 0;                 // threads that are asking the driver about the fence
     bool passed = false;
   };
-  // One fence for each free costs more than one for a thousand. So after this many seals before work, only one is made
-  // in 10 ms.
+  // One fence for each free costs more than one for a thousand. So once calls that submit work have made this many
+  // seals, they make only one in 10 ms.
   static constexpr std::uint64_t kMostBeforeWork = 64;
   static constexpr std::uint64_t kBeforeWorkNs = 10'000'000;
 

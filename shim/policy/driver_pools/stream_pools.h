@@ -119,9 +119,9 @@ class StreamPools {
 
   // Trims every pool of a device except `kept`. True: less is charged than before.
   bool trim(const char *api, int device, const Pool *kept = nullptr) noexcept;
-  // The most that a trim may release after a wait for the device. This is what its pools hold beyond their live blocks,
-  // if the driver reports it, but at most the blocks freed in stream order since the last such wait, each with a step
-  // around it; and all orphans.
+  // The most that a trim may release after a wait for the device. This is all that orphans hold,
+  // and what the other pools hold beyond their live blocks (if the driver reports it), but of the latter at most the
+  // blocks freed in stream order since the last such wait, with one step for each.
   std::uint64_t idle(int device) noexcept;
   // Notes that a block of the device has ended in stream order.
   void freed_in_order(int device, std::uint64_t bytes);
