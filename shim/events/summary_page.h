@@ -63,7 +63,7 @@ struct SummaryPage {
   DeviceTally devices[kMaxTalliedDevices];
   // The number of driver functions that the program asked for, that Ration does not know, and that may take memory.
   std::atomic<std::uint64_t> unknown_of_memory;
-  std::atomic<std::uint32_t> unknown_kept;    // claims of entries of `unknown`, also those that found none
+  std::atomic<std::uint32_t> unknown_kept;    // attempts to claim an entry of `unknown`, even failed ones
   std::atomic<std::uint32_t> unknown_is_cut;  // 1: names that were asked for later are not counted
   struct Name {
     std::atomic<std::uint32_t> is_written;

@@ -130,7 +130,7 @@ class Account {
     return exceeds_published(used) ||
            published_used_.load(std::memory_order_relaxed) > used + publish_span_.load(std::memory_order_relaxed);
   }
-  // How far the use may fall below `used` before the figures must be published; 0: they must be already.
+  // How far the use may fall below `used` before the figures must be published; 0: they must be published now.
   std::uint64_t max_unpublished_fall(std::uint64_t used) const {
     const std::uint64_t published = published_used_.load(std::memory_order_relaxed);
     const std::uint64_t span = publish_span_.load(std::memory_order_relaxed);

@@ -35,7 +35,8 @@ struct Stream {
   int context = -1;
 };
 
-// A queue of work: a default stream is one for each context, the per-thread one also for each thread.
+// A queue of work. The handle of a default stream stands for one queue in each context, and that of the per-thread
+// default stream for one in each context and thread.
 struct Queue {
   explicit Queue(CUstream of);  // in the current context
   bool operator==(const Queue &) const = default;

@@ -31,7 +31,7 @@ class Gifts {
   // Applies the limits that were ordered for this process. On a device where it holds more than that, gives back what
   // is free and closes the fast path.
   void heed_orders(const char *api) noexcept;
-  // Whether an ordered limit lies below what is held and leaves no room for `bytes` more of use.
+  // Whether an ordered limit lies below what is held and leaves no room for the use of `bytes` more.
   bool is_beyond_order(int device, std::uint64_t bytes);
   // Called by the giver while the program calls nothing: applies thresholds and orders, and publishes.
   void look_after() noexcept;

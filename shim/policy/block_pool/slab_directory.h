@@ -2,7 +2,8 @@
 // Layer: policy/block_pool. Threads: any; no driver call under the lock.
 //
 // The end of a context is announced before the driver is called, as in address_book.h: once the driver has destroyed
-// the context it may give its addresses to another thread, and that thread's insert waits until the old slabs ended.
+// the context it may give its addresses to another thread, and that thread's insert waits until the old slabs have
+// ended.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // Shared by the programs that each put one question to a real driver: reports, timing, and work that keeps a device
 // busy.
-// A program prints one JSON object a line and test: {"name", "status": "ok" | "failed" | "skipped", "figures", "note"}.
+// A program prints a line of JSON for each test: {"name", "status": "ok" | "failed" | "skipped", "figures", "note"}.
 // Layer: none, needs only libcuda.so.1. Threads: a test runs on the main thread.
 #pragma once
 #include <cuda.h>

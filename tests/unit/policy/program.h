@@ -43,7 +43,7 @@ inline std::unique_ptr<TestLimits> limit_of(std::uint64_t bytes) {
   return limits;
 }
 
-// Figures of a monitor that, with `lists`, lists this process with what it holds of the fake driver's first device.
+// Figures of a monitor. If `lists` is set, they include what this process holds of the fake driver's first device.
 class FakeFigures : public policy::ProcessFigures {
  public:
   policy::ProcessFigure on(const policy::Device &device) noexcept override {
