@@ -325,7 +325,7 @@ def from_refusal_to_name(*options, logs=1, words=(), **variables):
                                  env=environment | variables, **shown)
         expect_that(f"nothing internal in {refused.stderr}", "RATION_FLAGS" not in refused.stderr and "RATION_SUMMARY" not in refused.stderr)
         again, report = re.search(r"^ration: to see what held the memory: (?:ration report .*; to see which functions allocated it: )?"
-                                  r"(.*ration run .*), then (ration report .*)$", refused.stderr, re.M).groups()
+                                  r"(.*ration run .*); (ration report .*)$", refused.stderr, re.M).groups()
         logged = subprocess.run(["sh", "-c", again], env=environment, **shown)
         expect(f"the second run, {again}: {logged.stderr}", (logged.returncode, refused.returncode), (1, 1))
         same, = re.findall(r"^ration: to see what held the memory: (.*)$", logged.stderr, re.M)
