@@ -116,7 +116,9 @@ void WalkState::assign(std::string_view word) {
              value.find(std::string("${") + kPreload) == std::string::npos) {
     lose_preload("starts its command with another LD_PRELOAD", "");
     walk.loss->is_certain = false;
-  } else if (variable == kPreload && is_kept_by_shell) {
+  } else if (const std::vector<std::string> entries = entries_of_preload(value);
+             variable == kPreload &&
+             (is_kept_by_shell || std::any_of(entries.begin(), entries.end(), is_our_library))) {
     walk.loss.reset();
   }
 }

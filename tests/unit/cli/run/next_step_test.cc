@@ -39,10 +39,9 @@ TEST_CASE("without a refusal there is no next step, nor where all of them were o
 
 TEST_CASE("without a log the next step is the same run with one, by its own options") {
   cli::RunRequest request = run_of({"./train", "--name", "it's mine"});
-  CHECK(
-      next_step(request, {}, {refused_by(events::Reason::limit)}, {}) ==
-      "to see what held the memory: ration run --log run.jsonl --stacks native -- ./train --name 'it'\\''s mine', then "
-      "ration report run.jsonl");
+  CHECK(next_step(request, {}, {refused_by(events::Reason::limit)}, {}) ==
+        "to see what held the memory: ration run --log run.jsonl --stacks native -- ./train --name 'it'\\''s mine'; "
+        "ration report run.jsonl");
   request.simulate = "8GiB";
   request.wait = "5s";
   request.flags = {{option("limit"), "40%"}, {option("group_tree"), "2GiB"}, {option("stacks"), "none"}};
@@ -54,7 +53,7 @@ TEST_CASE("without a log the next step is the same run with one, by its own opti
 
 TEST_CASE("several processes each get a log, and all of them are reported") {
   CHECK(next_step(run_of({"./train"}), {}, {events::Summary{}, refused_by(events::Reason::limit)}, {}) ==
-        "to see what held the memory: ration run --log run-%p.jsonl --stacks native -- ./train, then "
+        "to see what held the memory: ration run --log run-%p.jsonl --stacks native -- ./train; "
         "ration report run-*.jsonl*");
 }
 
@@ -91,6 +90,6 @@ TEST_CASE("where there are logs the next step is their report, and without stack
   CHECK(next_step(run_of({"./train"}), settings, {process}, {"a.jsonl", "b c.jsonl"}) == report);
   process.program = "/usr/bin/python3.11";
   CHECK(next_step(run_of({"./train"}), settings, {process}, {"a.jsonl", "b c.jsonl"}) ==
-        report + "; to see which functions allocated it: ration run --log run.jsonl --stacks python -- ./train, then " +
+        report + "; to see which functions allocated it: ration run --log run.jsonl --stacks python -- ./train; " +
             "ration report run.jsonl");
 }
