@@ -249,7 +249,7 @@ std::optional<GroupDevice> read_group_device(const std::string &state_folder, Gr
   const std::uint64_t claimed = device.total.load().low;
   bool has_members = false;  // else the limit is that of a group that has ended
   for (std::uint32_t i = 0; i < file.slots() && !has_members; ++i) {
-    has_members = (file.slot(i).life.load(std::memory_order_acquire) & 1) != 0;
+    has_members = file.slot(i).is_owned();
   }
   return GroupDevice{uuid, has_members ? device.limit.load().low : kNoLimit, claimed, claimed};
 }
@@ -264,8 +264,7 @@ std::uint64_t left_of_guarantee(const std::string &state_folder, const std::stri
   for (const std::string &tree : trees) {
     for (std::uint32_t i = 0; i < file.slots(); ++i) {
       const shared::Slot &slot = file.slot(i);
-      if ((slot.life.load(std::memory_order_acquire) & 1) != 0 &&
-          slot.tree.load(std::memory_order_relaxed) == tree_number(GroupKind::kTree, tree)) {
+      if (slot.is_owned() && slot.tree.load(std::memory_order_relaxed) == tree_number(GroupKind::kTree, tree)) {
         const std::uint64_t guarantee = slot.cells[place].guarantee.load(std::memory_order_relaxed);
         const std::uint64_t held =
             read_group_device(state_folder, GroupKind::kTree, tree, uuid).value_or(GroupDevice{}).claimed;

@@ -92,10 +92,6 @@ bool is_damaged(const GroupFile &file, std::uint32_t index) {
                      [](const Cell &cell) { return cell.applied.load(std::memory_order_relaxed) >= kMostOperations; });
 }
 
-bool owned(const GroupFile &file, std::uint32_t index) {
-  return (file.slot(index).life.load(std::memory_order_relaxed) & 1) != 0;
-}
-
 Try lock_slot(int descriptor, std::uint32_t index) {
   at(KillPoint::kSlotLock);
   switch (lock_life(descriptor, index)) {
@@ -116,9 +112,9 @@ Try lock_slot(int descriptor, std::uint32_t index) {
 Try find_slot(const GroupFile &file, int descriptor, int probe, std::uint64_t random) {
   const auto free_one = [&]() -> Try {
     for (std::uint32_t i = 0; i < file.slots(); ++i) {
-      if (!owned(file, i)) {
+      if (!file.slot(i).is_owned()) {
         Try locked = lock_slot(descriptor, i);
-        if (locked.slot != kNoSlot && owned(file, i)) {  // another process took it and died since
+        if (locked.slot != kNoSlot && file.slot(i).is_owned()) {  // another process took it and died since
           locked.slot = kNoSlot;
           unlock_life(descriptor, i);
         }
@@ -273,7 +269,7 @@ Joined open_and_lock(const std::string &state_folder, GroupKind kind, const std:
     return joined;
   }
   // No lock is released between, so that processes that join at once do not turn each other away for ever. While all
-  // are held nobody can join, so only plain stores are made meanwhile.
+  // are held no process can join, so only plain stores are made meanwhile.
   const bool begins_anew = joined.file.slots() != 0 && remembers(joined.file) &&
                            is_dead(probe.number(), 0, shared::kSlots) &&
                            lock_all_lives(opened.number()) == LifeLock::taken;

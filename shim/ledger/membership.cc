@@ -350,7 +350,7 @@ std::uint64_t Membership::available_below_limit(int device, std::uint64_t tree_h
 std::uint32_t Membership::members() const {
   std::uint32_t count = 0;
   for (std::uint32_t i = 0; is_here(0) && i < file_.slots(); ++i) {
-    if ((file_.slot(i).life.load(std::memory_order_relaxed) & 1) != 0) {
+    if (file_.slot(i).is_owned()) {
       ++count;
     }
   }

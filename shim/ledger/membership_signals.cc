@@ -105,7 +105,7 @@ std::uint64_t Membership::neighbours(int device) const {
   std::uint64_t count = 0;
   for (std::uint32_t i = 0, end = slots_on(device); i < end; ++i) {
     const shared::Slot &slot = file_.slot(i);
-    const bool lives = i != slot_ && (slot.life.load(std::memory_order_relaxed) & 1) != 0;
+    const bool lives = i != slot_ && slot.is_owned();
     count += lives && slot.cells[device].touched.load(std::memory_order_relaxed) != 0 ? 1 : 0;
   }
   return count;
@@ -133,8 +133,7 @@ std::size_t Membership::ahead() noexcept {
     const shared::Slot &slot = file_.slot(i);
     const std::uint64_t other = slot.ticket.load(std::memory_order_acquire);
     const std::uint64_t seen = slot.seen_ns.load(std::memory_order_relaxed);
-    if (other == 0 || other >= ticket || (slot.life.load(std::memory_order_acquire) & 1) == 0 ||
-        (seen < now && now - seen > kStoppedNs)) {
+    if (other == 0 || other >= ticket || !slot.is_owned() || (seen < now && now - seen > kStoppedNs)) {
       continue;
     }
     for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
@@ -193,8 +192,7 @@ std::uint64_t Membership::last_wish(int device) const {
 
 std::uint64_t Membership::wished_by_another(std::uint64_t wish) const {
   const shared::Wanted wanted = shared::Wanted::of(wish);
-  const bool lives = is_here(0) && wanted.slot < file_.slots() &&
-                     (file_.slot(wanted.slot).life.load(std::memory_order_relaxed) & 1) != 0;
+  const bool lives = is_here(0) && wanted.slot < file_.slots() && file_.slot(wanted.slot).is_owned();
   return wanted.slot == slot_ || !lives ? 0 : wanted.bytes;
 }
 
@@ -221,7 +219,7 @@ std::uint64_t Membership::idle_of(std::uint32_t slot, std::uint32_t device, Boun
 std::uint64_t Membership::surplus_of(int device, Bound bound) const {
   std::uint64_t bytes = 0;
   for (std::uint32_t i = 0, end = slots_on(device); i < end; ++i) {
-    if (i != slot_ && (file_.slot(i).life.load(std::memory_order_acquire) & 1) != 0) {
+    if (i != slot_ && file_.slot(i).is_owned()) {
       bytes += idle_of(i, static_cast<std::uint32_t>(device), bound);
     }
   }

@@ -31,8 +31,7 @@ bool each_slot(const std::string &state_folder, std::uint64_t identity, std::str
     const GroupFile file = is_in ? mapped_file(state_folder, file_name(group.kind, group.name), problem) : GroupFile();
     for (std::uint32_t i = 0; file && i < file.slots(); ++i) {
       shared::Slot &slot = file.slot(i);
-      if ((slot.life.load(std::memory_order_acquire) & 1) != 0 &&
-          slot.identity.load(std::memory_order_relaxed) == identity) {
+      if (slot.is_owned() && slot.identity.load(std::memory_order_relaxed) == identity) {
         visit(file, group, slot);
         found = true;
       }
@@ -45,7 +44,7 @@ std::uint64_t guaranteed_on(const GroupFile &file, std::uint32_t device) {
   std::uint64_t bytes = 0;
   for (std::uint32_t i = 0; i < file.slots(); ++i) {
     const shared::Slot &slot = file.slot(i);
-    if ((slot.life.load(std::memory_order_acquire) & 1) != 0) {
+    if (slot.is_owned()) {
       bytes += slot.cells[device].guarantee.load(std::memory_order_relaxed);
     }
   }

@@ -135,6 +135,9 @@ struct Cell {
 };
 
 struct Slot {
+  // A dead owner counts until another process has reclaimed from it.
+  bool is_owned() const { return (life.load(std::memory_order_acquire) & 1) != 0; }
+
   Word life;  // generation << 1 | owned
   Word identity;
   Word start_unix_ns;

@@ -32,13 +32,12 @@ std::uint64_t claimed_after(const Cell &cell, std::uint64_t operation) {
   return (operation & kReapMark) != 0 ? 0 : cell.claimed[operation >> 1 & 1].load(std::memory_order_acquire);
 }
 
-}  // namespace
-
+// The smallest limit that an owned slot states; kNoLimit if none does.
 std::uint64_t smallest_stated(const GroupFile &file, std::uint32_t device) {
   std::uint64_t smallest = kNoLimit;
   for (std::uint32_t i = 0; i < file.slots(); ++i) {
     const Slot &slot = file.slot(i);
-    if ((slot.life.load(std::memory_order_acquire) & 1) != 0) {
+    if (slot.is_owned()) {
       const std::uint64_t stated = slot.cells[device].stated.load(std::memory_order_acquire);
       smallest = stated == 0 ? smallest : std::min(smallest, stated - 1);
     }
@@ -46,8 +45,10 @@ std::uint64_t smallest_stated(const GroupFile &file, std::uint32_t device) {
   return smallest;
 }
 
+}  // namespace
+
 std::uint64_t stated_limit(const GroupFile &file, std::uint32_t device) {
-  // Read first: a limit is left before the slot of its member is freed, so whoever misses the one sees the other.
+  // Read first: a limit is left before the slot of its member is freed, so a reader that misses the one sees the other.
   const std::uint64_t smallest = smallest_stated(file, device);
   const std::uint64_t left = file.header().device[device].left.load(std::memory_order_acquire);
   return smallest == kNoLimit && left != 0 ? left - 1 : smallest;

@@ -39,9 +39,8 @@ static_assert(shared::kDevices <= 64);
 // step. Returns the devices for which the owner stated a limit; the caller must recompute those limits.
 [[nodiscard]] DeviceSet reclaim_dead_owner(const GroupFile &file, std::uint32_t slot, std::uint64_t life);
 
-// The smallest limit that an owned slot states; kNoLimit if none does.
-std::uint64_t smallest_stated(const GroupFile &file, std::uint32_t device);
-// The same, or the limit that the last such slot left behind; kNoLimit if none ever stated one.
+// The smallest limit that an owned slot states, or the one that the last such slot left; kNoLimit if none ever stated
+// one.
 std::uint64_t stated_limit(const GroupFile &file, std::uint32_t device);
 
 // Sets the limit of `device` to the ordered one, else to stated_limit(). Any process may call this, and must
