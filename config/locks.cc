@@ -138,7 +138,7 @@ std::vector<std::string> escapable_locks(const FileReading &reading, const std::
           "locked too");
     }
     if (each.option->effect == Effect::kLimits && states("managed", "count")) {
-      warn("managed = count leaves managed memory out of it");
+      warn("managed = count excludes managed memory from it");
     }
   }
   return lines;

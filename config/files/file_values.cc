@@ -48,7 +48,7 @@ std::string error_in_kind(const Option &option, JsonNode::Kind kind) {
     case JsonNode::Kind::kObject:
       return "it is one value for all devices" + values;
     default:
-      return "it stands between quotation marks" + values;
+      return "it must be in quotation marks" + values;
   }
 }
 

@@ -125,7 +125,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
       tree_.wrong = kNulByte;
     }
     if (wants_quotes(text_, at)) {
-      tree_.wrong += " (a size with a unit stands between quotation marks)";
+      tree_.wrong += " (a size with a unit must be in quotation marks)";
     } else if (at < text_.size() && text_[at] == '\'') {
       tree_.wrong += " (JSON takes double quotation marks)";
     } else if (const std::string_view read = character_at(text_, at); !likely_cause(read).empty()) {

@@ -151,7 +151,7 @@ class FileReader {
       return;
     }
     if (member.key == "match") {
-      note(member.key, member.place, "a match stands in a rule; here the settings hold for every program");
+      note(member.key, member.place, "a match belongs in a rule; settings outside of rules apply to every program");
       return;
     }
     if (option != nullptr && option->scope != Scope::kInternal) {
@@ -187,7 +187,7 @@ class FileReader {
     }
     const bool may_lock = is_of_system();
     if (!may_lock) {
-      note("locked", locked.place, "only a file of the system folder locks; its keys hold unlocked");
+      note("locked", locked.place, "only a file in the system folder can lock keys; these keys stay unlocked");
     }
     for (const JsonNode &each : locked.children) {
       const auto statement =

@@ -193,10 +193,10 @@ ParsedValue parse_xla_allocator(std::string_view value, Environment environment)
     return sets<&Settings::mode>("mode", "pool", Mode::kPool);
   }
   if (name == "address") {  // JAX had it in mid-2026
-    return ignored("JAX had it for a few months; memory is served as without it");
+    return ignored("only JAX of mid-2026 has it; it changes nothing here");
   }
   if (name != "cuda_async") {
-    return wrong("it is none of default, platform, bfc, cuda_async, vmm");
+    return wrong("it must be one of default, platform, bfc, cuda_async, vmm");
   }
   ParsedValue parsed = sets<&Settings::mode>("mode", "async", Mode::kAsync);
   // Unless XLA_PYTHON_CLIENT_PREALLOCATE is false, JAX makes this allocator take its whole pool, whatever TensorFlow's
@@ -237,7 +237,7 @@ ParsedValue parse_tf_async_preallocate(std::string_view value, Environment) {
     return wrong("it must be a number of bytes, -1 or 0");
   }
   if (*number < -1) {
-    return wrong("no such amount can be allocated");
+    return wrong("that much can never be allocated");
   }
   constexpr std::string_view kKey = "async_preallocate";
   if (*number > 0) {
@@ -265,7 +265,7 @@ ParsedValue parse_portion(std::string_view value, Environment) {
     return wrong(*why);
   }
   const auto &fraction = std::get<Fraction>(portion);
-  return fraction.share == Size::of_share(1, 1) ? ignored("whole devices are no limit") : limit_of(fraction.share);
+  return fraction.share == Size::of_share(1, 1) ? ignored("a whole device is not a limit") : limit_of(fraction.share);
 }
 
 ParsedValue parse_device_limit(std::string_view value, Environment) {
@@ -287,7 +287,7 @@ ParsedValue parse_device_limit(std::string_view value, Environment) {
   if (!number) {
     return wrong(in_quotes(value) + " is not a limit; it is written as 1g, 1024m or in bytes");
   }
-  return *number == 0 ? ignored("0 is not a limit there") : limit_of_bytes(*number, unit, value, "is a unit missing?");
+  return *number == 0 ? ignored("0 means no limit there") : limit_of_bytes(*number, unit, value, "is a unit missing?");
 }
 
 ParsedValue parse_pinned_limit(std::string_view value, Environment) {

@@ -47,13 +47,13 @@ constexpr Variable kVariables[] = {
     {"CUDA_DEVICE_MEMORY_LIMIT_", parse_device_limit, Sets::kContainer},   // HAMi
     {"CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", parse_pinned_limit, Sets::kCeiling},
     {"NVIDIA_GPU_MEMORY_REQUEST", nullptr, Sets::kNothing,
-     "it is what a scheduler keeps for the container; RATION_GUARANTEE says that for a process of a group"},
+     "a scheduler reserves it for the container; RATION_GUARANTEE does that for a process of a group"},
     {"XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", nullptr, Sets::kNothing,
      "it sizes a pool inside JAX; here all memory comes from one"},
     {"TF_DEVICE_MIN_SYS_MEMORY_IN_MB", nullptr, Sets::kNothing,
-     "it is what TensorFlow leaves free; RATION_RESERVE says that for any program"},
+     "TensorFlow leaves that much free; RATION_RESERVE does that for any program"},
     {"TF_ENABLE_GPU_GARBAGE_COLLECTION", nullptr, Sets::kNothing,
-     "what is wholly free always goes back before anything is refused"},
+     "free pieces always go back before a request is refused"},
     {"TF_GPU_HOST_MEM_LIMIT_IN_MB", nullptr, Sets::kNothing, "pinned memory is counted, not limited"},
     {"CUPY_GPU_MEMORY_LIMIT", nullptr, Sets::kNothing, kOwnPool},
     {"JULIA_CUDA_SOFT_MEMORY_LIMIT", nullptr, Sets::kNothing, kOwnPool},
@@ -63,7 +63,7 @@ constexpr Variable kVariables[] = {
     {"TENSOR_FUSION_CUDA_MEM_LIMIT", nullptr, Sets::kNothing,
      "it belongs to another library; the setting here is RATION_LIMIT=0=8GiB,GPU-1f2e=8GiB"},
     {"NVSHARE_ENABLE_SINGLE_OVERSUB", nullptr, Sets::kNothing,
-     "nothing is swapped out here; RATION_MANAGED=count leaves managed memory unlimited"},
+     "Ration swaps nothing out; RATION_MANAGED=count leaves managed memory unlimited"},
 };
 
 bool starts_with(std::string_view text, std::string_view prefix) {

@@ -103,7 +103,7 @@ std::variant<std::vector<Fault>, std::string> parse_faults(std::string_view text
       names.push_back(name);
     }
     if (std::ranges::find(names, "seed") != names.end() && std::ranges::find(names, "probability") == names.end()) {
-      return "seed is of a probability: probability=0.01,seed=" + std::to_string(fault.seed);
+      return "seed needs a probability: probability=0.01,seed=" + std::to_string(fault.seed);
     }
     if ((fault.nth != 0) + (fault.every != 0) + (fault.probability < 1) > 1) {
       return "nth, every and probability exclude each other in one rule; separate rules by ';'";

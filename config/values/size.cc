@@ -108,7 +108,7 @@ std::variant<std::uint64_t, std::string> parse_bytes(std::string_view text) {
   }
   const Size size = std::get<Size>(amount);
   if (size.is_share()) {
-    return "a share has no meaning here: give it in bytes, as 1GiB";
+    return "a percentage has no meaning here: write a size in bytes, such as 1GiB";
   }
   return size.bytes_of(0);
 }

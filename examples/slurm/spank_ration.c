@@ -83,7 +83,7 @@ static struct RationSizeWords wrong_size(const char *text, bool takes_share) {
     words = ration_wrong_size(text, length, read, takes_share ? "8GiB, 40% or 0.4" : "80GiB");
   } else {
     ration_add(&words, takes_share ? "it is below a millionth of a percent"
-                                   : "a share has no meaning here: give it in bytes, as 80GiB");
+                                   : "a percentage has no meaning here: write a size in bytes, such as 80GiB");
   }
   return words;
 }

@@ -255,7 +255,7 @@ void describe_cdi(CLI::App &verb, CdiRequest &request) {
   verb.add_option("--state-dir", request.state_folder,
                   "share this folder of the host with them, for groups and `ration ps`")
       ->type_name("FOLDER");
-  verb.add_option("--enforce", request.enforce, "write files into FOLDER that hold whatever an image sets")
+  verb.add_option("--enforce", request.enforce, "write files into FOLDER that apply whatever the image sets")
       ->type_name("FOLDER");
   verb.add_option("-o,--output", request.output, "the file to write (default, and -: standard output)")
       ->type_name("FILE");
@@ -268,7 +268,7 @@ void describe_ps(CLI::App &verb, PsRequest &request) {
       verb.add_option("--textfile", request.textfile, "replace FILE atomically by these metrics")->type_name("FILE");
   json->excludes(prometheus)->excludes(file);
   prometheus->excludes(file);
-  add_flag(verb, "--all", request.all, "of all users, for root: their folders in /dev/shm, too");
+  add_flag(verb, "--all", request.all, "of all users (root only), from their folders in /dev/shm");
   verb.add_flag("--targets", request.targets, "")->group("");  // for completions: what `ration set` can change
   const CLI::callback_t keep = [&request](const CLI::results_t &values) {
     request.watch_seconds = values.front().empty() ? 2 : seconds_of("--watch", values.front());
@@ -284,7 +284,7 @@ void describe_ps(CLI::App &verb, PsRequest &request) {
 }
 
 void describe_top(CLI::App &verb, TopRequest &request) {
-  add_flag(verb, "--all", request.all, "of all users, for root: their folders in /dev/shm, too");
+  add_flag(verb, "--all", request.all, "of all users (root only), from their folders in /dev/shm");
   const auto keep = [&request](const std::string &given) {
     request.interval_seconds = seconds_of("--interval", given);
   };
@@ -296,7 +296,8 @@ void describe_doctor(CLI::App &verb, DoctorRequest &request) {
   const auto keep = [&request](const std::string &given) {
     request.pid = number_of<int>("--pid", given, "it must be the number of a process");
   };
-  verb.add_option_function<std::string>("--pid", keep, "whether this process is held, and why not")->type_name("PID");
+  verb.add_option_function<std::string>("--pid", keep, "check whether this process is limited, and why not")
+      ->type_name("PID");
   add_flag(verb, "--coverage", request.coverage, "print what Ration does about each driver function");
   add_flag(verb, "--json", request.json, "one JSON object");
   request.run.verb = "doctor";
@@ -341,7 +342,8 @@ void describe_convert(CLI::App &verb, ConvertRequest &request) {
   verb.add_option("--to", request.to, "the format")->required()->type_name("chrome|pprof|collapsed|torch|rmm-csv|csv");
   verb.add_option("-o,--output", request.output, "the file to write (default, and -: standard output)")
       ->type_name("FILE");
-  verb.add_option("--at", request.at, "pprof: when its inuse_ types are of (default: end)")->type_name("end|peak");
+  verb.add_option("--at", request.at, "pprof: the moment that its inuse_ types show (default: end)")
+      ->type_name("end|peak");
   verb.add_option("--of", request.of, "collapsed: which bytes are counted (default: peak)")
       ->type_name("peak|total|leaked");
 }

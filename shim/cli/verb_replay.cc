@@ -424,7 +424,7 @@ int run_verb(const ReplayRequest &request) {
   const bool fits = std::all_of(replays.begin(), replays.end(), [](const auto &each) { return each->fits(); });
   if (*mode == ReplayMode::async && (request.find_min || fits)) {
     log_line(
-        "replay: --mode async: where the driver's own pool places blocks is not known, so that no replay tells; it "
+        "replay: --mode async: where the driver's own pool places blocks is not known, so no replay can answer; it "
         "needs at least what --mode direct does");
     return kUnreadable;
   }

@@ -296,10 +296,10 @@ Outcome outcome_text(ledger::OrderState state, const std::string &target, bool o
   switch (state) {
     case ledger::OrderState::pending:
       return {of_guarantee ? kProblemSeen : 0, "pending",
-              target + " makes no call now: it takes note at its next one, before that is served" +
+              target + " is not in a CUDA call: the change applies from its next one on" +
                   (of_guarantee ? "; whether its group leaves that guarantee is not known yet" : "")};
     case ledger::OrderState::refused:
-      return {kProblemSeen, "refused", "the guarantee was refused, and what it had before holds: "};
+      return {kProblemSeen, "refused", "the guarantee was refused; the previous one stays in force: "};
     case ledger::OrderState::done:
       break;
   }

@@ -336,7 +336,7 @@ std::unique_ptr<Membership> Membership::join(const std::string &state_folder, Gr
     beside_fork = joined.beside_fork;
     waiter.pause();
   }
-  problem = path + ": its folder keeps no file of that name, or a process that is stopped is removing it";
+  problem = path + ": its folder keeps no file with that name, or a process that is stopped is removing it";
   return nullptr;
 }
 

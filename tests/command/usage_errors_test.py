@@ -105,7 +105,7 @@ LINES = {
     "run --sim 999x8GiB ls": f"run: --sim 999x8GiB: a simulated machine has at most 16 devices; {SIMULATED}",
     "run --sim 100TiB ls": f"run: --sim 100TiB: a simulated machine has at most 16TiB, all devices together; {SIMULATED}",
     "env --sim nonsense": f"env: --sim nonsense: it does not begin with a number; {SIMULATED}",
-    "find-min --sim 50% ls": f"find-min: --sim 50%: a share has no meaning here: a simulated device needs a size in bytes; {SIMULATED}",
+    "find-min --sim 50% ls": f"find-min: --sim 50%: a percentage has no meaning here: a simulated device needs a size in bytes; {SIMULATED}",
     "find-faults --sim 2*8GiB ls": "find-faults: --sim 2*8GiB: it is not a list of devices; likely meant: 2x8GiB",
 }
 # Lines of which the command is missing, with their status: that of the shell.

@@ -153,7 +153,7 @@ def a_share(folder):
     done = subprocess.run([RATION, "run", "--log-size", "10%", "--log", folder + "/x.jsonl", "--", "true"], capture_output=True,
                           text=True, check=False)
     expect("status", done.returncode, 125)
-    expect_that(f"said: {done.stderr!r}", "a share has no meaning here" in done.stderr)
+    expect_that(f"said: {done.stderr!r}", "a percentage has no meaning here" in done.stderr)
 
 
 main({"parts": parts, "stacks": stacks, "foreign_previous": foreign_previous, "left_by_a_kill": left_by_a_kill,

@@ -31,7 +31,7 @@ void check_size(const config::LimitMap &limit, const config::DeviceIdentity &dev
     if (item.fits(device) && item.size.bytes_of(device.total_bytes) > device.total_bytes) {
       found.push_back({Check::device_smaller_than_limit,
                        item.stated + " is more than device " + std::to_string(device.ordinal) + " has, " +
-                           config::show_bytes(device.total_bytes) + ": it holds nothing back there",
+                           config::show_bytes(device.total_bytes) + ": it limits nothing there",
                        {}});
       return;
     }

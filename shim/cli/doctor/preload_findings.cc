@@ -85,7 +85,7 @@ void check_own_entry(const Preload &own, const Checkup &checkup, Findings &found
   if (std::none_of(checkup.preloads.begin(), checkup.preloads.end(), may_interpose)) {
     found.push_back({Check::preload, has, {}});
   } else if (count_of(found, Severity::kTrouble) == 0) {
-    found.push_back({Check::preload, has + " before what else may interpose", {}});
+    found.push_back({Check::preload, has + "before any other library that may interpose", {}});
   }
 }
 
@@ -114,7 +114,7 @@ Findings check_preloads(const Checkup &checkup) {
     if (is_our_library(each->entry) && checkup.run.command.empty() && is_of_each_program(each->entry)) {
       is_named = true;
       found.push_back({Check::unchecked,
-                       each->where + " names " + shown + ", which is in another folder for each program",
+                       each->where + " names " + shown + ", whose folder differs from program to program",
                        "name the program: ration doctor -- COMMAND"});
     } else if (each == own) {
       check_own_entry(*own, checkup, found);
@@ -145,8 +145,8 @@ Findings check_preloads(const Checkup &checkup) {
   if (checkup.walk) {
     if (!checkup.walk->loss && !checkup.walk->is_elsewhere) {
       found.push_back({Check::preload_by_run,
-                       "LD_PRELOAD does not have libration.so: this is what ration run would make of the command, "
-                       "which has no limit without it",
+                       "LD_PRELOAD does not have libration.so: this is how the command would fare under ration run; "
+                       "without ration run it has no limit",
                        "start it with ration run"});
     }
   } else if (is_asked_by_variable(checkup.settings)) {
@@ -155,9 +155,8 @@ Findings check_preloads(const Checkup &checkup) {
                      "is has no limit",
                      {}});
   } else {
-    found.push_back({Check::preload_by_run,
-                     "a file sets a limit, which holds for what ration run starts, and no other program",
-                     {}});
+    found.push_back(
+        {Check::preload_by_run, "a file sets a limit, which applies only to programs that ration run starts", {}});
   }
   return found;
 }

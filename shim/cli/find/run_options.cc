@@ -37,7 +37,7 @@ std::string read_tolerance(const std::string &text, Tolerance &tolerance) {
   }
   const auto &read = std::get<config::Size>(amount);
   if (!read.is_share() && read.bytes_of(0) == 0) {
-    return "--tolerance: no search is as exact as that; the smallest is 1 byte";
+    return "--tolerance is too small; the smallest is 1 byte";
   }
   tolerance = read.is_share() ? Tolerance{1, static_cast<double>(read.bytes_of(kPartsOfAll)) / kPartsOfAll}
                               : Tolerance{read.bytes_of(0), 0};

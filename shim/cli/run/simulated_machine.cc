@@ -78,7 +78,7 @@ std::variant<EqualDevices, std::string> read_item(std::string_view item) {
     return *wrong;
   }
   if (std::get<config::Size>(amount).is_share()) {
-    return with_example("a share has no meaning here: a simulated device needs a size in bytes");
+    return with_example("a percentage has no meaning here: a simulated device needs a size in bytes");
   }
   devices.bytes = std::get<config::Size>(amount).bytes_of(0);
   if (devices.bytes < config::kMiB) {

@@ -23,8 +23,8 @@ std::string caveat_of_losses(const History &history) {
                         : "") +
          (is_disk ? " (its disk was full, or a file size limit reached)" : "") +
          (history.has_ended()
-              ? ": peaks and what was not freed are as its end has them, other figures count what it has"
-              : ": figures count what it has");
+              ? ": peaks and leaks come from its end record; other figures cover only the records that it has"
+              : ": figures cover only the records that it has");
 }
 
 std::vector<std::string> caveats_of_names(const History &history) {

@@ -127,7 +127,7 @@ std::string Devices::resolve_limit(Device &device, const events::DeviceFacts &fa
     if (!without_total(facts, limit_on, limit.bytes)) {
       limit.bytes = 0;
       line = "the limit on device " + std::to_string(device.ordinal) +
-             " is a share of its memory, and the driver does not report its size: every allocation is refused; " +
+             " is a percentage of its memory, and the driver does not report its size: every allocation is refused; " +
              "ask for a limit in bytes";
     }
   }

@@ -80,7 +80,7 @@ void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::st
     const bool enforceable = facts.total != 0 || without_total(facts, limit_on, limit);
     if (!enforceable) {
       all_enforceable = false;
-      lines.push_back(on + " is a share of its memory, and the driver does not report its size: every " +
+      lines.push_back(on + " is a percentage of its memory, and the driver does not report its size: every " +
                       "allocation is refused until it does; ask for a limit in bytes");
     } else if (limit.has_value()) {
       const std::uint64_t before = group->limit(place);

@@ -156,7 +156,7 @@ def by_run(folder):
     file.write_text('{"limit": "1GiB"}')
     doctor(RATION_CONFIG=file).expect("preload_by_run", "a file sets a limit")
     for settings in ({"RATION_CONFIG": file}, {"RATION_LIMIT": "1GiB"}):
-        doctor("--", PROBE, **settings).expect("preload_by_run", "what ration run would make of the command", remedy="start it with ration run")
+        doctor("--", PROBE, **settings).expect("preload_by_run", "how the command would fare under ration run", remedy="start it with ration run")
     for command in (["env", "-i", PROBE], ["ration", "run", "--", PROBE]):
         expect(f"{command}", doctor("--", *command, RATION_LIMIT="1GiB", PATH=f"{RATION.parent}:/usr/bin:/bin").of("preload_by_run"), [])
 

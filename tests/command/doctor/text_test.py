@@ -66,7 +66,7 @@ def found_by_loader(folder):
     expect("without a program", doctor(LD_PRELOAD="libration.so", **found).status, 0)
     expect("in no folder of the program", [each["id"] for each in doctor("--", "env", "LD_PRELOAD=$ORIGIN/libration.so", PROBE).findings
                                            if each["severity"] == "trouble"], ["preload_gone"])
-    doctor(LD_PRELOAD="$ORIGIN/../lib/libration.so").expect("unchecked", "in another folder for each program", remedy="ration doctor -- COMMAND")
+    doctor(LD_PRELOAD="$ORIGIN/../lib/libration.so").expect("unchecked", "whose folder differs from program to program", remedy="ration doctor -- COMMAND")
     shutil.copy(INTERPOSER, folder / "lib")
     doctor(LD_PRELOAD=f"{INTERPOSER.name}:libration.so", **found).expect("preload_interposer_first", f"{INTERPOSER.name} comes before")
 

@@ -131,7 +131,7 @@ def slurm_words(folder):
             "guarantee=no": "write guarantee=tasks, the default, or guarantee=none", "guarantee=": "write guarantee=tasks",
             "guarante=none": "known are library= shards= margin= memory= guarantee= state=", "margin=100%": "a GPU, below 100,",
             "shards=0": "how many shards one GPU has", "memory=16": "below the smallest size, 1MiB; likely meant: 16MiB or 16GiB",
-            "memory=80Gib": "likely meant: 80GiB", "memory=40%": "a share has no meaning here: give it in bytes",
+            "memory=80Gib": "likely meant: 80GiB", "memory=40%": "a percentage has no meaning here: write a size in bytes",
             "state=here": "a path that begins with /"}.items():
         said = of_slurm(folder, "1GiB", argument)
         expect_that(f"{why!r} in {said}", f"is not started: '{argument}' in plugstack.conf: " in said and why in said)

@@ -177,7 +177,7 @@ TEST_CASE("locks that a program can escape are named, and others are not") {
       {R"({"limit": {"0": "1GiB"}, "locked": ["limit"]})", "limit=0=1GiB: ordinals change with CUDA_VISIBLE_DEVICES"},
       {R"({"group": "a", "group_limit": {"0": "1GiB"}, "locked": ["group_limit"]})", "ordinals change"},
       {R"({"group_limit": "1GiB", "locked": ["group_limit"]})", "this file sets no group"},
-      {R"({"limit": "1GiB", "managed": "count", "locked": ["limit"]})", "managed = count leaves managed memory out"},
+      {R"({"limit": "1GiB", "managed": "count", "locked": ["limit"]})", "managed = count excludes managed memory"},
   };
   for (const auto &[text, expected] : rows) {
     INFO(text);

@@ -221,7 +221,7 @@ TEST_CASE("the program rejects wrong usage with 2 and a message") {
       {trace + "--backing tape", "tape"},
       {trace + "--arena 8XB", "\"XB\" is not a unit"},
       {trace + "--arena 8Gib", "likely meant: 8GiB"},
-      {trace + "--arena 50%", "a share has no meaning here"},
+      {trace + "--arena 50%", "a percentage has no meaning here"},
       {trace + "--arena 257TiB", "is not a size"},
       {trace + "--arena 99999999999999999999", "is not a size"},
       {trace + "--arena -1", "`-1` is not a size"},

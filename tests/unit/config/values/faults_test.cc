@@ -67,6 +67,6 @@ TEST_CASE("a rule of faults that cannot be meant is a sentence") {
   }
   CHECK(wrong("size=3").find("unknown condition size") == 0);
   CHECK(wrong("nth=1,nth=2") == "nth is given twice in one rule; separate rules by ';'");
-  CHECK(wrong("every=2,seed=3") == "seed is of a probability: probability=0.01,seed=3");
+  CHECK(wrong("every=2,seed=3") == "seed needs a probability: probability=0.01,seed=3");
   CHECK(read("seed=3,probability=1;nth=1;nth=2").size() == 3);
 }

@@ -197,7 +197,7 @@ TEST_CASE("what is no limit may be any number of bytes") {
   CHECK(std::get<std::string>(parse_amount("half", "3m")) == "it does not begin with a number; write, for example, 3m");
   CHECK(std::get<std::uint64_t>(parse_bytes("1")) == 1);
   CHECK(std::get<std::uint64_t>(parse_bytes("2 gib")) == 2 * kGiB);
-  CHECK(std::get<std::string>(parse_bytes("50%")).find("a share has no meaning here") == 0);
+  CHECK(std::get<std::string>(parse_bytes("50%")).find("a percentage has no meaning here") == 0);
   CHECK(std::get<std::string>(parse_bytes("-1")).find("a size cannot be negative; write, for example, 8GiB") == 0);
 }
 

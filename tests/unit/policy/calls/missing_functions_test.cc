@@ -206,9 +206,9 @@ TEST_CASE("a share of a device whose size nobody tells is refused, with one line
   });
   CHECK(program.last == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(said ==
-        "ration: the limit on device 0 is a share of its memory, and the driver does not report its size: every "
+        "ration: the limit on device 0 is a percentage of its memory, and the driver does not report its size: every "
         "allocation is refused; ask for a limit in bytes\n"
-        "ration: the limit on device 1 is a share of its memory, and the driver does not report its size: every "
+        "ration: the limit on device 1 is a percentage of its memory, and the driver does not report its size: every "
         "allocation is refused; ask for a limit in bytes\n");
 }
 

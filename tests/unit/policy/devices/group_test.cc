@@ -191,7 +191,7 @@ TEST_CASE("a share of a device that the driver tells no size of is refused until
   PooledProgram program(driver, std::move(limits));
   program.parts.devices.join_groups();
   driver.create(&FakeDriver::current, 0);
-  CHECK(stderr_of([&] { program.take(512); }).find("is a share of its memory") != std::string::npos);
+  CHECK(stderr_of([&] { program.take(512); }).find("is a percentage of its memory") != std::string::npos);
   CHECK(program.last == CUDA_ERROR_OUT_OF_MEMORY);
   driver.fails.clear();
   CHECK(program.take(driver.total / 2) != kUntouched);
