@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/held.h"
+#include "base/saturating.h"
 #include "base/wait.h"
 #include "events/diagnostics.h"
 #include "policy/contexts/any_context.h"
@@ -209,26 +210,31 @@ bool Growth::make_room(std::uint64_t bytes, Room::Patience patience) {
                                            : parts_.room.make_room(need, patience);
 }
 
-// Whether some stretch of a slab has no live block and is long enough, so that the request could be served if all
-// retired blocks were clean. Asks the pool for a few blocks at a time, so that no other thread waits for its lock.
-// Granules serve wherever they are, so only their sum counts.
-bool Growth::has_stretch() const {
+// Whether the request could be served if all retired blocks were clean. Slabs serve it by a stretch without a live
+// block, or go back whole and are replaced; granules serve wherever they are. Either is completed by memory that was
+// never taken. Asks the pool for a few blocks at a time, so that no other thread waits for its lock.
+bool Growth::suffices_when_clean() const {
   pool::SharedPool &blocks = call_.pool.blocks;
   const std::uint64_t bytes = call_.request.upper_bound;
+  const std::uint64_t untaken = std::min(call_.device.account.available(),
+                                         device_free(parts_.contexts, call_.device.device).value_or(UINT64_MAX));
   if (call_.pool.backing->gives_parts()) {
     const pool::Statistics held = blocks.statistics();
-    return held.free_bytes + held.retired_bytes >= bytes;
+    return plus_or_most(untaken, held.free_bytes + held.retired_bytes) >= bytes;
   }
+  std::uint64_t whole = 0;
   pool::Slab slab{};
   for (pool::Address from = 0; blocks.slabs(from, &slab, 1) == 1; from = slab.address + 1) {
     const pool::Address end = slab.address + slab.bytes;
     std::array<pool::Block, 128> live;
+    bool is_whole = true;
     for (pool::Address free_from = slab.address; free_from < end;) {
       const std::size_t count = blocks.live_blocks(free_from, live.data(), live.size());
       for (std::size_t i = 0; i < count && free_from < end; ++i) {
         if (std::min(live[i].address, end) >= free_from + bytes) {
           return true;
         }
+        is_whole = is_whole && live[i].address >= end;
         free_from = live[i].address + live[i].bytes;
       }
       if (count < live.size()) {
@@ -238,8 +244,9 @@ bool Growth::has_stretch() const {
         break;
       }
     }
+    whole += is_whole ? slab.bytes : 0;
   }
-  return false;
+  return whole > 0 && plus_or_most(untaken, whole) >= lacking_;
 }
 
 // Decided only if the pool would grow, because it reads shared memory.
@@ -257,7 +264,7 @@ bool Growth::wait() noexcept {
   if (stays_out()) {
     return false;
   }
-  if (has_stretch() && cleaning_.wait()) {
+  if (suffices_when_clean() && cleaning_.wait()) {
     return true;
   }
   // The request can now be served only by slabs that go back to the driver, which takes them back only while the device

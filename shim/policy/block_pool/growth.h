@@ -52,7 +52,7 @@ class Growth final : public pool::Upstream {
   std::uint64_t next_bytes(std::uint64_t minimum_bytes) const;
   bool make_room(std::uint64_t bytes, Room::Patience patience);
   bool stays_out();
-  bool has_stretch() const;
+  bool suffices_when_clean() const;
 
   const GrowthParts &parts_;
   const PoolCall &call_;

@@ -27,6 +27,14 @@ void until_let_go(void *) {
   running.notify_all();
   let_go.wait(0);
 }
+// Longer than a request waits for an idle device.
+void ends_by_itself(void *) {
+  running = 1;
+  running.notify_all();
+  std::mutex mutex;
+  std::unique_lock guard(mutex);
+  std::condition_variable().wait_for(guard, std::chrono::milliseconds(1500), [] { return false; });
+}
 void takes_the_lock(void *) {
   const std::lock_guard guard(programs_lock);
 }
@@ -157,6 +165,15 @@ void larger_beside_work(Program &program, size_t bytes) {
   program.start_work();
   program.allocate(bytes / 64 * 50);
   program.allocate_managed(bytes / 64 * 50);
+}
+
+// The free comes while work runs that ends by itself. The larger block needs what was freed and what was never used.
+void larger_than_freed_during_work(Program &program, size_t bytes) {
+  const CUdeviceptr block = program.allocate(bytes / 64 * 30);
+  program.queue(ends_by_itself);
+  running.wait(0);
+  program.free(block);
+  program.allocate(bytes / 64 * 50);
 }
 
 void never_fits(Program &program, size_t bytes) {
@@ -368,6 +385,7 @@ int run(std::string_view name, size_t bytes, size_t blocks) {
       {"all_after_idle", all_after_idle},
       {"small_after_synchronise", small_after_synchronise},
       {"larger_beside_work", larger_beside_work},
+      {"larger_than_freed_during_work", larger_than_freed_during_work},
       {"never_fits", never_fits},
       {"invalid_when_full", invalid_when_full},
       {"mixed_after_idle", mixed_after_idle},

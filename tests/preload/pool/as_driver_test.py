@@ -6,7 +6,7 @@ import sys
 
 from harness import GIB, MIB, SANITIZED, expect, expect_that, main, run
 
-CASES = ("in_turn", "large_after_idle", "all_after_idle", "small_after_synchronise", "larger_beside_work", "never_fits", "invalid_when_full",
+CASES = ("in_turn", "large_after_idle", "all_after_idle", "small_after_synchronise", "larger_beside_work", "larger_than_freed_during_work", "never_fits", "invalid_when_full",
          "allocates_under_a_lock", "threads", "threads_ordered")
 MEMORIES = {
     "granules": {"preallocated": {}, "preallocated at first": {"RATION_PREALLOCATE_AFTER": "0"}, "grown on demand": {"RATION_PREALLOCATE": "false"}},
