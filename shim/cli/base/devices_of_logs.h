@@ -1,4 +1,4 @@
-// The devices that several logs name, to check an option that gives each device a size. Layer: cli. Threads: a value.
+// Collects the devices of several logs, to check an option that gives sizes for devices. Layer: cli. Threads: a value.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class DevicesOfLogs {
       }
     }
   }
-  // One sentence if a device is named that no log has, or that cannot be told from another; empty otherwise.
+  // One sentence if `sizes` names a device that no log has, or one that is ambiguous; empty otherwise.
   std::string error_in(const config::LimitMap &sizes) const {
     const auto errors = config::errors_in_devices(sizes, devices_);
     return errors.empty() ? "" : errors.front().sentence;

@@ -1,4 +1,4 @@
-// The exit statuses of `ration` itself, not those of commands; they equal those of docker run and env(1). Layer: cli.
+// The exit statuses of `ration` itself, not of commands; from 125 on, those of docker run and env(1). Layer: cli.
 #pragma once
 
 namespace ration::cli {
@@ -8,8 +8,8 @@ inline constexpr int kTroubleFound = 1;  // doctor: at least one finding is trou
 inline constexpr int kDoesNotHold = 1;   // check: a condition is not met; the reasons are on stdout
 inline constexpr int kHasGrown = 1;      // diff: a peak has grown by more than --fail-above
 inline constexpr int kUsageError = 2;    // every verb but run
-inline constexpr int kUnreadable = 2;    // every verb that reads logs: there is no log to read
-inline constexpr int kOurError = 125;  // a bad option or setting, a limit that cannot be enforced: nothing was started
+inline constexpr int kUnreadable = 2;    // every verb that reads logs: a log could not be read
+inline constexpr int kOurError = 125;  // bad option or setting, or a limit that cannot be enforced; nothing was started
 inline constexpr int kNotExecutable = 126;
 inline constexpr int kNotFound = 127;
 inline constexpr int kKilled = 128;  // plus the number of the signal

@@ -6,15 +6,15 @@
 namespace ration::cli {
 
 void log_line(std::string_view line);
-// Logs a line that refuses something the user wrote, and adds the likely cause if its characters show one.
+// Logs a line about a mistake of the user. Adds the likely cause if the characters of the line show one.
 void log_error(std::string_view line);
 // Logs the line as log_error() does, and returns `status`.
 int usage_error(std::string_view line, int status);
 
-// True if a terminal should show colours, as NO_COLOR (no-color.org) and TERM say.
+// True if NO_COLOR (no-color.org) and TERM allow colours on a terminal.
 bool wants_colour();
 
-// False if what was printed to stdout could not be written; that is logged.
+// Logs an error and returns false if the output to stdout could not be written.
 bool flush_stdout();
 
 }  // namespace ration::cli

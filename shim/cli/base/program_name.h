@@ -8,7 +8,7 @@
 
 namespace ration::cli {
 
-// "/opt/train" is "train". The process of a `ration run` that waits, or holds a guarantee, is "ration run train".
+// "/opt/train" is shown as "train", and a `ration run` that waits or holds a guarantee as "ration run train".
 inline std::string program_name(std::string_view path) {
   constexpr std::string_view kRun = "ration run ";
   const bool is_run = path.starts_with(kRun);

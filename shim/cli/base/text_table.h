@@ -33,7 +33,7 @@ struct Column {
   Align align = Align::kRight;
   Fit fit = Fit::kKeeps;
   int rank = 0;           // of columns with the same rank, the leftmost is omitted first
-  std::size_t least = 4;  // shrinking ends at this width, unless omitting columns is not enough: then at 4
+  std::size_t least = 4;  // the least width that it shrinks to; 4 if omitting columns is not enough
 };
 
 // "1 block", "2 blocks".
@@ -44,7 +44,7 @@ std::string counted(std::uint64_t count, const std::string &one, const std::stri
 // control characters (config::printable).
 std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::string_view first = {});
 
-// Breaks each of `lines` that is longer than `width` likewise; continuation lines are indented by two more blanks.
+// Wraps the lines that are longer than `width` in the same way; continuation lines are indented by two more blanks.
 std::vector<std::string> fitting(const std::vector<std::string> &lines, std::size_t width);
 
 struct Table {

@@ -1,4 +1,4 @@
-// How many terminal columns a text takes, and text cut to a number of columns. Layer: cli.
+// Measures text in terminal columns, and truncates it to a number of columns. Layer: cli.
 // Threads: pure functions, except use_locale.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace ration::cli {
 
-// Makes this file measure and show characters as LC_ALL, LC_CTYPE and LANG say. False if they do not say UTF-8.
+// Makes this file measure and show characters as LC_ALL, LC_CTYPE and LANG say. False if they do not select UTF-8.
 bool use_locale();
 
 // The terminal columns that UTF-8 text takes: two for a wide character, none for one that combines with the character

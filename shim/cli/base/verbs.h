@@ -14,15 +14,15 @@ namespace ration::cli {
 using Flags = std::vector<std::pair<const config::Option *, std::string>>;  // values as the user gave them
 
 struct RunRequest {
-  std::string verb = "run";  // the verb on whose line these options are, named in messages about them
+  std::string verb = "run";  // the verb that these options were given to, named in messages about them
   Flags flags;
   bool force = false;        // --log may overwrite a log
   bool embed_names = false;  // write the names of functions into the log
   std::optional<std::string> simulate;
-  std::optional<std::string> wait;  // the longest wait for room; empty: as long as it takes
+  std::optional<std::string> wait;  // the longest wait for room; "": no limit
   bool quiet = false;
   bool verbose = false;                // RATION_DIAGNOSTICS=debug for the command, unless it is set
-  std::optional<std::string> summary;  // where it goes: a file, or "json"
+  std::optional<std::string> summary;  // where the summary goes: a file, or "json"
   std::vector<std::string> command;
 };
 
@@ -33,8 +33,7 @@ struct EnvRequest {
   std::optional<std::string> check;  // check this file and those in `run.command` instead
 };
 
-// A question that `ration` asks of a process that it starts for this purpose. verb_probe.cc lists the questions and
-// their arguments.
+// A question that `ration` asks a helper process of its own. verb_probe.cc lists the questions and their arguments.
 struct ProbeRequest {
   std::vector<std::string> words;
 };
@@ -59,7 +58,7 @@ struct PsRequest {
   std::optional<std::string> textfile;
   std::optional<double> watch_seconds;  // none: print once
   bool all = false;                     // show the processes of all users
-  bool targets = false;                 // for the completions of shells
+  bool targets = false;                 // for shell completions
 };
 
 struct TopRequest {
@@ -97,7 +96,7 @@ struct ReplayRequest {
   std::vector<std::string> logs;
   std::optional<std::string> limit;
   std::string mode = "pool";
-  std::string backing;  // empty: the log's
+  std::string backing;  // empty: as in the log
   bool find_min = false;
   bool json = false;
 };

@@ -1,5 +1,5 @@
 // The facts that the checks of `ration doctor` examine, and the checks, one file for each subject. A check changes
-// nothing on the machine; one that cannot be made says so (Check::unchecked). Layer: cli. Threads: one.
+// nothing on the machine. If it cannot be made, it reports Check::unchecked. Layer: cli. Threads: one.
 #pragma once
 
 #include <optional>
@@ -24,12 +24,12 @@ struct Checkup {
   RunRequest run;                       // the options and the command, if one was given
   std::optional<CommandWalk> walk;      // how that command starts its program
   std::optional<ProcessFacts> process;  // the process that was asked about, if any
-  EnvironmentBlock environment;         // of that process if it can be read, else of that command, else our own
-  // The environment in which probe programs are started. It is the process's only if the process is our own: its
-  // variables name libraries to load.
+  EnvironmentBlock environment;         // the process's if it can be read, else the command's, else our own
+  // The environment in which probe programs are started. The process's environment is used only if the process is our
+  // own, because its variables name libraries to load.
   EnvironmentBlock probed;
-  Library library;  // where it is expected to be
-  // What the loader of the command's program finds (without a command: this program's). Not used for a process.
+  Library library;  // at the paths where it is expected
+  // The entries that the loader of the command's program finds (without a command: our loader). Not used for a process.
   std::vector<Preload> preloads;
   config::Settings settings;
   std::vector<config::Problem> problems;         // mistakes in `settings`
@@ -37,7 +37,7 @@ struct Checkup {
   MachineFacts machine;
 };
 
-// Throws Refusal if /proc is not mounted. `pid`: the process to examine. `folder`: for the machine of --sim.
+// Throws Refusal if /proc is not mounted. `pid`: the process to examine. `folder`: where --sim puts its machine.
 Checkup begin_checkup(RunRequest run, std::optional<int> pid, const std::string &folder);
 // True if the process belongs to our user and sees the same files as we do.
 bool is_our_own(const ProcessFacts &process);
@@ -57,7 +57,7 @@ Findings check_command(const Checkup &checkup);
 // REQUIRES: the checkup has a process.
 Findings check_process(const Checkup &checkup);
 
-// True if the file's strings include the driver's allocation functions, as those of a library that interposes them do.
+// True if the file's strings name the driver's allocation functions, as in a library that interposes them.
 bool names_driver_functions(const std::string &path);
 // The library that a program would load here, if it is not the installed one; nullopt if it loads that one or none.
 std::optional<Library> other_library(const Checkup &checkup);

@@ -19,11 +19,11 @@ struct CoverageRow {
   const char *symbol;
   int since;           // CUDA version of this ABI, major * 1000 + minor * 10; 0: unknown
   const char *action;  // what the catalogue says the function does
-  bool required;       // the catalogue requires an action; otherwise it is a row only because it is hooked
+  bool required;       // the catalogue requires an action; if not, the function has a row only because it is hooked
   Standing standing;
   const char *family;  // the hook's family
   const char *sentence;
-  const char *tests;  // the names of tests that prove it, separated by blanks
+  const char *tests;  // the names of the tests that show this, separated by blanks
 };
 
 std::span<const CoverageRow> coverage_rows();
@@ -34,10 +34,10 @@ struct CoverageCounts {
 };
 CoverageCounts coverage_counts(std::span<const CoverageRow> rows);
 
-// `covered: N of M`, `gaps: K`, an explanation of the words and an empty line; then titles and one line for each row,
+// `covered: N of M`, `gaps: K`, an explanation of the terms and an empty line; then titles and one line for each row,
 // gaps first. On a terminal each row is instead a paragraph, wrapped to `width`.
 std::vector<std::string> coverage_text(std::span<const CoverageRow> rows, std::size_t width);
-// One object, schema ration.coverage/1. It lists the rows that the catalogue does not require separately.
+// One object, schema ration.coverage/1. Rows that the catalogue does not require are listed separately.
 std::string coverage_json(std::span<const CoverageRow> rows);
 
 }  // namespace ration::cli

@@ -28,7 +28,7 @@ std::string_view id_of(const Finding &finding);
 Severity severity_of(const Finding &finding);
 std::string_view remedy_of(const Finding &finding);
 
-// Puts trouble first, then notes; the order within each stays.
+// Puts trouble first, then notes; within a severity the order stays the same.
 void sort_by_severity(Findings &findings);
 std::size_t count_of(const Findings &findings, Severity severity);
 

@@ -1,5 +1,5 @@
-// Finds out whether the dynamic loader can load the library and the entries of LD_PRELOAD. Processes that are started
-// for this purpose try it, so a damaged file ends only such a process. Layer: cli.
+// Finds out whether the dynamic loader can load the library and the entries of LD_PRELOAD. Separate processes try this,
+// so a damaged file can only crash one of them. Layer: cli.
 #pragma once
 
 #include <string>

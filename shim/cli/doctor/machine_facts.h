@@ -1,5 +1,5 @@
-// What this machine's driver and NVML report. A process that is started for this purpose, without the library, asks
-// them: a driver that crashes or hangs ends only that process. Layer: cli. Threads: values.
+// What this machine's driver and NVML report. Processes that run without the library ask them, so a driver that crashes
+// or hangs affects only such a process. Layer: cli. Threads: values.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 namespace ration::cli::doctor {
 
 struct DriverFacts {
-  // The library that the dynamic linker chose, links resolved; empty: none could be loaded.
+  // The library that the dynamic linker chose, with symbolic links resolved; empty: none could be loaded.
   std::string path;
   std::string error;                 // why none could be loaded
   std::vector<std::string> missing;  // functions without which no limit can be enforced
-  std::optional<int> started;        // what cuInit returned; none: it is missing, hung or crashed
+  std::optional<int> started;        // what cuInit returned; nullopt: it is missing, hung or crashed
   int version = 0;                   // the CUDA version, such as 13000; 0: unknown
   std::vector<config::DeviceIdentity> devices;
   std::vector<std::string> names;  // the devices' names, in the same order
@@ -38,8 +38,8 @@ struct MachineFacts {
 
 MachineFacts ask_machine(const EnvironmentBlock &environment);
 
-// Run in the started processes, which ask the driver and NVML. Each prints a line for every step, so that a step that
-// never ends is known. Return the exit status.
+// These run in the started processes; one asks the driver, the other NVML. Each prints a line for every step, to show
+// which step never ended, and returns the exit status.
 int answer_machine();
 int answer_monitor();
 

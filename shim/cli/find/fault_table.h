@@ -18,7 +18,7 @@ enum class Survival {
 };
 
 struct RefusedCall {
-  std::string api;  // the function that was called, in the first process that made so many calls
+  std::string api;  // the function that was called, in the first process that made that many calls
   std::uint64_t bytes = 0;
   std::uint64_t device = 0;
 };
@@ -31,9 +31,9 @@ struct FaultRun {
 };
 
 struct FaultSearch {
-  std::vector<FaultRun> runs;  // those in which a call was refused
+  std::vector<FaultRun> runs;  // only runs in which a call was refused
   bool is_cut = false;         // --first ended the search: there may be more calls to refuse
-  bool compares = false;       // the output is compared too, as it was the same in each run without refusals
+  bool compares = false;       // output is compared as well, because it was the same in every run without refusals
 
   bool is_survived() const;  // no crash, no hang
 };

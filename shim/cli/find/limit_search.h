@@ -1,10 +1,10 @@
 // Chooses which limits to try in order to find the smallest one that suffices. Layer: cli. Threads: a value.
 //
-// The search first tries limits around the peak of a run without a limit, because most programs need that and a little
-// more. If less than the peak suffices, it tries the smallest limit that can be set, and then bisects. A program that
-// can need more under a larger limit has several smallest limits; the search finds one of them, and always returns a
-// limit that was tried. If the tolerance allows it, limits are whole pages: under any other limit a pool may not be
-// able to use granules.
+// The search first tries limits around the peak of a run without a limit, because most programs need slightly more than
+// the peak. If less than the peak suffices, it tries the smallest limit that can be set, and then bisects. Some
+// programs need more memory if the limit is larger. Then several limits are locally the smallest, and the search finds
+// one of them. It always returns a limit that was tried. If the tolerance allows it, limits are whole pages: under any
+// other limit a pool may not be able to use granules.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace ration::cli {
 
-// How exact the result must be: the larger of a pool's page and a share too small to matter to a user.
+// How exact the result must be: the larger of one page of a pool and a share too small to matter to a user.
 struct Tolerance {
   std::uint64_t bytes = 2 * config::kMiB;
   double share = 0.005;  // a fraction of the limit that suffices

@@ -18,10 +18,10 @@ struct RunEnd {
   int status = 0;          // the exit status that `ration run` reports: 128 + N if signal N ended the command
   bool timed_out = false;  // it was ended because it took too long
   int interrupted_by = 0;  // a signal that we received and passed on
-  int our_error = 0;       // errno of our failed call: nothing ran
+  int our_error = 0;       // errno of our own failed call: nothing ran
   std::chrono::milliseconds took{0};
 
-  // The signal that ended the command, or a child that it waited for (shells report that likewise); 0 if there is none.
+  // The signal that ended the command, or a child that it waited for (shells report both in the same way); 0: none.
   int signal() const;
   bool succeeded() const { return status == 0 && !timed_out && interrupted_by == 0 && our_error == 0; }
 };

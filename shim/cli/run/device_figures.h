@@ -1,6 +1,6 @@
-// Devices' figures as NVML reports them. A process that is started for this purpose asks NVML, so that the driver's
-// libraries stay out of this one, and a simulated driver is found where the command would find it.
-// Layer: cli. Threads: one. Owns: the process, which ends with it.
+// Devices' figures as NVML reports them. A separate process asks NVML. Thus the driver's libraries are not loaded into
+// this process, and a simulated driver is found where the command would find it.
+// Layer: cli. Threads: one. Owns: that process, which the destructor ends.
 #pragma once
 
 #include <sys/types.h>
@@ -43,7 +43,7 @@ class NvmlProcess {
 
   // nullopt if NVML is not installed or does not know the device.
   std::optional<DeviceFigures> of(const std::string &uuid);
-  // All devices of the machine, and those with these UUIDs. A divided device (MIG) is replaced by its parts.
+  // All devices of the machine, and also those with these UUIDs. A divided device (MIG) is replaced by its parts.
   std::vector<DeviceFigures> all_and(const std::vector<std::string> &uuids);
 
  private:

@@ -1,4 +1,4 @@
-// Checks the limits among the options of `ration run` for devices that the command will not have. Layer: cli.
+// Checks whether options of `ration run` set limits for devices that the command will not have. Layer: cli.
 #pragma once
 
 #include <string>
@@ -14,16 +14,16 @@ namespace ration::cli {
 // True if an option limits a device by name, so that it matters which devices there are.
 bool names_devices(const RunRequest &request);
 
-// The limits that match no device, or that match one of several ambiguously. `written` is the option.
+// The limits whose device does not exist or is ambiguous. Problem::written is the option.
 std::vector<config::Problem> errors_in_device_limits(const RunRequest &request,
                                                      const std::vector<config::DeviceIdentity> &devices,
                                                      const EnvironmentBlock &environment);
 
-// Sentences about limits of the process and its groups that exceed the device's size, which is then the limit.
+// Sentences about limits of the process and its groups that exceed the device's size. That size is then the limit.
 std::vector<std::string> limits_beyond(const config::Settings &settings, const config::DeviceIdentity &device);
 
-// Logs those errors, and throws Refusal if there is one. Asks the driver only if an option names a device. If no driver
-// answers, the library reports them in each process.
+// Logs the errors in device limits, and throws Refusal if there is one. Asks the driver only if an option names a
+// device. If no driver answers, the library reports these errors in each process.
 void refuse_absent_devices(const RunRequest &request, const EnvironmentBlock &environment);
 
 }  // namespace ration::cli

@@ -1,5 +1,5 @@
-// What the preloaded library reports about the driver's devices: the first line of its log, in a process that is
-// started for this purpose and takes no device memory. Layer: cli.
+// Asks the preloaded library about the driver's devices. It reports them in the first line of its log, in a separate
+// process that takes no device memory. Layer: cli.
 #pragma once
 
 #include <sys/types.h>
@@ -34,19 +34,19 @@ struct LibraryAnswer {
 LibraryAnswer ask_library(const RunRequest &request, EnvironmentBlock environment,
                           const std::optional<Library> &other = std::nullopt);
 
-// The member `devices` of that first line (shim/events/README.md); empty if no driver answers within ten seconds.
+// The member `devices` of that first line (shim/events/README.md). Empty if no driver answers within ten seconds.
 nlohmann::json ask_driver(const RunRequest &request, EnvironmentBlock environment);
 
 // The driver's own list of devices (ordinal, UUID, size), from a process without the library. nullopt if no driver
 // answers within ten seconds.
 std::optional<std::vector<config::DeviceIdentity>> ask_devices(const EnvironmentBlock &environment);
 
-// What the program at `path` prints, given these words (the first is its name); includes stderr if `with_messages`. At
-// most 64 KiB, and cut short if the program takes longer than ten seconds.
+// The output of the program at `path`, run with these words (the first is its name); includes stderr if
+// `with_messages`. At most 64 KiB, and cut short if the program takes longer than ten seconds.
 std::string output_of(const EnvironmentBlock &environment, const std::string &path,
                       const std::vector<std::string> &words, bool with_messages);
 
-// What `ration probe QUESTION [FILES]` prints in `environment` without the library.
+// The output of `ration probe QUESTION [FILES]`, run in `environment` but without the library.
 std::string ask_without_library(const EnvironmentBlock &environment, const char *question,
                                 const std::vector<std::string> &files = {});
 

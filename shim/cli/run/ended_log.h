@@ -1,5 +1,4 @@
-// The log of a run that has ended, and the file that replaces it, as a whole or not at all. Layer: cli. Owns: open
-// files.
+// Opens the log of a run that has ended, and replaces it, as a whole or not at all. Layer: cli. Owns: open files.
 #pragma once
 
 #include <sys/stat.h>
@@ -19,12 +18,12 @@ namespace ration::cli {
 class HeldSignals {
  public:
   HeldSignals();
-  // Discards such signals that have come: their sender wanted the command to end, and it has. Its exit status counts.
+  // Discards those signals that have arrived: they asked the command to end, and it has. Its exit status counts.
   ~HeldSignals();
   HeldSignals(const HeldSignals &) = delete;
   HeldSignals &operator=(const HeldSignals &) = delete;
 
-  // True if such a signal has come by now.
+  // True if one of these signals has arrived.
   bool have_come() { return have_come_ = have_come_ || is_taken(); }
 
  private:
@@ -52,16 +51,16 @@ struct OpenFile {
 // Opens a log for reading and for lock_log(). Negative if that fails; errno says why.
 int open_ended(const std::string &path);
 
-// The log's first line, if it names this process and the folder of this run (RATION_SUMMARY). By now another run may
-// have taken over the file name.
+// The log's first line, if it names this process and the folder of this run (RATION_SUMMARY). Another run may use the
+// same name by now.
 std::optional<logs::Record> meta_of_run(const std::string &path, std::int64_t pid, const std::string &folder);
 
-// Why a process may still write the file. Empty if none does, and none can begin to while it is open here
+// Why a process may still write to the file. Empty if none does, and none can start to while the file is open here
 // (LogFile::claim).
 std::string lock_log(int file, std::int64_t writer);
 
-// The new file until it is complete. It has no name, so that nothing is left behind if we are killed; on a file system
-// without nameless files it has a temporary name.
+// The new file until it is complete. It has no name, so that nothing is left behind if we are killed. On a file system
+// without unnamed files it has a temporary name.
 class UnfinishedLog {
  public:
   explicit UnfinishedLog(std::string target);

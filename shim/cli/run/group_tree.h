@@ -17,9 +17,9 @@ struct TreeRequest {
 };
 
 // Appends the tree to RATION_GROUP_TREE, so that enclosing trees keep their limits. If the tree has no limit of its own
-// and no named group uses RATION_GROUP_LIMIT, the tree takes that limit and unsets the variable, which nested trees
-// would read as well. REQUIRES: `environment` was read without a mistake. Returns what is wrong with the request; empty
-// if it is valid.
+// and no named group uses RATION_GROUP_LIMIT, the tree takes that limit, and the variable is unset, because nested
+// trees would read it as well. REQUIRES: `environment` was read without a mistake. Returns what is wrong with the
+// request; empty if it is valid.
 // Design: design/groups.md#trees
 std::string add_group_tree(const TreeRequest &request, std::string_view number, EnvironmentBlock &environment);
 

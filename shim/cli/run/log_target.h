@@ -9,10 +9,10 @@
 
 namespace ration::cli {
 
-// Throws Refusal if --log names a file that cannot be written or is not empty. If another source names a log that
-// cannot be written or would be lost, only logs one line, because the log fails open. Placeholders are replaced as in
-// the command's first process; those that only another process can fill in are not checked. False if there will be no
-// log, which then has been reported.
+// Throws Refusal if --log names a file that cannot be written or is not empty. For a log that was named in another way,
+// it only logs one line about this, because logging fails open. Placeholders are replaced as in the command's first
+// process; those that only another process can fill in are not checked. If there will be no log, reports that and
+// returns false.
 // Design: design/first-use.md#names-of-logs
 [[nodiscard]] bool check_log_target(const RunRequest &request, const config::Settings &settings,
                                     const Program &program);
@@ -20,7 +20,7 @@ namespace ration::cli {
 // Throws Refusal if the file of --summary could not be written at the end.
 void refuse_summary_target(const RunRequest &request);
 
-// Why a process of the program with this name could not write a log with this name pattern; empty if no reason is seen.
+// Why a process of the program with this name could not write a log with this name pattern. Empty: no reason found.
 std::string obstacle_to_log(const std::string &pattern, const std::string &program);
 
 }  // namespace ration::cli

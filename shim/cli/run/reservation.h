@@ -22,17 +22,17 @@ class Reservation {
  public:
   Reservation() = default;
   // Waits for room if the request asks for that, and changes `environment` so that everything the run starts is one
-  // tree. Throws Refusal if the promise cannot be given. REQUIRES: `environment` is that of the command, but
-  // for its LD_PRELOAD.
+  // tree. Throws Refusal if the promise cannot be given. REQUIRES: `environment` is the command's, except for
+  // LD_PRELOAD.
   Reservation(const RunRequest &request, const config::Settings &settings, EnvironmentBlock &environment);
   ~Reservation();
   Reservation(Reservation &&) noexcept;
   Reservation &operator=(Reservation &&) noexcept;
 
   [[nodiscard]] bool is_held() const { return place_ != nullptr; }
-  // Carries out a new guarantee that `ration set` has ordered meanwhile, if any.
+  // Applies a new guarantee if `ration set` has requested one since the last call.
   void heed();
-  // Records how much memory the driver took for itself, for which later runs leave room.
+  // Records how much memory the driver took for itself, so that later runs leave room for it.
   void learn(const std::vector<events::Summary> &summaries);
 
  private:
@@ -42,7 +42,7 @@ class Reservation {
     std::uint64_t total = 0, bytes = 0;
     std::uint64_t limit = 0;             // the group's limit; UINT64_MAX: none
     int place = -1;                      // the number of the device in the group
-    std::uint64_t ordered = UINT64_MAX;  // a smaller guarantee, due once the tree's holdings allow it
+    std::uint64_t ordered = UINT64_MAX;  // a smaller guarantee to take effect once the tree holds little enough
   };
   void obey(std::uint64_t orders);
   std::uint64_t held_by_command(const Need &need) const;
@@ -57,7 +57,7 @@ class Reservation {
   void wait(const std::string &longest, const EnvironmentBlock &environment);
   struct Shortage {
     std::string amount, why;
-    std::vector<std::int64_t> by;  // the holders, and who is ahead: a change means there is something new to report
+    std::vector<std::int64_t> by;  // the holders and the runs ahead; a change means that there is news to report
     void take(const std::vector<DeviceHolder> &holders, std::uint64_t used);
   };
   [[nodiscard]] Shortage shortage() const;
@@ -69,8 +69,8 @@ class Reservation {
   std::unique_ptr<ledger::Membership> place_;
   std::uint64_t identity_ = 0;  // this process's, in that group
   std::vector<Need> needs_;
-  Shortage scarce_;                  // as of the last look at the devices; an empty amount: nothing is scarce
-  std::vector<DeviceHolder> ahead_;  // as of then; `reserved` is how much each waits for
+  Shortage scarce_;                  // as of the last look at the devices; an empty `amount`: nothing is scarce
+  std::vector<DeviceHolder> ahead_;  // as of the same look; `reserved` is how much each waits for
   int inherited_ = -1;               // a descriptor that keeps the place in the queue while the command lives
 };
 

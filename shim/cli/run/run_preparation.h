@@ -30,8 +30,8 @@ int usage_status(const RunRequest &request);
 // Calls set_flags() and settings_of(). Logs a line for each mistake; throws Refusal if there is one.
 config::Settings apply_flags(const RunRequest &request, EnvironmentBlock &environment);
 
-// Logs one line if settings of the log are set but no log is written. A run within another run does so only for its own
-// options, as the outer run has reported the rest.
+// Logs one line if settings for the log are set but no log is written. A run within another run does so only for its
+// own options, as the outer run has reported the rest.
 void say_what_needs_a_log(const RunRequest &request, const config::Settings &settings);
 
 // The program that the command will run. Throws Refusal if it cannot be started, or if a limit is set that cannot be
@@ -45,8 +45,8 @@ void preload(const Library &library, const Program &program, EnvironmentBlock &e
 void simulate(const RunRequest &request, const Library &library, const std::string &folder,
               EnvironmentBlock &environment);
 
-// For a verb that runs the command repeatedly: logs why and throws Refusal if `ration run` would refuse the line each
-// time, or if the command cannot be started. Returns the settings that each run has.
+// For a verb that runs the command repeatedly: logs why and throws Refusal if `ration run` would refuse the command
+// line every time, or if the command cannot be started. Returns the settings that every run will have.
 config::Settings refuse_wrong_line(const RunRequest &request, EnvironmentBlock environment);
 
 }  // namespace ration::cli

@@ -1,4 +1,4 @@
-// The summary that `ration run` prints, made from the figures that each process of the command left. Layer: cli.
+// The summary that `ration run` prints, made from the figures that each process of the command left behind. Layer: cli.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ std::vector<std::string> summary_lines(const std::vector<events::Summary> &summa
 // One JSON document for programs, with every process and each device that it used. Sizes in bytes.
 std::string summary_json(const std::vector<events::Summary> &summaries);
 
-// The logs' present names, relative to the current folder; and a line that shows them, empty if there are none.
+// The current names of the logs, relative to the current folder; and a line that shows them, empty if there are none.
 std::vector<std::string> log_files(const std::vector<events::Summary> &summaries);
 std::string log_names(const std::vector<std::string> &files);
 

@@ -1,5 +1,5 @@
-// Tells whether a signal was sent to the whole process group, so that the command got it too, or only to `ration`. The
-// kernel does not say, so a second process of the group watches whether it gets the same signal.
+// Finds out whether a signal was sent to the whole process group, and thus also to the command, or only to `ration`.
+// The kernel does not say, so a second process of the group watches whether it gets the same signal.
 // Layer: cli. Threads: the only one of the process.
 #pragma once
 
@@ -21,8 +21,8 @@ class SignalWitness {
   SignalWitness(const SignalWitness &) = delete;
   SignalWitness &operator=(const SignalWitness &) = delete;
 
-  // True if the group got the signal that we have just taken. Otherwise waits for 20 ms, because whoever signals all
-  // processes of a control group does so one by one.
+  // True if the group got the signal that we have just taken. Waits for that for up to 20 ms, because a sender that
+  // signals all processes of a control group does so one by one.
   bool saw(int signal);
 
   struct Seen {  // written by the witness

@@ -8,7 +8,7 @@ namespace ration::cli {
 
 class TemporaryFolder {
  public:
-  // Creates it in `parent`, or if that is empty or not writable, in the first writable of $TMPDIR, /tmp and /dev/shm.
+  // Creates it in `parent`; if that is empty or not writable, in the first writable of $TMPDIR, /tmp and /dev/shm.
   explicit TemporaryFolder(const std::string &parent = {});
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder &) = delete;
