@@ -23,8 +23,8 @@ class HelpFormatter : public CLI::FormatterBase {
   std::vector<std::string> first_;
 };
 
-// Formats the end of a help text. Paragraphs are filled; a line break in one counts as a blank. Lists, which are lines
-// that begin with two blanks, get two columns; two or more blanks separate them.
+// Formats the end of a help text. Paragraphs are filled; a line break in one counts as a blank. Lines that begin with
+// two blanks form a list with two columns, which two or more blanks separate.
 std::string filled_footer(const std::string &footer);
 
 }  // namespace ration::cli

@@ -1,4 +1,4 @@
-// The text of `ration --version`. Layer: cli. Only the command includes it, so a new commit relinks nothing else.
+// The text of `ration --version`. Layer: cli. Only the command includes it, so that a new commit relinks nothing else.
 #pragma once
 
 namespace ration::cli {

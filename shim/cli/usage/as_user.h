@@ -1,4 +1,4 @@
-// Takes on the rights of another user, to read what that user could have prepared. Layer: cli. Threads: one.
+// Takes on another user's rights, to read files that this user may have tampered with. Layer: cli. Threads: one.
 #pragma once
 
 #include <sys/types.h>

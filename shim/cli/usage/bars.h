@@ -14,15 +14,15 @@ struct BarFigures {
   std::uint64_t others = 0;  // held by others, if `whole` is a device's size
 };
 
-// How many characters of a bar show what, from left to right; the rest shows free memory.
+// The length of each part of a bar in characters, from left to right; the rest shows free memory.
 struct BarParts {
   std::size_t used = 0, reserved = 0, others = 0;
   std::size_t eighths = 0;  // how much of the last `used` character is filled
   bool ends_half = false;   // only half of the last `reserved` character is filled
 };
 // Rounds used memory to the nearest eighth of a character and reserved memory to the nearest half; used memory is
-// rounded to whole characters if reserved memory follows it. Any amount above zero gets at least one mark, and only the
-// whole fills the bar.
+// rounded to whole characters if reserved memory follows it. Any amount above zero gets at least one mark, and only all
+// of `whole` fills the bar.
 BarParts parts_of(const BarFigures &figures, std::size_t length);
 
 // "[####=-    ]": the used memory, and what is reserved beyond it, in `width` characters including the brackets. Empty
@@ -30,8 +30,8 @@ BarParts parts_of(const BarFigures &figures, std::size_t length);
 // '-'; what others hold follows as 'x'.
 std::string bar_of(const BarFigures &figures, std::size_t width, bool is_unicode);
 
-// The latest `width` values, a block for each. A full block stands for `most`, or for the largest value if that is
-// more.
+// The latest `width` values, one block character for each. A full block stands for `most`, or for the largest value if
+// that is more.
 std::string sparkline_of(const std::vector<std::uint64_t> &values, std::uint64_t most, std::size_t width);
 
 }  // namespace ration::cli

@@ -20,7 +20,7 @@ class DeviceLines {
 
  private:
   void write_figures(int brevity);                             // 0: all figures in full
-  [[nodiscard]] std::size_t room_in(std::size_t width) const;  // what is left after name and figures
+  [[nodiscard]] std::size_t room_in(std::size_t width) const;  // the columns left after name and figures
 
   const Usage &usage_;
   const TopState &state_;

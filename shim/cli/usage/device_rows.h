@@ -19,8 +19,8 @@ void number_devices(Usage &usage, const std::map<std::string, int> &indexes);
 // Adds NVML's figures, and rows for devices of the machine that no process uses.
 void add_figures(Usage &usage, const std::vector<DeviceFigures> &figures);
 
-// For a table: appends to the processes one row for each device whose used memory NVML reports, which shows the memory
-// held there outside Ration.
+// For a table: appends to the processes one row for each device whose used memory NVML reports. The row shows the
+// memory held on the device outside Ration.
 void add_rows_of_others(Usage &usage);
 
 }  // namespace ration::cli

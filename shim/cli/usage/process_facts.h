@@ -1,5 +1,5 @@
-// What /proc and the user database say about processes. Layer: cli. Threads: one. Never fails: what cannot be read
-// counts as unknown.
+// What /proc and the user database say about processes. Layer: cli. Threads: one. Never fails: a fact that cannot be
+// read counts as unknown.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,7 @@ struct GroupOfRow {
   std::string label;                              // from label_of
   std::uint64_t limit = ledger::kNoLimit;         // the limit in force now, for all members together
   std::uint64_t stated_limit = ledger::kNoLimit;  // the limit that this process states
-  // What the process holds or what is guaranteed to it, whichever is larger.
+  // The bytes that the process holds or that it is guaranteed, whichever is larger.
   std::uint64_t claimed = 0;
 };
 
@@ -44,10 +44,10 @@ struct ProcessRow : ledger::ProcessIdentity {
   std::uint64_t ticket = 0;  // its position among the runs that wait to start; 0: it does not wait
   bool is_others = false;    // no process: the memory held on the device outside Ration; only in tables
 
-  [[nodiscard]] bool is_in(const GroupRow &group) const;  // whatever the device
+  [[nodiscard]] bool is_in(const GroupRow &group) const;  // on any device
   [[nodiscard]] std::uint64_t refusals() const;
   [[nodiscard]] int shown_pid() const { return here.pid != 0 ? here.pid : pid; }
-  [[nodiscard]] std::string shown_command() const;  // or else the program's name; both without the folder
+  [[nodiscard]] std::string shown_command() const;  // if unknown, the program's name; both without the folder
   [[nodiscard]] std::string shown_program() const;  // without folder: "train", "ration run train"
 };
 
@@ -61,13 +61,13 @@ struct GroupRow {
   std::uint64_t used = 0;
   std::uint64_t device_size = 0;  // 0: not known
   std::size_t processes = 0;
-  std::uint64_t claimed = 0;     // what is reserved, and what is guaranteed beyond that
+  std::uint64_t claimed = 0;     // `reserved`, plus guarantees beyond it
   std::uint64_t guaranteed = 0;  // in total
   std::size_t waiting = 0;       // members that wait
-  std::string user;              // the owner of its state folder, if those of all users were read
+  std::string user;              // the owner of its state folder, if the folders of all users were read
   int gpu = kNoIndex;
 
-  // True if tables omit the row: it is of processes in no group, or of a tree without a limit that holds nothing.
+  // True if tables omit the row: it is for processes in no group, or for a tree that has no limit and holds nothing.
   [[nodiscard]] bool tells_nothing() const {
     return kind == ledger::GroupKind::kNone ||
            (kind == ledger::GroupKind::kTree && limit == ledger::kNoLimit && claimed == 0 && waiting == 0);
@@ -76,7 +76,7 @@ struct GroupRow {
     return kind == other.kind && name == other.name && user == other.user;
   }
   [[nodiscard]] bool is_idle() const { return claimed == 0 && processes == 0 && waiting == 0; }
-  [[nodiscard]] std::uint64_t free() const;  // what nobody has a right to; kNoLimit if there is no limit
+  [[nodiscard]] std::uint64_t free() const;  // the unclaimed part of the limit; kNoLimit if there is no limit
 };
 
 struct DeviceRow {
@@ -91,7 +91,7 @@ struct DeviceRow {
   std::optional<std::uint64_t> free, others;  // others: the memory held outside Ration
   std::optional<unsigned> utilisation, temperature;
 
-  // What the driver holds for itself, such as the contexts of the processes: the rest of the device.
+  // The rest of the device's memory, which the driver itself holds, for example for contexts of the processes.
   [[nodiscard]] std::optional<std::uint64_t> overhead() const;
 };
 
@@ -110,13 +110,13 @@ struct Usage {
 // A member that holds a guarantee for a tree holds no memory itself. It has a row on a device only if it guarantees
 // something there, and only until a process that the guarantee covers has a row there. It is counted as a process until
 // one of those processes has a row on any device. `folder_problem`: why the state folder could not be read; empty if it
-// was.
+// was read.
 Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &folder_problem, std::uint64_t now_unix_ns);
 
 // Adds the usage that was read from another state folder.
 void add_usage(Usage &into, Usage more);
 
-// Titles of columns, which the keys of `top` show too.
+// Column titles that the list of sort keys in `top` also uses.
 inline constexpr const char *kPeakReservedTitle = "PEAKRES";
 inline constexpr const char *kPeakUsedTitle = "PEAKUSED";
 

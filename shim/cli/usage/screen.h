@@ -23,7 +23,7 @@ class Screen {
 
   // False if the terminal's type is unknown or the terminal cannot be written to; then nothing was changed.
   [[nodiscard]] bool is_open() const { return open_; }
-  // True if the locale, which the constructor sets for characters, uses UTF-8, and the library can write that.
+  // True if the locale uses UTF-8 and ncurses can write it. The constructor sets the locale for characters.
   [[nodiscard]] bool is_unicode() const { return unicode_; }
   [[nodiscard]] std::size_t height() const;
   [[nodiscard]] std::size_t width() const;
@@ -32,7 +32,7 @@ class Screen {
   enum class Event { kTimeout, kKey, kResized, kSignal, kGone };
   struct Input {
     Event event = Event::kTimeout;
-    int value = 0;  // the key (top_state.h names those that are no characters), or the signal
+    int value = 0;  // the key (top_state.h names the keys that are not characters), or the signal
   };
   // Waits for the first event; kTimeout after `milliseconds`. kGone: the terminal was closed.
   Input wait(int milliseconds);

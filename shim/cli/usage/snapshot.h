@@ -1,4 +1,4 @@
-// A snapshot of the groups on this machine, read from the state folder of the settings, or from those of all users.
+// A snapshot of the groups on this machine, read from the configured state folder, or from the folders of all users.
 // Layer: cli. Threads: one. Taking a snapshot also returns the memory of dead processes (ledger/group_view.h).
 #pragma once
 
@@ -16,12 +16,12 @@ std::string state_folder();
 
 struct StateFolders {
   std::string own = {};
-  bool of_all_users = false;  // those in /dev/shm are read too
+  bool of_all_users = false;  // folders in /dev/shm are read as well
   bool is_named = false;      // a setting names `own`
 };
 StateFolders state_folders(bool of_all_users);  // `own` is the result of state_folder()
 
-// "looked in FOLDER", or a text which says that the folder that a setting names does not exist.
+// "looked in FOLDER", or a text which says that the configured folder does not exist.
 std::string where_looked(const StateFolders &folders);
 
 // `nvml` is asked how much memory the devices hold.

@@ -1,5 +1,5 @@
-// The actions of `ration top` on a row: setting a limit, sending a signal. Each asks first. Layer: cli. Threads:
-// values; one acts.
+// The actions of `ration top` on a row: setting a limit, sending a signal. Each asks for confirmation. Layer: cli.
+// Threads: values; one acts.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace ration::cli {
 // A process or a group, copied from its row when it was chosen: rows may move between two snapshots.
 struct TopTarget {
   std::string name;            // shown in the question; empty: there is no row
-  std::string word;            // what `ration set` calls it
+  std::string word;            // its name for `ration set`
   std::uint64_t identity = 0;  // the process's identity; 0: it is a group
 };
 TopTarget target_of(const ProcessRow &row);
@@ -26,7 +26,7 @@ struct TopQuestion {
 };
 std::string line_of(const TopQuestion &question);
 
-// The number of the signal; 0 if there is none.
+// The number of the signal with this name or number; 0 if there is none.
 int signal_called(const std::string &text);
 
 // Returns the line that reports the result. `usage`: the latest snapshot, in which the process is looked up again.

@@ -27,13 +27,13 @@ struct Frame {
   TopTarget chosen{};              // the row under the cursor
 };
 
-// Totals, devices, groups if they fit, processes, and the keys in the last line. The smallest screen is 1 x 1. If not
-// all rows fit, the line above them ends with the numbers of those that are shown, "4-9/12", and a '*' if Tab has
-// chosen this part for the arrow keys.
+// The frame shows totals, devices, groups if they fit, processes, and the keys in the last line. The smallest screen is
+// 1 x 1. If not all rows fit, the line above them ends with the numbers of those that are shown, "4-9/12", and a '*' if
+// Tab has chosen this part for the arrow keys.
 Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size_t width);
 
-// Adjusts the state to what the frame shows. Then a key that scrolls back acts at once, however often the opposite key
-// was pressed; a page is as long as what is shown; and a key acts on the row that the frame marks.
+// Adjusts the state to the rows that the frame shows. Thus a key that scrolls back acts at once, however often the
+// opposite key was pressed. A page is as long as the rows shown, and keys act on the row that the frame marks.
 void keep_on_screen(const Frame &frame, TopState &state);
 
 }  // namespace ration::cli

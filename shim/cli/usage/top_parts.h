@@ -13,7 +13,7 @@ struct TopParts {
   std::size_t problems = 0, devices = 0, groups = 0, processes = 0;
 };
 
-// No part gets more than it wants. The part that is scrolled gets most; lines that one does not need go to others.
+// No part gets more than it wants. The part that is scrolled gets most; lines that a part does not need go to others.
 TopParts parts_for(const TopParts &wanted, std::size_t lines, TopPart scrolled);
 
 // Which of the `all` rows of a part are shown if there is room for `room`.

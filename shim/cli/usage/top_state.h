@@ -1,4 +1,4 @@
-// The state of `ration top`: order, filter, help, and what it remembers; and the keys that change it.
+// The state of `ration top`, such as order, filter and history, and the keys that change it.
 // Layer: cli. Threads: values, pure functions.
 #pragma once
 
@@ -28,7 +28,7 @@ class UsageHistory {
 // The parts of a screen that scroll.
 enum class TopPart : std::size_t { kProcesses, kGroups, kDevices, kHelp };
 using RowOfPart = std::array<std::size_t, 4>;
-// In these parts a row is chosen. The arrow keys move the choice, and the part scrolls to keep it in view.
+// True for parts in which a row is chosen. The arrow keys move the choice, and the part scrolls to keep it in view.
 constexpr bool has_cursor(TopPart part) {
   return part == TopPart::kProcesses || part == TopPart::kGroups;
 }
@@ -39,7 +39,7 @@ struct TopState {
   bool paused = false;
   bool ended = false;
   bool shows_help = false;
-  bool is_typing = false;  // a filter
+  bool is_typing = false;  // the user is typing a filter
   std::string filter;
   // The part that the arrow keys scroll; never kHelp, which scrolls while it is shown.
   TopPart scrolled = TopPart::kProcesses;

@@ -1,4 +1,4 @@
-// The first line of `ration top`, with totals, and the last, with keys. Layer: cli. Threads: values, pure functions.
+// The first line of `ration top` (totals) and the last (keys). Layer: cli. Threads: values, pure functions.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ TopTotals totals_of_rows(const Usage &usage);  // over its processes
 // The longest title that fits. `shown`: totals of the rows that the filter leaves; `usage`: all rows.
 std::string title_of(const TopTotals &shown, const Usage &usage, const TopState &state, std::size_t width);
 
-// As many of the keys as fit. `shown_help`: which lines of the help are shown; empty if all are, or none.
+// The last line, with as many keys as fit. `shown_help`: which lines of the help are shown; empty if all are, or none.
 std::string key_line(const TopState &state, const std::string &shown_help, std::size_t width);
 
 }  // namespace ration::cli

@@ -22,7 +22,7 @@ class TreeGuarantees {
   // REQUIRES: the group outlives this object.
   TreeGuarantees(const ledger::Group &group, const TreeProcesses &processes);
 
-  // What is guaranteed to the member on the device of `use`, by its own guarantee or by that of its tree.
+  // The bytes guaranteed to the member on the device of `use`, by its own guarantee or by its tree's.
   [[nodiscard]] std::uint64_t guarantee_of(const ledger::Member &member, const ledger::DeviceUse &use) const;
   // True if the member holds a guarantee on this device for a process that also uses it.
   [[nodiscard]] bool is_represented(const ledger::Member &holder, const std::string &uuid) const;
@@ -31,7 +31,7 @@ class TreeGuarantees {
 
  private:
   using Place = std::pair<std::uint64_t, std::string>;  // a process's identity, and a device
-  std::map<Place, std::uint64_t> guarantees_;           // of the processes that a tree's guarantee covers
+  std::map<Place, std::uint64_t> guarantees_;           // for processes that a tree's guarantee covers
   std::set<Place> represented_;
 };
 

@@ -18,8 +18,8 @@ std::string short_bytes(std::uint64_t bytes);
 // "59s", "59m", "23h", "99d".
 std::string short_age(std::uint64_t start_unix_ns, std::uint64_t now_unix_ns);
 
-// Names devices: by index on this machine, or else by the first digits of the UUID, as many as make it unique among the
-// devices of a snapshot.
+// Names devices by their index on this machine. A device without one gets the first digits of its UUID, as many as make
+// it unique among the devices of a snapshot.
 class GpuNames {
  public:
   explicit GpuNames(const Usage &usage);
@@ -49,8 +49,9 @@ Table group_table(const Usage &usage, const TableLook &look);
 
 Table device_table(const Usage &usage, const TableLook &look);
 
-// All tables, separated by empty lines: processes and what others hold; groups; devices, if NVML knows them; and who
-// waits for what. A table without rows is omitted. Processes without a group are not shown as a group.
+// All tables, separated by empty lines: processes and memory held outside Ration; groups; devices, if NVML knows them;
+// and which process waits for what. A table without rows is omitted. Processes without a group are not shown as a
+// group.
 std::vector<std::string> all_tables(Usage usage, std::size_t width);
 
 }  // namespace ration::cli

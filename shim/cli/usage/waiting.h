@@ -1,4 +1,4 @@
-// What a process or run waits for, and who holds that. Layer: cli. Threads: pure functions.
+// Finds what a process or run waits for, and who holds it. Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 namespace ration::cli {
 
 struct Scarcity {
-  // The label of the group whose limit leaves too little; empty: the device does.
+  // The label of the group whose limit leaves too little room; empty: the device itself has too little.
   std::string group;
-  bool is_queue = false;                    // it waits for earlier runs, which are the holders
+  bool is_queue = false;                    // it waits for earlier runs, listed in `holders`
   std::vector<const ProcessRow *> holders;  // the largest first
   std::uint64_t others = 0;                 // the memory held on the device outside Ration
 };
