@@ -9,13 +9,13 @@
 
 namespace ration::cli {
 
-// Says which symbol version one of `libraries` (paths) needs that the C library next to the program's dynamic linker
-// lacks, as a sentence without its subject. The dynamic linker ends a program that preloads such a library. Empty if
-// nothing is missing, or if the C library is not in the linker's folder.
+// Returns, as a sentence without its subject, a symbol version that one of `libraries` (paths) needs and that the C
+// library next to the program's dynamic linker lacks. The dynamic linker ends a program that preloads such a library.
+// Empty if nothing is missing, or if the C library is not in the linker's folder.
 // Design: design/settings.md#packages
 std::string lacking_version(const ElfFile &program, const std::vector<std::string> &libraries);
 
-// If the program has no other obstacle, checks that its C library can load our library; if not, records that.
+// If the program has no other obstacle, records one if its C library cannot load our library.
 void find_old_library(const Library &library, Program &program);
 
 }  // namespace ration::cli

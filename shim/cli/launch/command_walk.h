@@ -1,5 +1,5 @@
-// Follows a command line from one command to the next that it starts (nice, env, sudo, sh -c, ration run), as far as
-// its words, and the texts of scripts and makefiles, show that. Nothing is started. Layer: cli. Threads: one.
+// Follows a command line from each command to the next one that it starts (nice, env, sudo, sh -c, ration run), as far
+// as its words, and the texts of scripts and makefiles, show this. Nothing is started. Layer: cli. Threads: one.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ struct CommandWalk {
     std::string name;    // the command's name
     std::string reason;  // a sentence without a subject
     std::string remedy;
-    // If false, the environment is passed on, to where the library may exist under the same path.
+    // If false, the environment is passed on to a place where the library may exist under the same path.
     bool is_certain = true;
   };
 
@@ -38,11 +38,11 @@ struct CommandWalk {
     std::string becomes;  // empty: the variable is unset
   };
   std::vector<Change> changes;    // changes to the first stage's settings
-  std::optional<Loss> suspicion;  // what a text may lose: "sh has a command line that changes LD_PRELOAD"
+  std::optional<Loss> suspicion;  // a possible loss in a text: "sh has a command line that changes LD_PRELOAD"
   std::string unchecked;          // the command that starts something unknown; empty: none
-  bool is_open = false;           // the program is unknown: it is in a variable of a shell
+  bool is_open = false;           // the program is unknown, because a shell variable names it
   bool is_elsewhere = false;      // the last stage sees other files: in a container, on another machine
-  bool has_other_rights = false;  // the last stage
+  bool has_other_rights = false;  // the last stage has other rights: it is started by sudo or su
 };
 
 // `words`: at least one. `own`: the environment of the first stage.
@@ -53,13 +53,13 @@ Program last_program(const CommandWalk &walk, const Library &library);
 CommandWalk::Loss not_intercepted(const std::string &name, const Program &program);
 // "env sets RATION_LIMIT=8GiB, in place of 1GiB".
 std::string said(const CommandWalk::Change &change);
-// Why a limit that `own` asks for cannot be enforced on what the command starts, and what helps. nullopt if none is
-// seen.
+// Why a limit that the settings ask for cannot be enforced on the program that the command starts, and what helps.
+// nullopt if no reason is found.
 std::optional<CommandWalk::Loss> loss_of_limit(const CommandWalk &walk, const Library &library);
 
 // The path of this command, for remedies that clear PATH.
 std::string own_command();
-// True if a program of this name only executes what a script says.
+// True if this is the name of a shell: a program that only executes the commands of a script.
 bool is_shell(const std::string &path);
 
 }  // namespace ration::cli

@@ -1,5 +1,5 @@
-// Known commands that start another one. For each: which of its words belong to the other command, and what environment
-// that gets. Layer: cli. Threads: pure functions.
+// Known commands that start another one: which of their words belong to the other command, and which environment it
+// gets. Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -11,25 +11,25 @@
 namespace ration::cli {
 
 enum class Passing {
-  kAll,        // the command gets this environment
-  kEnv,        // env(1): this one, changed as its words say
-  kElevated,   // sudo: other rights, a new environment
-  kLogin,      // su: a new one, if a login is asked for or if su itself gains rights
+  kAll,        // this environment, that of the launcher
+  kEnv,        // env(1): this one, with the changes that its words ask for
+  kElevated,   // sudo: a new one, with other rights
+  kLogin,      // su: a new one if a login is asked for or su itself gains rights
   kReset,      // setpriv: a new one if that is asked for
   kCleared,    // bwrap: an empty one if that is asked for
-  kService,    // systemd-run: a service's, but with --scope this one
-  kFar,        // that of another machine, or of a service
-  kServer,     // that of a server, which is always another process: at, systemctl
-  kTmux,       // tmux: its server's, if one runs
+  kService,    // systemd-run: a service's; with --scope, this one
+  kFar,        // one of another machine, or of a service
+  kServer,     // at, systemctl: a server's, which is always another process
+  kTmux,       // tmux: its server's, if a server is running
   kScreen,     // screen: its server's, if called within a session
-  kContained,  // that of a container
+  kContained,  // a container's
   kOtherRoot,  // this one, but under another root folder
   kShell,      // sh, bash
   kArch,       // setarch, whose first word may be an architecture
   kFind,       // find: with -exec
-  kLine,       // script: a shell's line, with -c
-  kJoined,     // watch: its words together are a shell's line
-  kMake,       // make: what the makefile says
+  kLine,       // script: with -c, its word is a shell's command line
+  kJoined,     // watch: its words together are a shell's command line
+  kMake,       // make: as the makefile says
   kRation,     // `ration run`
 };
 
@@ -37,7 +37,7 @@ struct Launcher {
   std::string_view name;
   Passing passing;
   std::string_view valued;       // its short options that take a value
-  std::string_view valued_long;  // its long ones, each with a blank before and after it
+  std::string_view valued_long;  // its long options that take a value, each with a blank before and after it
   std::size_t arguments = 0;     // its own words after the options
   // The words that make it start a command, in the form of `valued_long`; empty: it always does. "container/run": both
   // words, one after the other.
@@ -48,7 +48,7 @@ struct Launcher {
 
 // nullptr if the command is not known as a launcher.
 const Launcher *launcher_of(std::string_view name);
-// The same for words of a shell before a command: exec, command, builtin.
+// The same for a shell's words that precede a command: exec, command, builtin.
 const Launcher *builtin_of(std::string_view name);
 // True if these words make it start a command: `docker ps` does not.
 bool starts_command(const Launcher &launcher, const std::vector<std::string> &words);
@@ -62,7 +62,7 @@ bool has_option(const Launcher &launcher, const std::vector<std::string> &words,
 std::optional<std::string> option_value(const Launcher &launcher, const std::vector<std::string> &words,
                                         std::string_view short_name, std::string_view long_name);
 
-// The value of each occurrence of the option before the first word that is no option.
+// The value of each occurrence of the option before the first word that is not an option.
 std::vector<std::string> option_values(const Launcher &launcher, const std::vector<std::string> &words,
                                        std::string_view short_name, std::string_view long_name);
 

@@ -1,4 +1,4 @@
-// The library that programs are started under, and where it is installed. Layer: cli. Threads: one.
+// The library that is preloaded into programs, and where it is installed. Layer: cli. Threads: one.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ struct Library {
   std::string simulator;  // the folder of the simulated driver
 };
 
-// Where the library that is installed with this program must be; whether its files exist is not checked. Throws Refusal
+// The paths of the library that is installed with this program. Does not check whether the files exist. Throws Refusal
 // if /proc is not mounted.
 Library expected_library();
 // True if LD_PRELOAD can express the path.

@@ -14,8 +14,8 @@ enum class Obstacle {
   kStatic,      // no dynamic linker runs
   kSecure,      // the kernel sets AT_SECURE: the dynamic linker ignores LD_PRELOAD entries that are paths
   kMusl,        // another C library, whose dynamic linker cannot load ours
-  kForeign,     // another machine or word size
-  kOldLibrary,  // a glibc that is too old for ours: its dynamic linker would end the program
+  kForeign,     // built for another machine or word size
+  kOldLibrary,  // a glibc that is too old for our library: its dynamic linker would end the program
 };
 
 struct Program {
@@ -24,7 +24,7 @@ struct Program {
   std::string path;     // the path for execve
   std::string runs;     // the ELF file at the end of the `#!` chain
   ElfFile elf;          // the headers of `runs`
-  // What replaces `name` on its command line; begins with the interpreter if it is a script.
+  // The words that replace `name` on its command line; if it is a script, its interpreter comes first.
   std::vector<std::string> words;
   bool for_shell = false;  // not ELF: execvp(3) gives it to /bin/sh after ENOEXEC
   Obstacle obstacle = Obstacle::kNone;

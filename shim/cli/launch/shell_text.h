@@ -1,5 +1,5 @@
 // Splits a shell's command line, or the text of a script, into the commands that it starts. Recognises simple commands
-// joined by ; && || | & and newlines; of other constructs it finds the commands, but not when they run. Layer: cli.
+// joined by ; && || | & and newlines. In other constructs it finds the commands, but not when they run. Layer: cli.
 // Threads: pure functions.
 #pragma once
 
@@ -20,7 +20,7 @@ std::string text_of(std::string_view word);
 struct ShellCommand {
   enum class Joint { kNext, kAnd, kOr };
   std::vector<std::string> words;  // without redirections; not empty
-  Joint before = Joint::kNext;     // what joins it to the command before
+  Joint before = Joint::kNext;     // how it is joined to the previous command
   bool is_aside = false;           // it runs in a process of its own: part of a pipeline, or in the background
 };
 

@@ -1,4 +1,4 @@
-// What other tools of this kind call their verbs and options, and what to write for `ration` instead. Layer: cli.
+// Verbs and options of other tools of this kind, and what to write for `ration` instead. Layer: cli.
 // Threads: pure functions.
 #pragma once
 

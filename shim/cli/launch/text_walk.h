@@ -9,31 +9,31 @@
 
 namespace ration::cli {
 
-// Empty if it cannot be read, is long, or the budget does not allow it.
+// The text of a file. Empty if the file cannot be read or is too long, or if the budget is used up.
 std::string text_of_file(const std::string &path, int &budget);
 
 class TextWalk {
  public:
   using Words = std::vector<std::string>;
 
-  // `state`: before the text; its `text` names the kind. `arguments`: those of a script, for "$@".
+  // `state`: the state before the text; its member `text` is the kind of the text. `arguments`: a script's, for "$@".
   explicit TextWalk(WalkState state, Words arguments = {});
 
   void read(const std::string &text);
-  // To be called if the text is not a shell's, or its commands are in no known order.
+  // Call this if the text is not a shell's, or if the order of its commands is unknown.
   void doubt() { is_plain_ = false; }
-  // A command that is started, too.
+  // Adds another command that is started.
   void add(Words words);
 
-  // Notes in `state` what the text loses. Returns the command that follows if the text starts exactly that one.
+  // Records in `state` what the text loses. If the text starts exactly one command, returns it instead.
   Words settle(WalkState &state);
 
  private:
   struct Start {
     Words words;
     WalkState before;
-    bool is_sure;         // `before` is what it gets
-    bool is_conditional;  // it may not be started
+    bool is_sure;         // the command certainly gets the environment in `before`
+    bool is_conditional;  // perhaps the command is not started
   };
   struct Found;
 
@@ -57,11 +57,11 @@ class TextWalk {
   bool exports_preload_;
   std::vector<Start> starts_;
   std::string code_;              // without comments
-  bool is_plain_ = true;          // all commands are known, and run in their order
-  bool is_over_ = false;          // what follows is not reached
+  bool is_plain_ = true;          // all commands are known, and run in this order
+  bool is_over_ = false;          // the rest of the text is not reached
   bool is_doubtful_ = false;      // a change may have been made or not
-  bool list_changes_ = false;     // in the list of this command (a && b || c) something was changed
-  bool list_may_change_ = false;  // the same, by a command that may not have run
+  bool list_changes_ = false;     // something was changed in the list of this command (a && b || c)
+  bool list_may_change_ = false;  // the same, but perhaps the command that changes it does not run
   bool list_may_move_ = false;    // the folder may have changed
   bool is_instead_ = false;       // the command runs only if an earlier change failed
 };

@@ -15,18 +15,18 @@ inline constexpr const char *kPreload = "LD_PRELOAD";
 inline constexpr const char *kEmptied = "starts its command without LD_PRELOAD as it is called here";
 
 struct WalkState {
-  // What the command reads its commands from.
+  // The kind of text that the command reads its own commands from.
   enum class Text { kNone, kLine, kScript, kMakefile, kArgument };
 
   const EnvironmentBlock *own;
   const Library *library;
-  int *budget;  // how many commands of texts may still be followed
+  int *budget;  // how many commands in texts may still be followed
   CommandWalk walk;
   std::string name;  // the command that is being examined
   Text text = Text::kNone;
-  std::string script;             // its path
-  bool is_named_by_path = false;  // ./env: this command, or one before it, may be another program of that name
-  std::string folder;             // where its commands run; empty: in our own folder
+  std::string script;             // the path of that script
+  bool is_named_by_path = false;  // as in ./env: this command, or an earlier one, may be another program of that name
+  std::string folder;             // the folder where its commands run; empty: our own
   bool is_folder_known = true;
   bool is_kept_by_shell = false;  // $LD_PRELOAD, as the shell expands it before the command, has the library
 
