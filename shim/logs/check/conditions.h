@@ -12,7 +12,7 @@
 namespace ration::logs {
 
 struct Conditions {
-  std::optional<config::LimitMap> max_peak;  // of live blocks, by device; a share refers to the device
+  std::optional<config::LimitMap> max_peak;  // of live blocks, by device; a share is one of the device's memory
   bool no_leaks = false;
   bool no_growth = false;
   bool no_failures = false;

@@ -25,7 +25,7 @@ class Converter {
 std::unique_ptr<Converter> chrome_trace(std::ostream &out);
 std::unique_ptr<Converter> rmm_csv(std::ostream &out);
 std::unique_ptr<Converter> csv_table(std::ostream &out);
-// `in_use`: what the profile's two types inuse_… count, kPeak or kLeaked.
+// `in_use`: the amount that the profile's two types inuse_… count, kPeak or kLeaked.
 std::unique_ptr<Converter> pprof_profile(std::ostream &out, Amount in_use);
 std::unique_ptr<Converter> collapsed_stacks(std::ostream &out, Amount amount);
 std::unique_ptr<Converter> torch_snapshot(std::ostream &out);

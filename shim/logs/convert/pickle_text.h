@@ -23,7 +23,7 @@ class PickleText {
   // list() pushes an empty list on the stack; append() appends the value above it to the list.
   void list() { text_ += ']'; }
   void append() { text_ += 'a'; }
-  // A dictionary of the pairs that are written between these two calls.
+  // These write a dictionary of the pairs that are written between the two calls.
   void begin_pairs() { text_ += "}("; }
   void end_pairs() { text_ += 'u'; }
   template <class Value>

@@ -55,7 +55,7 @@ class StackTotals {
     std::uint64_t peaks = 0;  // number of peaks so far
   };
   using Block = LiveBlocks<Totals *>::Block;
-  // Call before `totals` change.
+  // Call before `totals` changes.
   void keep_peak(std::size_t device, Totals &totals);
   void begin(Block &block);
   void end(const Block &block);

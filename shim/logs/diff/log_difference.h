@@ -36,12 +36,12 @@ struct CallerDifference {
 struct DeviceDifference {
   std::size_t ordinal = 0;
   BothFigures peak, reserved_peak, allocs, frees, refusals, live_blocks, live_bytes;
-  std::vector<CallerDifference> callers;  // that with the largest difference first
+  std::vector<CallerDifference> callers;  // the largest difference first
 };
 
 struct LogDifference {
-  // The logs before, or those after. Flags as in History: `was_cut_off` is true if it is for any log, the others if for
-  // all.
+  // The logs before, or the logs after. The flags are those of History: `was_cut_off` is true if any log was cut off;
+  // each of the others is true if it holds for all logs.
   struct Side {
     std::vector<std::string> logs;  // their names
     bool has_ended = true, was_cut_off = false, knows_peak = true, has_exact_peak = true, is_whole = true;
@@ -58,7 +58,7 @@ struct LogDifference {
 // Compares the sums of several processes: the figures of a device add up all devices with the same number.
 LogDifference difference_of(const std::vector<History> &before, const std::vector<History> &after);
 
-// How much a peak may grow: by a number of bytes, or by a share of what it was.
+// How much a peak may grow: by a number of bytes, or by a share of its old value.
 struct Growth {
   std::uint64_t bytes = 0;
   std::optional<double> share;

@@ -9,7 +9,7 @@ namespace ration::logs {
 
 class GranuleUse {
  public:
-  // Notes that the driver gave a granule of `bytes`; the smallest one counts. Ignored after the first block.
+  // Notes that the driver gave a granule of `bytes`. The smallest size counts. Ignored after the first block.
   void note_granule(std::uint64_t bytes) {
     if (!has_begun_ && bytes != 0 && (granule_ == 0 || bytes < granule_)) {
       granule_ = bytes;
@@ -56,7 +56,7 @@ class GranuleUse {
 
   bool has_begun_ = false;
   std::uint64_t granule_ = 0;
-  std::unordered_map<std::uint64_t, std::uint64_t> ends_;  // blocks that begin or end in it; two share no other granule
+  std::unordered_map<std::uint64_t, std::uint64_t> ends_;  // blocks that begin or end in it; they share no others
   std::uint64_t inner_ = 0;                                // granules that one block has to itself
 };
 

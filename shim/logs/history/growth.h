@@ -2,7 +2,7 @@
 // Layer: logs. Threads: none of its own.
 //
 // Work is counted in frees. A program that is loading frees little, so its calls, however many, are not work. If a
-// program frees nothing, loading and working cannot be told apart, so what rises until its end counts as growing.
+// program frees nothing, loading and working look alike, so a level that rises until the end counts as growth.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace ration::logs {
 
 struct Rise {
-  std::uint64_t from = 0, to = 0;  // least that was held in the first and the last of the parts that were examined
+  std::uint64_t from = 0, to = 0;  // the least that was held in the first and in the last part examined
 };
 
 // A part of the run. All parts of a run have the same number of frees of the device.
@@ -27,12 +27,12 @@ struct Stretch {
 // leaves out the last sixteenth, and skips a warm-up of one, three or five eighths of the work or of the time. It
 // divides the rest into nine equal parts and takes the least that was held in each. These minima never fall, rise in at
 // least seven of the eight steps (including the last), and rise in total by a twentieth of the last one or by 1 MiB.
-// Before that, the level was at most half as far up: otherwise it goes up and down. The last rise is not before
-// `quiet_ns`, and there is at least one free per 16 allocations: otherwise the program is still loading.
+// In the parts before these nine, the level was at most halfway up; otherwise it merely goes up and down. The last rise
+// is not before `quiet_ns`, and there is one free per 16 allocations or more; otherwise the program is still loading.
 std::optional<Rise> rise_of(std::span<const Stretch> run, std::uint64_t quiet_ns);
 
-// The work of a device: the times of each `stride`th free. `stride` doubles as frees accumulate. If there are almost no
-// frees, it is the times of each `stride`th allocation.
+// The work of a device: the times of every `stride`th free. `stride` doubles as frees accumulate. If there are almost
+// no frees, allocations are counted instead.
 class Work {
  public:
   void alloc(std::uint64_t ts_ns);
@@ -60,7 +60,7 @@ class Work {
   std::uint64_t frees_at_last_alloc_ = 0, first_alloc_ns_ = 0, last_alloc_ns_ = 0;
 };
 
-// The least that one caller held between every two successive `stride`th frees of its device, and likewise for
+// The least that one caller held between each `stride`th free of its device and the next one, and the same for
 // allocations.
 class Levels {
  public:

@@ -1,4 +1,4 @@
-// Adds up the records of a log: how much was held, when it was most, who held it, and what was never freed.
+// Adds up the records of a log: how much memory was held, when most was held, by whom, and what was never freed.
 // Layer: logs. Threads: none of its own.
 //
 // Blocks are grouped by what requested them: by stack if the log has stacks, else by the driver function that was
@@ -59,7 +59,7 @@ class History {
     std::uint64_t seq = 0;  // 0: there was none
     std::uint64_t ts_ns = 0;
   };
-  // The group whose limit refused, and the members that claim most of it; or those that hold most of a full device.
+  // The group whose limit was reached, and the members that claim most of it; or the main holders of a full device.
   struct RefusedBy {
     std::string group;  // empty: no group
     std::uint64_t limit = 0, claimed = 0;
@@ -70,8 +70,8 @@ class History {
     std::vector<Holder> holders;
     std::uint64_t outside = 0;  // on a full device: in use by the driver or by processes outside Ration
   };
-  // The limit that a request needs. `enough`: it suffices; `maybe`: it may suffice; `least`: less cannot suffice, and 0
-  // if nothing is known.
+  // The limit that a request needs. `enough`: it suffices; `maybe`: it may suffice; `least`: less cannot suffice. 0
+  // bytes: nothing is known.
   struct Need {
     enum class Sure { least, maybe, enough };
     std::uint64_t bytes = 0;
@@ -87,9 +87,9 @@ class History {
     std::uint64_t used = 0, limit = 0, largest_free = 0;
     std::optional<std::uint64_t> device_free;  // nullopt: the driver could not be asked
     Need need;
-    std::uint64_t missing = 0;     // that many more bytes would have served it; 0: unknown
+    std::uint64_t missing = 0;     // how many more bytes would have sufficed; 0: unknown
     std::uint64_t stack = 0;       // 0: unknown; of the largest request
-    std::vector<NamedGroup> held;  // what was held then, by the groups that held most
+    std::vector<NamedGroup> held;  // memory held at that time, by the groups that held most
     Group held_by_others;          // count: number of groups
     RefusedBy by;
   };
@@ -133,7 +133,7 @@ class History {
     std::vector<Growing> growing;   // groups that grow, the one that rises most first
     Work work;                      // of charged blocks
     // The share of the free memory, in millionths, that lay in pieces too small for a refused request, although all of
-    // it together would have served the request: the largest share of all refusals.
+    // it together would have served the request. The largest such share among the refusals.
     std::uint64_t fragmentation_ppm = 0;
   };
 
@@ -175,7 +175,7 @@ class History {
   // The device with the highest peak; nullptr: no device.
   const Device *busiest() const;
 
-  // From the first and the last record.
+  // These come from the first and the last record.
   const std::string &program() const { return program_; }
   std::uint64_t pid() const { return pid_; }
   bool has_ended() const { return ended_; }
@@ -184,8 +184,8 @@ class History {
   bool was_cut_off() const { return cut_off_; }
   // If false, the program may have done more than the log has records of: counts are lower bounds.
   bool is_whole() const { return ended_ && dropped_ == 0; }
-  // True if the program ended by itself and its last request was not refused: then blocks that are left were forgotten.
-  // False if records of refusals are missing, because any of them may be of the last request.
+  // True if the program ended by itself and its last request was not refused: then the program has forgotten the blocks
+  // that are left. False if records of refusals are missing, because any of them may be of the last request.
   bool has_ended_cleanly() const { return ended_ && !is_refused_last_ && unseen_refusals_ == 0; }
   // False if the peak is unknown: records are missing and no `end` has the peaks, or the log ends before its first
   // peak.
@@ -211,7 +211,7 @@ class History {
   // missing, the peaks and what was never freed are taken from the `end` record.
   std::uint64_t dropped() const { return dropped_; }
   std::uint64_t left_out() const { return left_out_; }
-  // Refusals among the missing records, as far as the `end` tells.
+  // Refusals among the missing records, as far as the `end` record counts them.
   std::uint64_t unseen_refusals() const { return unseen_refusals_; }
 
  private:
@@ -257,7 +257,7 @@ class History {
     Moment peak, reserved_peak;
   };
   void note_loss(std::uint64_t seq);
-  // Replaces the peaks if records are missing: by those of the `end` record, or by what is certain.
+  // If records are missing, replaces the peaks by those of the `end` record, or by figures that are certain.
   void correct_peaks(std::size_t ordinal);
 
   bool ended_ = false, cut_off_ = false, has_stacks_ = false;

@@ -9,12 +9,12 @@
 
 namespace ration::logs {
 
-// The need at the refusal `oom` on `device`; `device` is as it was then. `has_all`: no earlier record is missing.
-// `is_first`: nothing was refused before; under a larger limit, earlier requests might be live as well.
+// The need of the request that was refused (`oom`) on `device`, which is as it was then. `has_all`: no earlier record
+// is missing. `is_first`: nothing was refused before; under a larger limit, earlier requests might be live as well.
 // Design: design/log.md#advised-limits
 History::Need need_of(const Record &oom, const History::Device &device, bool has_all, bool is_first);
 
-// How many more bytes under the limit that refused would have served the request; 0: unknown.
+// How many more bytes the limit would have had to allow to serve the request; 0: unknown.
 std::uint64_t missing_of(const Record &oom, const History::Device &device, const History::Need &need);
 
 // A change by the user that would have prevented the refusal; one sentence.

@@ -88,7 +88,7 @@ class LiveBlocks : public BlockNames {
     begun_ = nullptr;
   }
   // The block that the last call ended or began, until the next call; nullptr: none. An `alloc` also ends a block that
-  // was live at its address: the record of that block's end was lost.
+  // was live at its address, because the record of that block's end was lost.
   const Block *ended() const { return has_ended_ ? &ended_ : nullptr; }
   Block *begun() { return begun_; }
   const Block *begun() const { return begun_; }

@@ -1,4 +1,4 @@
-// Replaces a file atomically: a reader sees the old text or the new one. Also has the parts of this that other code
+// Replaces a file atomically: a reader sees either the old text or the new one. Also declares the steps that other code
 // uses. Layer: logs. Threads: any.
 #pragma once
 
@@ -17,7 +17,7 @@ bool write_all(int file, std::string_view text);
 // hidden file without .prom at its end, so that no collector reads it.
 std::string temporary_beside(const std::string &path);
 
-// Creates the file with mode 0644 whatever the umask. Replaces only a regular file that is not a log. Returns why
+// Creates the file with mode 0644, regardless of the umask. Replaces only a regular file that is not a log. Returns why
 // nothing was changed; empty on success.
 [[nodiscard]] std::string replace_file(const std::string &path, std::string_view text);
 

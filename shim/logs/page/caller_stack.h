@@ -1,6 +1,6 @@
 // The memory that the callers of a device held over time, in a bounded number of points. The callers that held most are
-// kept apart, the others are added up. Each point is what all of them held at one time; until the next point the total
-// was never below the first one's. Layer: logs. Threads: none of its own.
+// kept apart, the others are added up. Each point is what all of them held at one time. Until the next point, the total
+// was never below that of this point. Layer: logs. Threads: none of its own.
 #pragma once
 
 #include <array>
@@ -38,8 +38,8 @@ class CallerStack {
   void add(std::uint64_t ts_ns, const Level &level);
 
   std::uint64_t width_ns_ = 1, bucket_ = 0;
-  Level now_, highest_;                  // of the bucket, like the next line
-  std::optional<Level> before_, after_;  // the lowest before and after highest_; after_ has its end time
+  Level now_, highest_;                  // of the bucket, as are before_ and after_
+  std::optional<Level> before_, after_;  // the lowest before and after highest_; after_ begins where it ends
   std::vector<Point> points_;
 };
 

@@ -9,7 +9,7 @@
 namespace ration::logs {
 
 // Everything that the page shows, as one JSON document: schema ration.page/1, used only by the scripts in web/. Texts
-// in logs may hold any bytes; what is not UTF-8 is replaced.
+// in logs may hold any bytes; bytes that are not UTF-8 are replaced.
 std::string page_json(const std::vector<PageLog> &logs, const Names &names);
 
 }  // namespace ration::logs

@@ -1,7 +1,7 @@
 // The parts of one log that a page shows. Layer: logs. Threads: one.
 //
-// The log is read once, for its sums. Then the events for the map are read again from a temporary file: now the peaks
-// are known, so the blocks that were held at them can be collected.
+// The log is read once, for its sums. Then the events for the map are read again from a temporary file: by then the
+// peaks are known, so the blocks that were held at them can be collected.
 #pragma once
 
 #include <cstdint>

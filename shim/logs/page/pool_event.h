@@ -21,10 +21,10 @@ struct PoolEvent {
   bool is_charged = true, is_range = false, is_granule = false;
 };
 
-// `site`: the site of an alloc.
+// `site`: for an `alloc`, its site.
 PoolEvent pool_event(const Record &record, std::uint32_t site, Names &names);
 
-// Keeps events, which may need more room than there is memory, in a temporary file without a name.
+// Keeps events in an unnamed temporary file, because they may need more room than there is memory.
 class EventFile {
  public:
   EventFile();

@@ -30,18 +30,18 @@ class DeviceLog {
     std::string uuid;
     std::uint64_t total = 0, limit = 0;
     std::string backing;            // of the device's pools; empty: the log does not say
-    bool backing_is_asked = false;  // it does not depend on the limit
+    bool backing_is_asked = false;  // a setting chose it, so it does not depend on the limit
     pool::replay::DeviceTrace trace;
     std::vector<Pool> pools;
     std::vector<std::string> apis;  // by step: the function that made the request
     std::uint64_t live_blocks = 0, peak_live_blocks = 0;
     std::uint64_t refusals = 0;  // refused requests, which the program did without
-    // The device has stream-ordered memory. As much as the driver's pools held for it in the logged run is enough. They
-    // may need less, but not less than the blocks.
+    // The device has stream-ordered memory. The bytes that the driver's pools held for it in the logged run are enough.
+    // The pools may need less, but not less than the blocks.
     bool is_stream_ordered = false;
     std::uint64_t peak_reserved = 0;
     std::uint64_t peak_in_blocks = 0;
-    std::uint64_t end_peak = 0;  // as the log's end has it, also for records that are missing
+    std::uint64_t end_peak = 0;  // from the `end` record, which also covers records that are missing
     // These are used while the log is read:
     std::uint64_t requested = 0, other = 0;  // current values
     std::uint64_t other_blocks = 0;          // bytes of blocks that are in neither kind of pool
@@ -50,12 +50,12 @@ class DeviceLog {
 
     // The program's peak.
     std::uint64_t peak_used() const { return is_stream_ordered ? peak_in_blocks : trace.peak_bytes; }
-    // What a pool is made of under a limit. Slabs serve where much of it lies beyond whole pages.
+    // The backing of a pool under a limit. Slabs are used if whole pages would leave much of the limit unused.
     pool::replay::Backing backing_under(std::uint64_t limit) const;
     void note_peak() { peak_in_blocks = std::max(peak_in_blocks, requested + other_blocks + ordered_blocks); }
   };
 
-  // How stream-ordered memory is counted: by what the driver's pools held for it, or by its blocks.
+  // How stream-ordered memory is counted: by the bytes that the driver's pools held for it, or by its blocks.
   enum class Counts { reserved, blocks };
   explicit DeviceLog(Counts counts) : counts_(counts) {}
 

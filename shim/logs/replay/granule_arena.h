@@ -1,5 +1,5 @@
 // A simulated device that consists only of numbered pages, for replays on granules. Counts the driver calls and adds up
-// what they would cost. Layer: logs. Threads: as a pool's upstream; one at a time grows.
+// what they would cost. Layer: logs. Threads: as for a pool's upstream; only one at a time grows.
 #pragma once
 
 #include <iosfwd>

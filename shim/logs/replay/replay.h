@@ -34,7 +34,7 @@ struct DriverCalls {
 constexpr std::uint64_t kArenaAddress = 0x7f0000000000;
 
 struct Measurement {
-  std::optional<Stop> stop;             // of the first copy that found no room; the other figures are then invalid
+  std::optional<Stop> stop;             // of the first thread that found no room; the other figures are then invalid
   std::vector<std::uint64_t> alloc_ns;  // sorted, without the cost of reading the clock
   std::vector<std::uint64_t> free_ns;
   // Mean wall time of one thread for two operations, without clock readings between them, in the fastest of five

@@ -19,12 +19,12 @@ enum class Reuse { when_collected, at_once };
 class ReplayedDevice {
  public:
   struct Block {
-    std::uint64_t bytes = 0;  // that the driver's allocation is charged
+    std::uint64_t bytes = 0;  // charged for the driver's allocation
     Address address = 0;      // 0: an allocation of the driver
   };
-  // What a preallocation may take of so much free memory.
+  // The part of this much free memory that a preallocation may take.
   static std::uint64_t beyond_headroom(std::uint64_t free_bytes);
-  // `total`: the device's memory, of which a preallocation leaves some alone; 0: unknown.
+  // `total`: the device's memory, of which a preallocation leaves a part free; 0: unknown.
   ReplayedDevice(std::uint64_t limit, std::uint64_t total, Backing backing, std::uint32_t pools, Reuse reuse);
   ~ReplayedDevice();
   ReplayedDevice(const ReplayedDevice &) = delete;
@@ -75,8 +75,8 @@ class ReplayedDevice {
   Address next_address_;  // of slabs
 };
 
-// What a block of mode direct is charged: whole units, except for a block that reaches the limit exactly. `left`: what
-// is left of the limit.
+// The bytes that a block is charged in mode direct: whole units, except for a block that reaches the limit exactly.
+// `left`: the bytes left of the limit.
 std::uint64_t charged_for(std::uint64_t bytes, std::uint64_t left, std::uint64_t limit);
 
 }  // namespace ration::pool::replay

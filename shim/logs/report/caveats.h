@@ -26,7 +26,7 @@ std::string peak_words(bool is_known, const std::string &shown, std::uint64_t pe
 // "at least ", before counts of a log that is not whole.
 std::string at_least(bool is_whole);
 
-// For a log in which nothing was requested. `is_whole`: the log has its end.
+// The sentence for a log in which nothing was requested. `is_whole`: the log has its end.
 std::string nothing_requested(bool is_whole);
 // The end of a sentence about something that a log lacks. `is_whole`: the log has its end.
 std::string as_far_as_it_goes(bool is_whole);

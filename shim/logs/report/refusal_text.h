@@ -1,5 +1,5 @@
-// The parts that begin a report as text: requests that were refused, and groups that grow. Layer: logs. Threads: pure
-// functions.
+// The first parts of a report in text form: requests that were refused, and groups that grow. Layer: logs. Threads:
+// pure functions.
 #pragma once
 
 #include <cstdint>

@@ -20,16 +20,16 @@ struct Leak {
   std::string name;         // of the caller, or of the group if the stack is unknown
   bool is_host = false;     // pinned host memory, which is not part of any figure of the device
 };
-// The leaks of one device, that with most bytes first.
+// The leaks of one device, the largest first.
 std::vector<Leak> leaks_of(const History &history, std::size_t device);
 
 // `rows`: the most rows of each table.
 std::vector<std::string> report_text(const Report &report, std::size_t rows, std::size_t width);
-// The blocks that were never freed, those with most bytes first, and their stacks.
+// The blocks that were never freed, the largest groups first, and their stacks.
 std::vector<std::string> leaks_text(const Report &report, std::size_t width);
 // One document for all reports: schema ration.report/1 (../README.md).
 std::string report_json(const std::vector<Report> &reports);
-// Its part about blocks that were never freed: schema ration.leaks/1.
+// The part of that document about blocks that were never freed: schema ration.leaks/1.
 std::string leaks_json(const std::vector<Report> &reports);
 
 }  // namespace ration::logs

@@ -10,7 +10,7 @@ namespace ration::logs {
 
 // Empty: there are none.
 std::vector<std::string> unknown_functions_text(const History &history);
-// Those that, judging by their names, may allocate memory or begin captures.
+// The functions that, judging by their names, may allocate memory or begin captures.
 std::vector<std::string> unknown_that_take_memory(const History::Asked &asked);
 
 }  // namespace ration::logs

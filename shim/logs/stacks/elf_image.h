@@ -1,4 +1,4 @@
-// An ELF file on disk. A piece is returned only if the file contains it whole. The file may hold any bytes: nothing
+// An ELF file on disk. A piece is returned only if the file contains all of it. The file may hold any bytes: nothing
 // in it is executed. Layer: logs. Owns: the open file.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace ration::logs {
 
 class ElfImage {
  public:
-  // Empty where `path` is not a regular file that can be read.
+  // Empty if `path` is not a regular file that can be read.
   explicit ElfImage(const std::string &path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat status {};
     if (file_ >= 0 && fstat(file_, &status) == 0 && S_ISREG(status.st_mode)) {
