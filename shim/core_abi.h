@@ -15,14 +15,14 @@ struct RationHeld {
 struct RationThread {
   int starting;     /* > 0: this thread is loading or starting the core */
   const void *call; /* where on the stack it entered a hook; NULL: it is in none */
-  /* What its hooks hold across driver calls (base/held.h), and the number of such things that did not fit in `held`. */
+  /* What its hooks hold across driver calls (base/held.h), and the number of entries that did not fit in `held`. */
   struct RationHeld held[32];
   unsigned held_count;
   unsigned held_unnoted;
-  int number; /* of the thread, valid in the address space `numbered_in` (base/thread_number.h) */
+  int number; /* the thread's number, valid in the address space `numbered_in` (base/thread_number.h) */
   uint64_t numbered_in;
   uintptr_t stack_low, stack_high; /* the thread's own stack; both 1: not known; 0: not read yet */
-  uint64_t stack;                  /* number in the log of its call's stack; 0: none (events/call_stacks.h) */
+  uint64_t stack;                  /* number of its call's stack in the log; 0: none (events/call_stacks.h) */
 };
 
 /* Names that the program asked for (base/asked_names.h). Each name counts once. */
@@ -35,7 +35,7 @@ struct RationNames {
   uint32_t count;     /* stops at RATION_NAMES_COUNTED */
   uint32_t of_memory; /* of these, the functions that may take memory */
   uint32_t others;    /* of these, the functions that take none */
-  uint32_t kept;      /* entries of `first` that were claimed, and claims that found none left */
+  uint32_t kept;      /* claimed entries of `first`, and claims that found no free one */
   struct RationName first[RATION_NAMES_KEPT];
   uint32_t seen[2048]; /* hashes of the names, with open addressing; 0: a free entry */
 };
@@ -47,7 +47,7 @@ struct RationCoverage {
   uint64_t unknown_versions;        /* a hooked name was requested in an unknown version, and not replaced */
   struct RationNames unknown_names; /* functions that the driver has and the catalogue lacks */
   struct RationNames newer;         /* the names that `unknown_versions` counts, as NAME@VERSION */
-  void (*changed)(void);            /* the core's, NULL until it has started; called after a name was added */
+  void (*changed)(void);            /* of the core, NULL until it has started; called after a name was added */
 };
 
 /* preloaded library -> core */

@@ -1,5 +1,5 @@
 // Typed slots for the driver's functions, one for each row of hook_table.inc and of used_functions.inc.
-// Layer: driver (a leaf). Threads: slots are filled before the first hook runs; an empty slot may be adopted later,
+// Layer: driver (a leaf). Threads: slots are filled before the first hook runs; adopt() may fill an empty slot later,
 // once.
 #pragma once
 
@@ -71,7 +71,7 @@ struct Functions {
 // The functions of the process's driver.
 extern Functions real;
 
-// What identifies a row for cuGetProcAddress.
+// The properties by which cuGetProcAddress identifies a row.
 enum class Stream : std::uint8_t { legacy, per_thread };
 struct Identity {
   const char *symbol;

@@ -40,13 +40,13 @@ typedef struct nvmlPciInfo_st {
   char busId[32];
 } nvmlPciInfo_t;
 
-/* An entry of the process lists' first version. All bits of usedGpuMemory set: not available. */
+/* An entry of a process list in its first version. If all bits of usedGpuMemory are set, it is not available. */
 typedef struct nvmlProcessInfo_v1_st {
   unsigned int pid;
   unsigned long long usedGpuMemory;
 } nvmlProcessInfo_v1_t;
 
-/* An entry of their second and third version. */
+/* An entry of a process list in its second and third version. */
 typedef struct nvmlProcessInfo_st {
   unsigned int pid;
   unsigned long long usedGpuMemory;

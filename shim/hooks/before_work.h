@@ -10,7 +10,7 @@
 
 namespace ration::hooks {
 
-// Describes work that, as far as is known, uses no memory of another device.
+// Describes work that uses no memory of another device, as far as Ration knows.
 inline constexpr auto kNoMemory = [] { return policy::DeviceReach::Work{}; };
 
 [[gnu::noinline]] inline void seal_frees(policy::DeviceReach &reach) noexcept {
@@ -49,8 +49,8 @@ template <class Slot, class... Arguments>
   return noted(reach, work, used, slot, arguments...);
 }
 
-// True if memory that the call uses has SYNC_MEMOPS that only Ration knows of. A nested call is the driver's own, and
-// must not wait here.
+// True if memory that the call uses has the attribute SYNC_MEMOPS and only Ration knows this. A nested call is the
+// driver's own and must not wait here.
 [[gnu::noinline]] inline bool is_marked(policy::DeviceReach &reach, const policy::DeviceReach::Work &work) noexcept {
   const Inside inside;
   return !inside.nested() && reach.is_marked(work);
@@ -65,8 +65,8 @@ template <class Slot, class... Arguments>
   return waits && result == CUDA_SUCCESS ? policy::DeviceReach::wait(work) : result;
 }
 
-// Calls the driver by `slot(arguments...)`, for a hook that submits work. `describe` returns what the work uses; it is
-// called only if that matters, which is rare.
+// Calls the driver's function, `slot(arguments...)`, for a hook that submits work. `describe` returns what the work
+// uses; it is called only if that matters, which is rare.
 template <class Describe, class Slot, class... Arguments>
 [[gnu::always_inline]] inline CUresult before(const Describe &describe, const Slot &slot, Arguments... arguments) {
   if (!slot.present()) {
@@ -81,7 +81,7 @@ template <class Describe, class Slot, class... Arguments>
   return slot(arguments...);
 }
 
-// Like before(), for a synchronous call. As the work's stream, `describe` names the default stream that it runs in.
+// Like before(), for a synchronous call. `describe` names the default stream that the work runs in.
 template <class Describe, class Slot, class... Arguments>
 [[gnu::always_inline]] inline CUresult synchronous(const Describe &describe, const Slot &slot, Arguments... arguments) {
   if (!slot.present()) {

@@ -18,8 +18,8 @@ class DeviceMemory;
 
 namespace ration::hooks {
 
-// What the preload library gave the core. The core's start sets it before any hook can run. Threads that race to make
-// the first call store the same pointer, and a hook is reached only after a start in its own process: relaxed.
+// The interface that the preloaded library gave the core. The core's start sets it before any hook can run. Relaxed:
+// threads that race to start it store the same pointer, and a hook runs only after a start in its own process.
 extern std::atomic<const RationPreloadAbi *> given_preload;
 inline const RationPreloadAbi *preload_abi() {
   return given_preload.load(std::memory_order_relaxed);
@@ -47,7 +47,7 @@ class Inside {
   ~Inside() { thread_->call = before_; }
   Inside(const Inside &) = delete;
   Inside &operator=(const Inside &) = delete;
-  // True if this call came from inside another call of a hook: from the driver, by its own exports, or from a callback.
+  // True if this call came from inside another call of a hook: from the driver, by its exports, or from a callback.
   bool nested() const { return nested_; }
   RationThread *thread() const { return thread_; }
 
@@ -55,7 +55,7 @@ class Inside {
   void enter_beside() noexcept;
 
   RationThread *const thread_;
-  const void *before_;  // what `thread_->call` is after this call; for a nested call, also what it stays meanwhile
+  const void *before_;  // the value of `thread_->call` after this call; a nested call does not change it
   bool nested_ = false;
 };
 
@@ -65,7 +65,7 @@ enum class Crossing {
   forwarding,  // returns or reports memory: fails open; nested calls consult our records too
 };
 
-// Leaves cancellation on. DeviceMemory's hits are too short for two more calls: it switches it off on its slow paths.
+// Leaves cancellation on: two more calls would cost a hit of DeviceMemory too much. Its slow paths switch it off.
 struct NotSwitched {
   explicit NotSwitched(RationThread * /*thread*/) {}
 };
@@ -120,8 +120,8 @@ CUresult cross(const Real &real_call, const Body &body) noexcept {
   }
 }
 
-// The answer of a hook whose function the driver lacks. Only direct links reach it; it fails as the loader's look-up
-// would.
+// The answer of a hook whose function the driver lacks. Only direct links reach it; such a call fails as the loader's
+// look-up would.
 inline constexpr CUresult kAbsent = CUDA_ERROR_NOT_FOUND;
 
 // Runs the hook of one driver function that the program called with `arguments`. `body` is called with the family's
@@ -145,7 +145,7 @@ CUdeviceptr number_of(Value value) {
   }
 }
 
-// What a refusal for lack of memory does to the program's output variable, in the driver and in Ration alike. H100,
+// How a refusal for lack of memory changes the program's output variable, in the driver and in Ration alike. H100,
 // H200, driver 580.159: a refused cuMemAlloc sets the address to 0, also for zero bytes and without a context; a
 // refused cuMemCreate leaves the handle as it was.
 enum class Refused { zeroes, leaves };

@@ -1,4 +1,4 @@
-// Tells whether a CUDA runtime or the program itself called. Best effort, for the `via` field of the log.
+// Finds out whether a CUDA runtime or the program itself made a call. Best effort, for the `via` field of the log.
 // Layer: hooks. Threads: any; lock-free caches of pure functions of the loaded objects.
 // Design: design/interception.md#origin-of-a-call
 #pragma once

@@ -21,7 +21,7 @@ extern "C" {
 namespace ration::hooks {
 
 // The explicit handle of the stream that a null `stream` means: in calls with legacy default-stream semantics, and in
-// those with per-thread semantics. Every variant of a call takes it for the same stream.
+// those with per-thread semantics. Every variant of a call treats it as the same stream.
 inline CUstream legacy(CUstream stream) {
   return stream != nullptr ? stream : CU_STREAM_LEGACY;
 }

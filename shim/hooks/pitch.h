@@ -37,15 +37,15 @@ struct Pitched {
   bool valid = true;  // the driver accepts the element size
 };
 
-// True if the pitch of rows this wide would overflow. H100, H200, driver 580.159: INVALID_VALUE, whatever memory is
+// True if the pitch of rows this wide would overflow. H100, H200, driver 580.159: INVALID_VALUE, however much memory is
 // free.
 inline bool is_pitch_impossible(std::uint64_t width) {
   return width > UINT64_MAX - (kPitchAlignment - 1);
 }
 
-// Calls `slot` with both output pointers and `rest`. If memory runs out, the address becomes 0 and the pitch what it
-// would have been, as drivers do (H100, H200, driver 580.159). If the driver itself refuses, the outputs are left as it
-// left them.
+// Calls `slot` with both output pointers and `rest`. If memory runs out, the address becomes 0 and the pitch gets the
+// value of a successful call, as with real drivers (H100, H200, driver 580.159). If the driver itself refuses, the
+// outputs keep the values that it wrote.
 template <class Slot, class Address, class Size, class... Rest>
 CUresult allocate_pitched(const Slot &slot, const Pitched &asked, Address *dptr, Size *pitch_bytes,
                           Rest... rest) noexcept {
@@ -56,7 +56,7 @@ CUresult allocate_pitched(const Slot &slot, const Pitched &asked, Address *dptr,
     return slot(dptr, pitch_bytes, rest...);
   }
   auto pitch = static_cast<Size>(pitched_bytes(asked.width, 1, kPitchAlignment));
-  bool answered = false;  // the driver did; if not, only a block of a pool or a lack of memory sets the pitch
+  bool answered = false;  // the driver answered; if not, only a block of a pool or a lack of memory sets the pitch
   bool writes = true;
   const auto call = [&](Address *address) {
     answered = true;

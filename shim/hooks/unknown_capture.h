@@ -9,8 +9,8 @@ namespace ration::hooks {
 bool may_begin_capture(const char *name);
 
 // Returns what the program gets in place of `function`: a function that first notes the capture, so that Ration makes
-// no call that could invalidate it, and then calls `function`. Only the first few names get one; for any other the
-// capture is noted at once, and `function` is returned.
+// no call that could invalidate it, and then calls `function`. Only the first few names get one; for any other name,
+// the capture is noted at once and `function` is returned.
 void *announcing(const char *name, void *function);
 
 // Called before such a function is called. Defined in capture.cc.

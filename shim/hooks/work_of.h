@@ -1,4 +1,4 @@
-// Describes the memory that copies, fills and graphs use, as far as the arguments of their calls tell.
+// Describes the memory that copies, fills and graphs use, as far as the arguments of their calls show it.
 // Layer: hooks. Threads: any.
 #pragma once
 
@@ -8,7 +8,7 @@ namespace ration::hooks {
 
 using Work = policy::DeviceReach::Work;
 
-// Without a stream, the work runs on the current context's.
+// Without a stream, the work runs in the current context's default stream.
 template <class... Address>
 inline Work touching(CUstream stream, Address... addresses) {
   return {.stream = stream, .addresses = {addresses...}};
@@ -20,7 +20,7 @@ inline Work anywhere(CUstream stream) {
   return {.stream = stream, .anywhere = true};
 }
 
-// The address at which a copy begins on one of its sides; 0 if that is an array or known to be host memory.
+// The address at which a copy begins on one of its sides; 0 if that side is an array or known to be host memory.
 inline CUdeviceptr beginning(CUmemorytype type, CUdeviceptr device, std::size_t offset) {
   return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_UNIFIED ? device + offset : 0;
 }

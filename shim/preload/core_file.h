@@ -8,7 +8,7 @@ namespace ration::preload {
 
 inline constexpr size_t kPathMax = 4096;
 
-// Writes the path of the core, which is in the folder of libration.so, whatever the current folder is. False if the
+// Writes the path of the core, which is in the folder of libration.so, regardless of the current folder. False if the
 // file of libration.so cannot be determined. `path` has room for kPathMax bytes.
 bool core_path(char *path);
 

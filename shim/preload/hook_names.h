@@ -1,4 +1,4 @@
-// Tells which names belong to hooked functions of the driver or of NVML.
+// Checks whether a name belongs to a hooked function of the driver or of NVML.
 // Layer: preload. Threads: any; constant.
 #pragma once
 

@@ -59,8 +59,8 @@ struct Loader {
 // Design: design/interception.md#only-libc
 const Loader &real();
 
-// True if RATION_DISABLE was 1 at the first call of this function, or another copy of this library is at work. This
-// must work without the core.
+// True if RATION_DISABLE was 1 at the first call of this function, or another copy of this library is active. This must
+// work without the core.
 bool disabled();
 
 // Call this after look-ups of ours that may have failed: the program's dlerror() must not report them.
@@ -80,7 +80,7 @@ extern const char *const symbols[kHookCount];
 
 // The driver's own function for a hook, or a function that returns NOT_FOUND if the driver has none.
 void *real_function(unsigned hook);
-// What a hook jumps to when there is no core, as the `closed` column of the table says.
+// The function that a hook jumps to when there is no core, as the `closed` column of the table says.
 void *closed_target(unsigned hook);
 // True if `address` is one of our exports, for the driver or for NVML.
 bool is_entry(const void *address);

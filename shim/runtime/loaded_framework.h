@@ -1,4 +1,4 @@
-// Finds a framework in this process that reads XLA_* and TF_* itself. Layer: runtime. Threads: any.
+// Finds a framework in this process that itself reads the variables XLA_* and TF_*. Layer: runtime. Threads: any.
 // Called from: first use.
 #pragma once
 

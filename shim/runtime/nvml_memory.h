@@ -1,4 +1,4 @@
-// Corrects NVML's figures of a device's memory to what this process can have.
+// Corrects NVML's figures of a device's memory to the amounts that this process can have.
 // Layer: runtime. Threads: any. Called from: the hooks of NVML, before and after the first use of CUDA.
 #pragma once
 

@@ -21,12 +21,12 @@ inline constinit Family *family = nullptr;
 class Runtime {
  public:
   // The process's runtime; builds it if there is none. nullptr: it could not be built, and the caller fails closed. A
-  // forked child gets a new one, because nothing of the parent's is the child's to free or to count.
+  // forked child gets a new one, because the child must neither free nor count anything that belongs to the parent.
   static Runtime *get() noexcept {
     Runtime *runtime = existing();
     return runtime != nullptr ? runtime : get_built();
   }
-  // The process's runtime, never built here; nullptr if there is none.
+  // The process's runtime; nullptr if there is none. Never builds one.
   static Runtime *existing() noexcept {
     return instance.load(std::memory_order_acquire);  // pairs with the release in get_built()
   }
