@@ -1,4 +1,4 @@
-// Collects the devices of several logs, to check an option that gives sizes for devices. Layer: cli. Threads: a value.
+// Collects the devices of several logs, to check an option that sets sizes per device. Layer: cli. Threads: a value.
 #pragma once
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 
 namespace ration::cli {
 
-// The ledger's kind for a group from the settings.
+// Converts the settings' kind of a group to the ledger's.
 ledger::GroupKind kind_of(config::Settings::Group::Kind kind);
 
 // A group's displayed name: "tree:" and the first eight digits of a tree's number, "container:" and a container's name,

@@ -6,7 +6,7 @@
 namespace ration::cli {
 
 void log_line(std::string_view line);
-// Logs a line about a mistake of the user. Adds the likely cause if the characters of the line show one.
+// Logs a line that rejects the user's input. Adds the likely cause if the characters of the line show one.
 void log_error(std::string_view line);
 // Logs the line as log_error() does, and returns `status`.
 int usage_error(std::string_view line, int status);

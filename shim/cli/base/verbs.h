@@ -56,7 +56,7 @@ struct PsRequest {
   bool json = false;
   bool prometheus = false;
   std::optional<std::string> textfile;
-  std::optional<double> watch_seconds;  // none: print once
+  std::optional<double> watch_seconds;  // nullopt: print once
   bool all = false;                     // show the processes of all users
   bool targets = false;                 // for shell completions
 };

@@ -59,7 +59,7 @@ Findings check_process(const Checkup &checkup);
 
 // True if the file's strings name the driver's allocation functions, as in a library that interposes them.
 bool names_driver_functions(const std::string &path);
-// The library that a program would load here, if it is not the installed one; nullopt if it loads that one or none.
+// The library that a program would load here; nullopt if that is the installed one, or if none would be loaded.
 std::optional<Library> other_library(const Checkup &checkup);
 
 }  // namespace ration::cli::doctor

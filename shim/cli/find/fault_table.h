@@ -18,7 +18,7 @@ enum class Survival {
 };
 
 struct RefusedCall {
-  std::string api;  // the function that was called, in the first process that made that many calls
+  std::string api;  // the function of the refused call, in the first process that made `nth` calls
   std::uint64_t bytes = 0;
   std::uint64_t device = 0;
 };

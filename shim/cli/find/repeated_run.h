@@ -1,5 +1,5 @@
 // Runs one command again and again, each time under `ration run`, and reports how each run ended. Layer: cli.
-// Threads: the only one of the process, whose signals it blocks while it lives.
+// Threads: the only one of the process. Blocks the process's signals while it lives.
 #pragma once
 
 #include <chrono>

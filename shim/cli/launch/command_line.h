@@ -15,7 +15,7 @@ struct SplitLine {
   std::vector<std::string> command;
 };
 
-// The options that a verb that runs commands has in addition to those of `ration run`.
+// The options of a verb that runs commands, in addition to those of `ration run`.
 struct VerbFlags {
   std::vector<std::string_view> with_value;
   std::vector<std::string_view> alone;

@@ -56,7 +56,7 @@ bool starts_command(const Launcher &launcher, const std::vector<std::string> &wo
 std::size_t end_of_options(const Launcher &launcher, const std::vector<std::string> &words);
 // True if the word is this long option, with or without its value, and possibly abbreviated as getopt_long(3) allows.
 bool is_long_option(std::string_view word, std::string_view option);
-// True if this is one of its options; `-x` is also found in a cluster of short ones.
+// True if `option` is among its options; `-x` is also found in a cluster of short ones.
 bool has_option(const Launcher &launcher, const std::vector<std::string> &words, std::string_view option);
 // The value of an option, from `-c VALUE`, `--command VALUE` or `--command=VALUE`; nullopt if it is not given.
 std::optional<std::string> option_value(const Launcher &launcher, const std::vector<std::string> &words,

@@ -11,9 +11,9 @@
 
 namespace ration::cli {
 
-// A command line of tmux(1), as far as it was parsed for our purpose.
+// The parts of a tmux(1) command line that matter here.
 struct TmuxCall {
-  std::string socket;                    // its server's socket
+  std::string socket;                    // the socket of its server
   bool starts = true;                    // the server starts a command for it; false for `tmux ls`
   bool types = false;                    // `command` holds the command in another form (keys for send-keys)
   std::vector<std::string> command;      // a single word is a shell's command line; empty: the user's shell

@@ -59,7 +59,7 @@ class TextWalk {
   std::string code_;              // without comments
   bool is_plain_ = true;          // all commands are known, and run in this order
   bool is_over_ = false;          // the rest of the text is not reached
-  bool is_doubtful_ = false;      // a change may have been made or not
+  bool is_doubtful_ = false;      // perhaps a change was made, perhaps not
   bool list_changes_ = false;     // something was changed in the list of this command (a && b || c)
   bool list_may_change_ = false;  // the same, but perhaps the command that changes it does not run
   bool list_may_move_ = false;    // the folder may have changed

@@ -1,5 +1,5 @@
-// What is known at one point of a command line: the environment that the next command gets, and what was lost on the
-// way. Layer: cli. Threads: values.
+// The facts known at one point of a command line, such as the environment that the next command gets and the losses so
+// far. Layer: cli. Threads: values.
 #pragma once
 
 #include <optional>
@@ -45,7 +45,7 @@ struct WalkState {
   // Sets NAME=VALUE; for a NAME without a value, sets the value that it has in our environment.
   void set_all(const std::vector<std::string> &words);
   void enter(const std::string &new_folder);
-  // The path of a file that is named by a path; nullopt if its folder is unknown.
+  // Resolves a path that is relative to `folder`; nullopt if that folder is unknown.
   [[nodiscard]] std::optional<std::string> path_from_here(const std::string &path) const;
 
  private:

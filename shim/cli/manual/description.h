@@ -1,5 +1,5 @@
-// What `ration --describe` prints: the command's verbs and options as JSON, from which write_manual.py makes the manual
-// pages and the completions of shells. Layer: cli.
+// The output of `ration --describe`: the command's verbs and options as JSON. write_manual.py turns it into manual
+// pages and shell completions. Layer: cli.
 #pragma once
 
 #include <functional>

@@ -11,7 +11,7 @@
 
 namespace ration::cli {
 
-// True if an option limits a device by name, so that it matters which devices there are.
+// True if an option limits a device by name, so that it matters which devices exist.
 bool names_devices(const RunRequest &request);
 
 // The limits whose device does not exist or is ambiguous. Problem::written is the option.

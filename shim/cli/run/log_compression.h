@@ -9,8 +9,8 @@
 namespace ration::cli {
 
 // Serves the processes that left `summaries` in `folder` (RATION_SUMMARY). LOG becomes LOG.zst, and LOG.previous
-// becomes LOG.previous.zst; each file is replaced at once, as a whole. A file that cannot be compressed stays as it is,
-// and one of the returned lines says why. A signal that would end us only ends the compression.
+// becomes LOG.previous.zst; each file is replaced atomically. A file that cannot be compressed stays as it is, and one
+// of the returned lines says why. A signal that would end us only ends the compression.
 std::vector<std::string> compress_logs(const std::vector<events::Summary> &summaries, const std::string &folder);
 
 }  // namespace ration::cli

@@ -47,7 +47,7 @@ class Reservation {
   void obey(std::uint64_t orders);
   std::uint64_t held_by_command(const Need &need) const;
   bool claim();
-  void claim_now();  // waits until others have returned what they do not use
+  void claim_now();  // waits until others have returned memory that they do not use
   enum class Room { enough, was_asked_for, none };
   // `idle` asks others for memory that they hold but do not use; nullptr if other runs wait ahead, so that nobody is
   // asked.

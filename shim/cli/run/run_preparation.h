@@ -30,8 +30,8 @@ int usage_status(const RunRequest &request);
 // Calls set_flags() and settings_of(). Logs a line for each mistake; throws Refusal if there is one.
 config::Settings apply_flags(const RunRequest &request, EnvironmentBlock &environment);
 
-// Logs one line if settings for the log are set but no log is written. A run within another run does so only for its
-// own options, as the outer run has reported the rest.
+// Logs one line if settings for the log are set but no log is written. A run within another run logs it only for its
+// own options, because the outer run has reported the rest.
 void say_what_needs_a_log(const RunRequest &request, const config::Settings &settings);
 
 // The program that the command will run. Throws Refusal if it cannot be started, or if a limit is set that cannot be

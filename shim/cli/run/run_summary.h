@@ -18,7 +18,7 @@ std::vector<std::string> summary_lines(const std::vector<events::Summary> &summa
 // One JSON document for programs, with every process and each device that it used. Sizes in bytes.
 std::string summary_json(const std::vector<events::Summary> &summaries);
 
-// The current names of the logs, relative to the current folder; and a line that shows them, empty if there are none.
+// The current names of the logs, relative to the current folder. log_names(): a line that shows them; empty: none.
 std::vector<std::string> log_files(const std::vector<events::Summary> &summaries);
 std::string log_names(const std::vector<std::string> &files);
 

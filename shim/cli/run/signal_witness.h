@@ -21,8 +21,8 @@ class SignalWitness {
   SignalWitness(const SignalWitness &) = delete;
   SignalWitness &operator=(const SignalWitness &) = delete;
 
-  // True if the group got the signal that we have just taken. Waits for that for up to 20 ms, because a sender that
-  // signals all processes of a control group does so one by one.
+  // True if the group got the signal that we have just taken. Waits for this up to 20 ms, because a sender that signals
+  // all processes of a control group does so one by one.
   bool saw(int signal);
 
   struct Seen {  // written by the witness

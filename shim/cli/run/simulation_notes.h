@@ -9,7 +9,7 @@ namespace ration::cli {
 // Creates the folder for the notes in the run's folder. Empty if it could not be created.
 std::string make_notes_folder(const std::string &folder);
 
-// One sentence: that NVIDIA's runtime does not work in these processes, and what to do. Empty if there is no note.
+// One sentence: NVIDIA's runtime does not work in these processes, and what to do instead. Empty if there is no note.
 std::string unsupported_runtime(const std::string &notes);
 
 }  // namespace ration::cli

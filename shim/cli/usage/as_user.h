@@ -8,7 +8,7 @@
 
 namespace ration::cli {
 
-// Has the rights of another user while it lives, if this process may take them, that is, if it is root. The ledger
+// Has the rights of another user while it lives, if this process is root. Otherwise it changes nothing. The ledger
 // trusts only files that its own user owns, and the owner of a folder must not be able to make root read other files.
 class AsUser {
  public:

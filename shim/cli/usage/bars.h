@@ -25,9 +25,9 @@ struct BarParts {
 // of `whole` fills the bar.
 BarParts parts_of(const BarFigures &figures, std::size_t length);
 
-// "[####=-    ]": the used memory, and what is reserved beyond it, in `width` characters including the brackets. Empty
+// "[####=-    ]": used memory, and the memory reserved beyond it, in `width` characters including the brackets. Empty
 // if `width` is below three. In ASCII a partly used character is '+', or ':' if less than half; a half reserved one is
-// '-'; what others hold follows as 'x'.
+// '-'; memory that others hold follows as 'x'.
 std::string bar_of(const BarFigures &figures, std::size_t width, bool is_unicode);
 
 // The latest `width` values, one block character for each. A full block stands for `most`, or for the largest value if

@@ -42,12 +42,12 @@ struct ProcessRow : ledger::ProcessIdentity {
   bool is_stand_in = false;  // `ration run`, holding a guarantee for processes that have rows
   std::uint64_t tree = 0;    // the tree whose guarantee it holds; 0: none
   std::uint64_t ticket = 0;  // its position among the runs that wait to start; 0: it does not wait
-  bool is_others = false;    // no process: the memory held on the device outside Ration; only in tables
+  bool is_others = false;    // not a process: the memory held on the device outside Ration; only in tables
 
   [[nodiscard]] bool is_in(const GroupRow &group) const;  // on any device
   [[nodiscard]] std::uint64_t refusals() const;
   [[nodiscard]] int shown_pid() const { return here.pid != 0 ? here.pid : pid; }
-  [[nodiscard]] std::string shown_command() const;  // if unknown, the program's name; both without the folder
+  [[nodiscard]] std::string shown_command() const;  // the program's name if unknown; both without the folder
   [[nodiscard]] std::string shown_program() const;  // without folder: "train", "ration run train"
 };
 
@@ -86,7 +86,7 @@ struct DeviceRow {
   std::uint64_t reserved = 0;
   std::uint64_t used = 0;
   std::size_t processes = 0;
-  // What NVML reports, if it does.
+  // These come from NVML, if it reports them.
   std::string name;
   std::optional<std::uint64_t> free, others;  // others: the memory held outside Ration
   std::optional<unsigned> utilisation, temperature;

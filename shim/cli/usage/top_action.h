@@ -1,5 +1,5 @@
 // The actions of `ration top` on a row: setting a limit, sending a signal. Each asks for confirmation. Layer: cli.
-// Threads: values; one acts.
+// Threads: values; only one carries out actions.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace ration::cli {
 // A process or a group, copied from its row when it was chosen: rows may move between two snapshots.
 struct TopTarget {
   std::string name;            // shown in the question; empty: there is no row
-  std::string word;            // its name for `ration set`
+  std::string word;            // the name that `ration set` takes for it
   std::uint64_t identity = 0;  // the process's identity; 0: it is a group
 };
 TopTarget target_of(const ProcessRow &row);
@@ -22,7 +22,7 @@ struct TopQuestion {
   TopTarget target;
   bool is_signal = false;  // false: it sets a limit
   std::string text = {};   // what the user types: the size, or the signal's name or number
-  bool is_sure = false;    // the text is complete; only y is awaited
+  bool is_sure = false;    // the text is complete; only the answer y is missing
 };
 std::string line_of(const TopQuestion &question);
 

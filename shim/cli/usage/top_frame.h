@@ -19,7 +19,7 @@ struct Frame {
     Style style = Style::kStrong;
   };
 
-  std::vector<std::string> lines;  // one for each line of the screen, none wider than it
+  std::vector<std::string> lines;  // one for each line of the screen, none wider than the screen
   std::vector<Span> spans;         // later ones override earlier ones
   RowOfPart all_rows{};            // the number of rows of each part; 0 if the frame has none
   RowOfPart first_rows{};          // the first row of each part that is shown

@@ -6,7 +6,7 @@
 
 namespace ration::cli {
 
-// At most 60 columns wide. `is_unicode`: uses the marks of a terminal with UTF-8.
+// At most 60 columns wide. `is_unicode`: the terminal can show UTF-8.
 std::vector<std::string> help_lines(bool is_unicode);
 
 }  // namespace ration::cli

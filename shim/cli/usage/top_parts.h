@@ -16,7 +16,7 @@ struct TopParts {
 // No part gets more than it wants. The part that is scrolled gets most; lines that a part does not need go to others.
 TopParts parts_for(const TopParts &wanted, std::size_t lines, TopPart scrolled);
 
-// Which of the `all` rows of a part are shown if there is room for `room`.
+// The rows of a part that are shown, if it has `all` rows and `room` of them fit.
 struct ShownRows {
   std::size_t first = 0, count = 0, all = 0;
   // "4-9/12"; empty if all are shown.

@@ -14,7 +14,7 @@ struct TopTotals {
   std::size_t processes = 0;
   std::uint64_t used = 0, reserved = 0;
 };
-TopTotals totals_of_rows(const Usage &usage);  // over its processes
+TopTotals totals_of_rows(const Usage &usage);  // of all its processes
 
 // The longest title that fits. `shown`: totals of the rows that the filter leaves; `usage`: all rows.
 std::string title_of(const TopTotals &shown, const Usage &usage, const TopState &state, std::size_t width);

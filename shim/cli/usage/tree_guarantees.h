@@ -1,4 +1,4 @@
-// Which members of a group are covered by a guarantee that another member, `ration run`, holds for their tree.
+// Finds which members of a group are covered by a guarantee that another member, `ration run`, holds for their tree.
 // Layer: cli. Threads: values, pure functions.
 #pragma once
 

@@ -42,8 +42,8 @@ struct TableLook {
 
 inline constexpr const char *kBarTitle = "MEMORY";
 
-// The columns for groups, containers, guarantees, waiting and granules appear only if there are some. Titles come
-// first, and no line is longer than the width.
+// The columns for groups, containers, guarantees, waiting and granules appear only if one of their cells has a value.
+// Titles come first, and no line is longer than the width.
 Table process_table(const Usage &usage, const TableLook &look);
 Table group_table(const Usage &usage, const TableLook &look);
 

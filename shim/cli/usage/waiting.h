@@ -15,7 +15,7 @@ struct Scarcity {
   std::vector<const ProcessRow *> holders;  // the largest first
   std::uint64_t others = 0;                 // the memory held on the device outside Ration
 };
-// REQUIRES: the row is one of the snapshot's, and waits.
+// REQUIRES: the row is in the snapshot, and waits.
 Scarcity scarcity_for(const Usage &usage, const ProcessRow &waiting);
 
 // A sentence for each row that waits.
