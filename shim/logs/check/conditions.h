@@ -1,5 +1,4 @@
-// The conditions that `ration check` applies to a log, and the violations of them. Layer: logs. Threads: pure
-// functions.
+// The conditions that `ration check` applies to a log, and their violations. Layer: logs. Threads: pure functions.
 #pragma once
 
 #include <optional>
@@ -12,7 +11,7 @@
 namespace ration::logs {
 
 struct Conditions {
-  std::optional<config::LimitMap> max_peak;  // of live blocks, by device; a share is one of the device's memory
+  std::optional<config::LimitMap> max_peak;  // of live blocks, by device; a share refers to the device's memory
   bool no_leaks = false;
   bool no_growth = false;
   bool no_failures = false;

@@ -51,7 +51,7 @@ struct LogDifference {
   BothFigures dropped;        // records that were dropped
   std::vector<DeviceDifference> devices;
 
-  // "new" or "gone" if the other side is whole and does not have the caller; else "unknown", or "both".
+  // "both"; "new" or "gone" if the other side is whole and does not have the caller; otherwise "unknown".
   [[nodiscard]] const char *occurrence_of(const CallerDifference &caller) const;
 };
 

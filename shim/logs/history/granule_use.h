@@ -1,4 +1,4 @@
-// The granules of physical memory that hold the blocks of a device's pools, as blocks come and go. Layer: logs.
+// Tracks the granules of physical memory that hold the blocks of a device's pools, as blocks come and go. Layer: logs.
 // Values.
 #pragma once
 
@@ -56,7 +56,7 @@ class GranuleUse {
 
   bool has_begun_ = false;
   std::uint64_t granule_ = 0;
-  std::unordered_map<std::uint64_t, std::uint64_t> ends_;  // blocks that begin or end in it; they share no others
+  std::unordered_map<std::uint64_t, std::uint64_t> ends_;  // how many begin or end in it; only such are shared
   std::uint64_t inner_ = 0;                                // granules that one block has to itself
 };
 

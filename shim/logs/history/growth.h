@@ -1,8 +1,8 @@
 // Detects whether the memory that a caller holds grows while the program works, from samples in bounded memory.
 // Layer: logs. Threads: none of its own.
 //
-// Work is counted in frees. A program that is loading frees little, so its calls, however many, are not work. If a
-// program frees nothing, loading and working look alike, so a level that rises until the end counts as growth.
+// Work is counted in frees. A program that is loading frees little, so even many calls of it are not work. If a program
+// frees nothing, loading and working look alike, so a level that rises until the end counts as growth.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Stretch {
 // Returns the rise, if there is one. `run`: the stretches up to the last allocation. The rule examines all of them or
 // leaves out the last sixteenth, and skips a warm-up of one, three or five eighths of the work or of the time. It
 // divides the rest into nine equal parts and takes the least that was held in each. These minima never fall, rise in at
-// least seven of the eight steps (including the last), and rise in total by a twentieth of the last one or by 1 MiB.
+// least seven of the eight steps (including the last), and the total rise is at least 1 MiB or 1/20 of the last.
 // In the parts before these nine, the level was at most halfway up; otherwise it merely goes up and down. The last rise
 // is not before `quiet_ns`, and there is one free per 16 allocations or more; otherwise the program is still loading.
 std::optional<Rise> rise_of(std::span<const Stretch> run, std::uint64_t quiet_ns);

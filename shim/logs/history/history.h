@@ -32,8 +32,8 @@ std::string size_class(std::uint64_t bytes);
 
 class History {
  public:
-  // What blocks are grouped by. caller_in_file: like caller, but without line numbers, to compare two programs. call:
-  // the driver function that was called, even if there are stacks.
+  // The property that blocks are grouped by. caller_in_file: like caller, but without line numbers, to compare two
+  // programs. call: the driver function that was called, even if there are stacks.
   enum class By { caller, caller_in_file, library, thread, size, call };
   // The title of the column, such as "CALLER".
   static const char *title_of(By by);
@@ -208,7 +208,7 @@ class History {
   std::uint64_t failed_allocs() const { return failed_allocs_; }
   std::uint64_t failed_frees() const { return failed_frees_; }
   // The number of missing records; left_out() counts those of them that were in earlier parts of the log. If any are
-  // missing, the peaks and what was never freed are taken from the `end` record.
+  // missing, the peaks and the totals of blocks never freed are taken from the `end` record.
   std::uint64_t dropped() const { return dropped_; }
   std::uint64_t left_out() const { return left_out_; }
   // Refusals among the missing records, as far as the `end` record counts them.
@@ -234,7 +234,7 @@ class History {
   void find_growth(Device &device);
 
   const By by_;
-  mutable StackTable stacks_;  // resolves frames when it is asked
+  mutable StackTable stacks_;  // resolves frames on request
   std::unordered_map<std::uint64_t, std::string> callers_;
   std::vector<Device> devices_;
   std::vector<bool> is_at_peak_;  // by device: the groups at its peak are still the live ones
@@ -262,7 +262,7 @@ class History {
 
   bool ended_ = false, cut_off_ = false, has_stacks_ = false;
   bool is_refused_last_ = false;                  // no allocation came after the last refusal
-  std::uint64_t refused_last_ns_ = 0;             // the first refusal after the last allocation
+  std::uint64_t refused_last_ns_ = 0;             // time of the first refusal after the last allocation
   std::uint64_t left_out_ = 0;                    // the part of dropped_ that was in parts of the log that are gone
   std::uint64_t ooms_ = 0, unseen_refusals_ = 0;  // ooms_: from the `end` record
   std::vector<Totals> totals_;

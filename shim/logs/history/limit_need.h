@@ -9,8 +9,8 @@
 
 namespace ration::logs {
 
-// The need of the request that was refused (`oom`) on `device`, which is as it was then. `has_all`: no earlier record
-// is missing. `is_first`: nothing was refused before; under a larger limit, earlier requests might be live as well.
+// The limit that the refused request `oom` needed on `device`, which is as it was then. `has_all`: no earlier record is
+// missing. `is_first`: nothing was refused before; under a larger limit, earlier requests might be live as well.
 // Design: design/log.md#advised-limits
 History::Need need_of(const Record &oom, const History::Device &device, bool has_all, bool is_first);
 

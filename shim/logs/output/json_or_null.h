@@ -1,4 +1,4 @@
-// A figure of a JSON document that may be unknown. Layer: logs. Threads: pure functions.
+// A figure in a JSON document, or null if it is unknown. Layer: logs. Threads: pure functions.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -13,7 +13,7 @@ struct Packed {
   std::size_t size = 0, at = 0;
 };
 
-// What one step of a decoder wrote, and whether it ended inside a frame, whose end must still follow.
+// The output of one step of a decoder, and whether it ended inside a frame, whose end must still follow.
 struct Step {
   std::size_t written = 0;
   bool is_in_frame = false;

@@ -1,4 +1,4 @@
-// Converts a log to what a replay needs: for each device, the requests to its pools, and the memory used outside of
+// Converts a log to the input of a replay: for each device, the requests to its pools, and the memory used outside of
 // pools.
 // Layer: logs. Threads: none of its own.
 #pragma once
@@ -69,7 +69,7 @@ class DeviceLog {
   std::uint64_t pid() const { return pid_; }
   std::uint64_t dropped() const { return dropped_; }
   bool has_ended() const { return has_ended_; }
-  // False if records are missing: they may have needed more.
+  // False if records are missing: their requests may have needed more memory.
   bool is_whole() const { return has_ended_ && dropped_ == 0; }
 
  private:

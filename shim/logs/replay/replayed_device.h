@@ -1,4 +1,4 @@
-// What Ration does on one device in mode pool with the default settings, with simulated memory: one process, its limit,
+// Imitates Ration on one device in mode pool with the default settings and simulated memory: one process, its limit,
 // its pools and their quarantine.
 // Layer: logs. Threads: none of its own.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace ration::pool::replay {
 
-// When freed memory is served again: as on a device without work, or at once. A real run lies in between.
+// When freed memory is reused: as on a device without work, or at once. A real run lies in between.
 enum class Reuse { when_collected, at_once };
 
 class ReplayedDevice {

@@ -20,7 +20,7 @@ std::string seconds(std::uint64_t ns);
 std::string lack_words(const History::Refusal &refusal);
 // Words for a reason, such as "over the limit".
 std::string reason_words(const std::string &reason);
-// The group that refused, and the processes that held most of it or of the full device; empty: none is known.
+// The group whose limit was reached, and the processes that held most of it or of the full device; empty: unknown.
 Lines holder_lines(const History::RefusedBy &by);
 // For each function and reason: when it was refused, how much was missing, what would have helped, and who held memory.
 void add_refusals(Lines &lines, const History &history, std::size_t device);

@@ -1,4 +1,4 @@
-// Function names and the build id of a 64-bit ELF file, from its own tables. Layer: logs. Owns: what it has read.
+// Function names and the build id of a 64-bit ELF file, from its own tables. Layer: logs. Owns: the data read.
 #pragma once
 
 #include <cstdint>

@@ -24,9 +24,9 @@ class StackTable {
   // The frames of a stack, innermost first. A native frame yields one entry for each function that was inlined there.
   // Empty: there is no such stack.
   std::vector<StackFrame> frames(std::uint64_t stack);
-  // The name to show for memory that this stack allocated: the innermost place in the program itself and the place that
-  // called it, because the innermost is often a helper. If the program is not in the stack, the library that is
-  // farthest from the driver. "" if there is no stack.
+  // The name to show for memory that this stack allocated: the innermost place in the program itself and its caller,
+  // because the innermost is often a helper. If the program is not in the stack, the library that is farthest from the
+  // driver. "" if there is no stack.
   enum class Lines { shown, left_out };  // with left_out, a name stays the same if code is inserted above it
   std::string caller(std::uint64_t stack, Lines lines = Lines::shown);
   // True if the program is Python but its own functions are in no stack.
