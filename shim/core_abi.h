@@ -42,8 +42,8 @@ struct RationNames {
 
 /* How often each route was taken; for display only, so racing increments may be lost. */
 struct RationCoverage {
-  uint64_t dlsym;                   /* results of dlsym and dlvsym replaced by a hook */
-  uint64_t get_proc_address;        /* results of cuGetProcAddress replaced by a hook */
+  uint64_t dlsym;                   /* results of dlsym and dlvsym that a hook replaced */
+  uint64_t get_proc_address;        /* results of cuGetProcAddress that a hook replaced */
   uint64_t unknown_versions;        /* a hooked name was requested in an unknown version, and not replaced */
   struct RationNames unknown_names; /* functions that the driver has and the catalogue lacks */
   struct RationNames newer;         /* the names that `unknown_versions` counts, as NAME@VERSION */

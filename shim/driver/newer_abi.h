@@ -9,7 +9,7 @@ typedef struct CUDA_FABRIC_COPY_BATCH_OP_st CUDA_FABRIC_COPY_BATCH_OP;
 typedef struct CUgraphNodeParams_st CUgraphNodeParams;
 typedef struct CUstreamCigCaptureParams_st CUstreamCigCaptureParams;
 
-/* Called for each node whose parameters have changed since it was captured before. */
+/* Called for each node whose parameters have changed since it was last captured. */
 typedef enum CUgraphRecaptureStatus_enum {
   CU_GRAPH_RECAPTURE_ELIGIBLE_FOR_UPDATE = 0,
   CU_GRAPH_RECAPTURE_INELIGIBLE_FOR_UPDATE = 1,

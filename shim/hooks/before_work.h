@@ -1,5 +1,5 @@
-// What a hook does before and after a driver call that submits work. It neither admits nor changes anything, so it does
-// not cross the boundary (boundary.h).
+// The steps of a hook before and after a driver call that submits work. Such a hook neither admits nor changes
+// anything, so it does not cross the boundary (boundary.h).
 // Layer: hooks. Threads: any; a cancellation inside the driver's call unwinds through here.
 // Design: design/quarantine.md#fences-before-work
 #pragma once

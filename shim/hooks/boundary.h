@@ -19,7 +19,7 @@ class DeviceMemory;
 namespace ration::hooks {
 
 // The interface that the preloaded library gave the core. The core's start sets it before any hook can run. Relaxed:
-// threads that race to start it store the same pointer, and a hook runs only after a start in its own process.
+// threads that race to start the core store the same pointer, and a hook runs only after a start in its process.
 extern std::atomic<const RationPreloadAbi *> given_preload;
 inline const RationPreloadAbi *preload_abi() {
   return given_preload.load(std::memory_order_relaxed);
@@ -65,7 +65,7 @@ enum class Crossing {
   forwarding,  // returns or reports memory: fails open; nested calls consult our records too
 };
 
-// Leaves cancellation on: two more calls would cost a hit of DeviceMemory too much. Its slow paths switch it off.
+// Leaves cancellation on: two more calls would slow DeviceMemory's hits too much. Its slow paths turn cancellation off.
 struct NotSwitched {
   explicit NotSwitched(RationThread * /*thread*/) {}
 };
@@ -125,7 +125,7 @@ CUresult cross(const Real &real_call, const Body &body) noexcept {
 inline constexpr CUresult kAbsent = CUDA_ERROR_NOT_FOUND;
 
 // Runs the hook of one driver function that the program called with `arguments`. `body` is called with the family's
-// object and a callable that makes the driver's call with them.
+// object and a callable that makes the driver's call with these arguments.
 template <class Family, class Slot, class Body, class... Arguments>
 CUresult forwarding(const Slot &slot, const Body &body, Arguments... arguments) noexcept {
   if (!slot.present()) {

@@ -7,8 +7,8 @@
 
 namespace ration::hooks {
 
-// Notes that the object that contains `caller` asked for the driver's functions as a CUDA runtime does: its calls count
-// as a runtime's from now on.
+// Notes that the object that contains `caller` asked for the driver's functions as a CUDA runtime does. From now on its
+// calls count as a runtime's.
 void note_runtime(const void *caller);
 events::Via via_of(const void *caller);
 

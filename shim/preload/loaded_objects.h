@@ -26,7 +26,7 @@ inline void *found_library(const Library &library) {
   return __atomic_load_n(&library.handle, __ATOMIC_ACQUIRE);
 }
 
-// The library's handle; nullptr if it is not loaded. Never loads it. Repeated searches are free until an object is
+// The library's handle; nullptr if it is not loaded. Never loads it. Repeated searches cost nothing until an object is
 // added.
 void *loaded_library(Library &library);
 

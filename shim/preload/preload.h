@@ -11,7 +11,7 @@
 #include "../core_abi.h"
 
 extern "C" {
-// What the four loader trampolines pass to their resolvers. The offsets are fixed in trampolines_*.S.
+// The values that the four loader trampolines pass to their resolvers. The offsets are fixed in trampolines_*.S.
 struct RationCall {
   uintptr_t first;
   uintptr_t second;
@@ -99,7 +99,7 @@ void *found_nvml();
 // NVML's own function for a hook. If there is none yet, `found` is false and the result is a function that returns
 // FUNCTION_NOT_FOUND.
 void *real_nvml_function(unsigned hook, bool &found);
-// Our export that replaces the `address` under which `nvml` has `symbol`; nullptr if no hook exists for that function.
+// Our export that replaces `nvml`'s function `symbol`, which is at `address`; nullptr if it has no hook.
 void *nvml_entry_for(void *nvml, const void *address, const char *symbol);
 bool is_nvml_entry(const void *address);
 

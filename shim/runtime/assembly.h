@@ -1,5 +1,4 @@
-// All objects of the policy, built once and connected. Hooks call only the classes at the end, one for each family of
-// hooks.
+// All objects of the policy, built once and connected. Hooks call only the last classes, one for each family of hooks.
 // Layer: runtime. Threads: built by one thread; every member is safe afterwards.
 #pragma once
 

@@ -56,7 +56,7 @@ class Runtime {
   std::atomic<bool> described_{false};
 };
 
-// What the preloaded library provides to the core: records of what the program did, and functions that only it can
+// Provided to the core by the preloaded library: records of the program's actions, and functions that only it can
 // implement.
 struct Reports {
   const RationCoverage *coverage = nullptr;

@@ -1,5 +1,5 @@
 // Predicts from CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER which GPUs of the machine CUDA will show to this process,
-// and in which order. For a process in which CUDA cannot be asked yet.
+// and in which order. It serves processes in which CUDA cannot be asked yet.
 // Layer: runtime, for nvml_memory.cc. Threads: values.
 #pragma once
 
