@@ -20,7 +20,7 @@ std::optional<std::size_t> columns_asked();
 
 enum class Align { kLeft, kRight };
 
-// What happens to a column if the line is too long.
+// How a column changes if the line is too long.
 enum class Fit {
   kKeeps,
   kShrinks,            // it is truncated, with a '+' as its last character

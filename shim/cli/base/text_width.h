@@ -8,7 +8,7 @@
 
 namespace ration::cli {
 
-// Makes this file measure and show characters as LC_ALL, LC_CTYPE and LANG say. False if they do not select UTF-8.
+// Makes these functions treat characters as LC_ALL, LC_CTYPE and LANG specify. False if they do not select UTF-8.
 bool use_locale();
 
 // The terminal columns that UTF-8 text takes: two for a wide character, none for one that combines with the character

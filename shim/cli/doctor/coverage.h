@@ -1,5 +1,5 @@
-// What Ration does about each driver function that concerns memory, as text or JSON. scripts/coverage.py generates the
-// rows from the catalogue, shim/hook_table.inc and shim/coverage.txt. Layer: cli. Threads: constants.
+// How Ration treats each driver function that concerns memory, as text or JSON. scripts/coverage.py generates the rows
+// from the catalogue, shim/hook_table.inc and shim/coverage.txt. Layer: cli. Threads: constants.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ enum class Standing : std::uint8_t {
 struct CoverageRow {
   const char *symbol;
   int since;           // CUDA version of this ABI, major * 1000 + minor * 10; 0: unknown
-  const char *action;  // what the catalogue says the function does
+  const char *action;  // the effect of the function, according to the catalogue
   bool required;       // the catalogue requires an action; if not, the function has a row only because it is hooked
   Standing standing;
   const char *family;  // the hook's family

@@ -26,7 +26,7 @@ struct Preload {
 };
 
 // The entries in the order in which they are loaded. The loader of `program` searches for them in `environment` as it
-// would at the program's start; neither the program nor any code of the entries is executed.
+// would at the program's start; no code of the program or of the entries is executed.
 std::vector<Preload> preloads_of(const Program &program, const EnvironmentBlock &environment);
 
 }  // namespace ration::cli::doctor

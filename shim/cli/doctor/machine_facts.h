@@ -1,5 +1,5 @@
-// What this machine's driver and NVML report. Processes that run without the library ask them, so a driver that crashes
-// or hangs affects only such a process. Layer: cli. Threads: values.
+// Facts that this machine's driver and NVML report. Processes that run without the library ask for them, so a driver
+// that crashes or hangs affects only such a process. Layer: cli. Threads: values.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,7 @@ class RepeatedRun {
 
   // The environment of the command in every run.
   EnvironmentBlock &environment() { return environment_; }
-  // `options`: options of `ration run` that precede those of the request. If stdin is a file, each run reads it from
+  // `options`: options of `ration run` that precede the request's options. If stdin is a file, each run reads it from
   // its start; otherwise stdin is empty. `out`, `err`: descriptors. `timeout` 0: none.
   RunEnd run(const std::vector<std::string> &options, int out, int err, std::chrono::milliseconds timeout);
 

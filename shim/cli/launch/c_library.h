@@ -9,9 +9,9 @@
 
 namespace ration::cli {
 
-// Returns, as a sentence without its subject, a symbol version that one of `libraries` (paths) needs and that the C
-// library next to the program's dynamic linker lacks. The dynamic linker ends a program that preloads such a library.
-// Empty if nothing is missing, or if the C library is not in the linker's folder.
+// Returns a symbol version that one of `libraries` (paths) needs but the C library next to the program's dynamic linker
+// lacks, as a sentence without its subject. The dynamic linker ends a program that preloads such a library. Empty if
+// nothing is missing, or if the C library is not in the linker's folder.
 // Design: design/settings.md#packages
 std::string lacking_version(const ElfFile &program, const std::vector<std::string> &libraries);
 

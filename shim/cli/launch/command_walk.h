@@ -1,5 +1,5 @@
-// Follows a command line from each command to the next one that it starts (nice, env, sudo, sh -c, ration run), as far
-// as its words, and the texts of scripts and makefiles, show this. Nothing is started. Layer: cli. Threads: one.
+// Follows a command line from each command to the next one that it starts (nice, env, sudo, sh -c, ration run). Reads
+// only its words and the texts of scripts and makefiles; starts nothing. Layer: cli. Threads: one.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ struct CommandWalk {
     bool is_certain = true;
   };
 
-  std::vector<Stage> stages;     // at least one; the last is the program, as far as is known
+  std::vector<Stage> stages;     // at least one; the last is the program, as far as known
   EnvironmentBlock environment;  // of the last stage if it has the library, else of the first
   EnvironmentBlock probed;       // of the first stage, with the variables that the line sets
   std::optional<Loss> loss;      // a loss that no later stage repairs
@@ -53,8 +53,8 @@ Program last_program(const CommandWalk &walk, const Library &library);
 CommandWalk::Loss not_intercepted(const std::string &name, const Program &program);
 // "env sets RATION_LIMIT=8GiB, in place of 1GiB".
 std::string said(const CommandWalk::Change &change);
-// Why a limit that the settings ask for cannot be enforced on the program that the command starts, and what helps.
-// nullopt if no reason is found.
+// Why a limit in the settings cannot be enforced on the program that the command starts, and what helps. nullopt if no
+// reason is found.
 std::optional<CommandWalk::Loss> loss_of_limit(const CommandWalk &walk, const Library &library);
 
 // The path of this command, for remedies that clear PATH.

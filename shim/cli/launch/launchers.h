@@ -38,7 +38,7 @@ struct Launcher {
   Passing passing;
   std::string_view valued;       // its short options that take a value
   std::string_view valued_long;  // its long options that take a value, each with a blank before and after it
-  std::size_t arguments = 0;     // its own words after the options
+  std::size_t arguments = 0;     // how many of its own words follow the options
   // The words that make it start a command, in the form of `valued_long`; empty: it always does. "container/run": both
   // words, one after the other.
   std::string_view verbs = {};

@@ -1,4 +1,4 @@
-// What /proc shows about one process. Layer: cli. Threads: values.
+// The facts that /proc shows about one process. Layer: cli. Threads: values.
 #pragma once
 
 #include <sys/types.h>

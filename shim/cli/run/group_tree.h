@@ -17,7 +17,7 @@ struct TreeRequest {
 };
 
 // Appends the tree to RATION_GROUP_TREE, so that enclosing trees keep their limits. If the tree has no limit of its own
-// and no named group uses RATION_GROUP_LIMIT, the tree takes that limit, and the variable is unset, because nested
+// and no named group uses RATION_GROUP_LIMIT, the tree takes that limit. The variable is then unset, because nested
 // trees would read it as well. REQUIRES: `environment` was read without a mistake. Returns what is wrong with the
 // request; empty if it is valid.
 // Design: design/groups.md#trees

@@ -1,4 +1,4 @@
-// The memory that a command is promised before it starts: its guarantee in its group, or with `--wait` its guarantee or
+// The memory that a command is promised before it starts: its guarantee in its group. With `--wait`, its guarantee or
 // limit, as soon as there is room. This process and those that it starts hold the promise during the whole run.
 // Layer: cli. Threads: one. Owns: a membership in a group, or in the queue of runs without a group, as long as it
 // lives.

@@ -23,7 +23,7 @@ config::Settings settings_of(const RunRequest &request, const EnvironmentBlock &
 
 // The wrong setting as the user wrote it: as an option, if an option has set the variable.
 std::string as_written(const RunRequest &request, const config::Problem &problem);
-// The exit status for these problems: that of a wrong command line if all of them are in options.
+// The exit status for these problems: usage_status() if all of them are in options.
 int status_of(const RunRequest &request, const std::vector<config::Problem> &problems);
 int usage_status(const RunRequest &request);
 
@@ -45,7 +45,7 @@ void preload(const Library &library, const Program &program, EnvironmentBlock &e
 void simulate(const RunRequest &request, const Library &library, const std::string &folder,
               EnvironmentBlock &environment);
 
-// For a verb that runs the command repeatedly: logs why and throws Refusal if `ration run` would refuse the command
+// For a verb that runs the command repeatedly. Logs why and throws Refusal if `ration run` would refuse the command
 // line every time, or if the command cannot be started. Returns the settings that every run will have.
 config::Settings refuse_wrong_line(const RunRequest &request, EnvironmentBlock environment);
 

@@ -20,7 +20,7 @@ struct BarParts {
   std::size_t eighths = 0;  // how much of the last `used` character is filled
   bool ends_half = false;   // only half of the last `reserved` character is filled
 };
-// Rounds used memory to the nearest eighth of a character and reserved memory to the nearest half; used memory is
+// Rounds used memory to the nearest eighth of a character and reserved memory to the nearest half. Used memory is
 // rounded to whole characters if reserved memory follows it. Any amount above zero gets at least one mark, and only all
 // of `whole` fills the bar.
 BarParts parts_of(const BarFigures &figures, std::size_t length);

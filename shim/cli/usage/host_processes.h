@@ -18,7 +18,7 @@ struct HostProcess {
 };
 
 // Reads /proc when first asked about another PID namespace. Finds only processes whose namespace may be read: root
-// finds those of all containers of the machine, other users only their own.
+// finds the processes of all containers of the machine, other users only their own.
 class HostProcesses {
  public:
   // `pid` 0 if the process is of this namespace or cannot be found here.

@@ -1,4 +1,4 @@
-// What /proc and the user database say about processes. Layer: cli. Threads: one. Never fails: a fact that cannot be
+// Facts about processes from /proc and the user database. Layer: cli. Threads: one. Never fails: a fact that cannot be
 // read counts as unknown.
 #pragma once
 

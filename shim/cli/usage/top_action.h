@@ -21,7 +21,7 @@ TopTarget target_of(const GroupRow &row);
 struct TopQuestion {
   TopTarget target;
   bool is_signal = false;  // false: it sets a limit
-  std::string text = {};   // what the user types: the size, or the signal's name or number
+  std::string text = {};   // the user's input: the size, or the signal's name or number
   bool is_sure = false;    // the text is complete; only the answer y is missing
 };
 std::string line_of(const TopQuestion &question);

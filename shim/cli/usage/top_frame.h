@@ -28,8 +28,8 @@ struct Frame {
 };
 
 // The frame shows totals, devices, groups if they fit, processes, and the keys in the last line. The smallest screen is
-// 1 x 1. If not all rows fit, the line above them ends with the numbers of those that are shown, "4-9/12", and a '*' if
-// Tab has chosen this part for the arrow keys.
+// 1 x 1. If not all rows fit, the line above them ends with the numbers of the rows shown, "4-9/12", and a '*' if Tab
+// has chosen this part for the arrow keys.
 Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size_t width);
 
 // Adjusts the state to the rows that the frame shows. Thus a key that scrolls back acts at once, however often the

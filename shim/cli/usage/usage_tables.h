@@ -12,7 +12,7 @@
 
 namespace ration::cli {
 
-// Formats as config::show_bytes; "-" if there is no limit.
+// Formats bytes as config::show_bytes does; "-" if there is no limit.
 std::string short_bytes(std::uint64_t bytes);
 
 // "59s", "59m", "23h", "99d".

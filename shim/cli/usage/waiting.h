@@ -1,4 +1,4 @@
-// Finds what a process or run waits for, and who holds it. Layer: cli. Threads: pure functions.
+// Finds which memory a process or run waits for, and who holds it. Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <string>
