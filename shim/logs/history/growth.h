@@ -23,10 +23,10 @@ struct Stretch {
   std::uint64_t allocs = 0, frees = 0;  // calls for the device
 };
 
-// Returns the rise, if there is one. `run`: the stretches up to the last allocation. The rule examines all of them or
-// leaves out the last sixteenth, and skips a warm-up of one, three or five eighths of the work or of the time. It
-// divides the rest into nine equal parts and takes the least that was held in each. These minima never fall, rise in at
-// least seven of the eight steps (including the last), and the total rise is at least 1 MiB or 1/20 of the last.
+// Returns the rise, if there is one. `run`: the stretches up to the last allocation. The rule examines all stretches,
+// or all but the last sixteenth, after a warm-up of one, three or five eighths of the work or of the time. It divides
+// the rest into nine equal parts and takes the least that was held in each. These minima never fall, and they rise in
+// at least seven of the eight steps (including the last). The total rise is at least 1 MiB or 1/20 of the last.
 // In the parts before these nine, the level was at most halfway up; otherwise it merely goes up and down. The last rise
 // is not before `quiet_ns`, and there is one free per 16 allocations or more; otherwise the program is still loading.
 std::optional<Rise> rise_of(std::span<const Stretch> run, std::uint64_t quiet_ns);

@@ -1,9 +1,8 @@
 // Adds up the records of a log: how much memory was held, when most was held, by whom, and what was never freed.
 // Layer: logs. Threads: none of its own.
 //
-// Blocks are grouped by what requested them: by stack if the log has stacks, else by the driver function that was
-// called. Groups are counted as records come; those at the peak are copied when the first block after the peak is
-// freed.
+// Blocks are grouped by their origin: by stack if the log has stacks, else by the driver function that was called.
+// Groups are counted as records come; those at the peak are copied when the first block after the peak is freed.
 #pragma once
 
 #include <cstdint>
@@ -46,10 +45,10 @@ class History {
   using Groups = std::map<std::string, Group>;
 
   using NamedGroup = std::pair<std::string, Group>;
-  // The groups that have blocks, the one with most bytes first.
+  // The groups that have blocks, the largest first.
   static std::vector<NamedGroup> largest_first(const Groups &groups);
 
-  // The figures of one group: at the device's peak, all that was requested, and what was never freed.
+  // The figures of one group: at the device's peak, in total, and of blocks never freed.
   struct Figures {
     Group peak, total, left;
   };
@@ -132,8 +131,8 @@ class History {
     std::vector<Refusal> refusals;  // one for each function and reason
     std::vector<Growing> growing;   // groups that grow, the one that rises most first
     Work work;                      // of charged blocks
-    // The share of the free memory, in millionths, that lay in pieces too small for a refused request, although all of
-    // it together would have served the request. The largest such share among the refusals.
+    // The share of free memory, in millionths, that lay in pieces too small for a refused request, although all of it
+    // would have sufficed. The largest such share among the refusals.
     std::uint64_t fragmentation_ppm = 0;
   };
 
@@ -207,8 +206,8 @@ class History {
   std::uint64_t last_ts_ns() const { return last_ts_ns_; }
   std::uint64_t failed_allocs() const { return failed_allocs_; }
   std::uint64_t failed_frees() const { return failed_frees_; }
-  // The number of missing records; left_out() counts those of them that were in earlier parts of the log. If any are
-  // missing, the peaks and the totals of blocks never freed are taken from the `end` record.
+  // The number of missing records; left_out() counts those that were in earlier parts of the log. If any are missing,
+  // the peaks and the totals of blocks never freed are taken from the `end` record.
   std::uint64_t dropped() const { return dropped_; }
   std::uint64_t left_out() const { return left_out_; }
   // Refusals among the missing records, as far as the `end` record counts them.

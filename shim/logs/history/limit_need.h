@@ -1,4 +1,4 @@
-// The limit under which a refused request would have been served, as far as a log shows it. Layer: logs.
+// The limit under which a refused request would have succeeded, as far as a log shows it. Layer: logs.
 // Threads: pure functions.
 #pragma once
 

@@ -46,7 +46,7 @@ class BlockNames {
   Names names_;
 };
 
-// `Note`: what a reader stores with each block.
+// `Note`: the data that a reader stores with each block.
 template <class Note>
 class LiveBlocks : public BlockNames {
  public:

@@ -13,8 +13,8 @@ bool is_log(const std::string &path);
 // Writes the whole text. False: it failed, and errno says why.
 bool write_all(int file, std::string_view text);
 
-// A template for mkstemp(3). It is in the folder of `path`, because rename cannot cross file systems, and names a
-// hidden file without .prom at its end, so that no collector reads it.
+// A template for mkstemp(3). It is in the folder of `path`, because rename cannot cross file systems. The file is
+// hidden and does not end in .prom, so that no collector reads it.
 std::string temporary_beside(const std::string &path);
 
 // Creates the file with mode 0644, regardless of the umask. Replaces only a regular file that is not a log. Returns why

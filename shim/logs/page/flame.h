@@ -11,7 +11,7 @@ namespace ration::logs {
 struct FlameNode {
   Site::Place place;
   std::size_t depth = 0;
-  SiteFigures figures;  // includes those of all functions that it called
+  SiteFigures figures;  // includes the figures of all functions that it called
 };
 
 struct Flame {

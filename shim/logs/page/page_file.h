@@ -1,4 +1,4 @@
-// The file of a page: an HTML document that loads nothing from a network. Layer: logs. Threads: one.
+// Writes the file of a page: an HTML document that loads nothing from a network. Layer: logs. Threads: one.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // The parts of one log that a page shows. Layer: logs. Threads: one.
 //
-// The log is read once, for its sums. Then the events for the map are read again from a temporary file: by then the
-// peaks are known, so the blocks that were held at them can be collected.
+// The log is read once, for its sums. Then the events for the map are read again from a temporary file. By then the
+// peaks are known, so the blocks held at each peak can be collected.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ struct PageDevice {
   std::vector<PageMoment> moments;
   std::vector<SiteFigures> sites;  // by number of the site in the log
   std::vector<std::uint32_t> top;  // names of the callers that held most at the peak or at the end
-  CallerStack stack;               // what the callers in `top` held over time
+  CallerStack stack;               // the memory that the callers in `top` held over time
 };
 
 struct PageLog {
@@ -53,7 +53,7 @@ struct PageLog {
 };
 
 // `samples`: how many moments between the first and the last are shown in addition. Returns an exit status. If it is
-// not 0, the log is not complete or there is no room for the temporary file; a line was printed that says which.
+// not 0, the log is incomplete or there is no room for the temporary file, and a printed line says which.
 int read_page_log(const std::string &path, std::size_t samples, Names &names, PageLog &log);
 
 }  // namespace ration::logs

@@ -13,8 +13,8 @@ namespace ration::logs {
 
 // One moment of one device.
 struct MapMoment {
-  // One of three things: a slab; a stretch of blocks in a slab that is a range of addresses; or, with slab 0, all
-  // blocks outside of slabs, side by side.
+  // A slab, or a stretch of blocks in a slab that is a range of addresses. With slab 0: all blocks outside of slabs,
+  // side by side.
   struct Area {
     std::uint64_t slab = 0, address = 0, bytes = 0;
   };

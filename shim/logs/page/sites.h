@@ -30,7 +30,7 @@ class Sites {
   // `names`: shared by all logs of a page.
   explicit Sites(Names &names) : names_(&names) {}
 
-  // Takes every record. Returns the site of an `alloc`, and 0 for other records.
+  // Call with every record. Returns the site of an `alloc`, and 0 for other records.
   std::uint32_t add(const Record &record);
   const std::vector<Site> &all() const { return all_; }
   bool has_stacks() const { return has_stacks_; }

@@ -6,8 +6,8 @@
 
 namespace ration::logs {
 
-// The file to read if `path` names a log: `path` itself if it exists; else the same log with or without compression;
-// else the new part of a process that was killed while it began that part. Returns `path` if none of these exists.
+// The file to read if `path` names a log: `path` itself if it exists, else the same log with or without compression.
+// Otherwise the new part of a process that was killed while it began that part. Returns `path` if none of these exists.
 std::string present_log(const std::string &path);
 
 // The possible names of the part before the last one of a log.

@@ -1,4 +1,4 @@
-// Replays what one process did on one device under a limit: its pools, and the memory that is outside of pools.
+// Replays the requests of one process on one device under a limit: in its pools, and for memory outside of pools.
 // Layer: logs. Threads: calls are independent.
 #pragma once
 
@@ -39,14 +39,13 @@ struct DeviceStop {
 };
 
 // Replays with the default settings of mode pool (replayed_device.h). Where a block lies depends on when freed memory
-// is clean, so it replays twice: once as on a device without work, once with memory that is clean at once. Both must
-// fit.
+// is clean. So it replays twice: as on a device without work, and with memory that is clean at once. Both must fit.
 std::optional<DeviceStop> replay_device(const DeviceTrace &trace, std::uint64_t limit, Backing backing);
 // Replays as in mode direct, where each block is an allocation of the driver and is charged whole units.
 std::optional<DeviceStop> replay_direct(const DeviceTrace &trace, std::uint64_t limit);
 
 // The smallest limit with which the trace completes, to within 0.05 %; a replay with exactly that limit has completed.
-// On granules it is in whole pages, plus kSpareOfPools if there are several pools, because it is not known exactly when
+// On granules it is in whole pages. With several pools it is kSpareOfPools larger, because it is not known exactly when
 // one pool gives granules to another. nullopt: no limit is large enough.
 constexpr std::uint64_t kSpareOfPools = std::uint64_t{16} << 20;
 std::optional<std::uint64_t> find_device_minimum(const DeviceTrace &trace, Backing backing);

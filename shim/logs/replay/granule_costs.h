@@ -1,4 +1,4 @@
-// The costs of the driver's calls for granules, by published figures, in microseconds.
+// The costs of the driver's calls for granules in microseconds, from published figures.
 // Layer: logs.
 #pragma once
 

@@ -20,7 +20,7 @@ struct Stop {
 
 enum class Backing { slab, vmm };
 
-// The driver calls of a replay on granules, and what they would cost by published figures (granule_costs.h).
+// The driver calls of a replay on granules, and their costs according to published figures (granule_costs.h).
 struct DriverCalls {
   std::uint64_t create = 0;
   std::uint64_t release = 0;

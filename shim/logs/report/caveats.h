@@ -12,7 +12,7 @@ namespace ration::logs {
 
 // "the log was cut off, as by a full disk"; empty: the log has its end.
 std::string caveat_of_end(bool has_ended, bool was_cut_off);
-// Says that records are missing, and what follows from that; empty: none are missing.
+// Says that records are missing, and the consequences; empty: none are missing.
 std::string caveat_of_losses(const History &history);
 // Why callers have no names: there are no stacks, or the files have changed since the run. Call after the names were
 // requested.
@@ -20,10 +20,10 @@ std::vector<std::string> caveats_of_names(const History &history);
 
 // Why the log's peaks are unknown; empty: they are known.
 std::string caveat_of_peak(const History &history);
-// The text for a peak: `shown` if it is known. Otherwise "unknown" if `peak` is 0, because a log without an end may
-// lack records, and "at least" `shown` if it is more.
+// The text for a peak: `shown` if the peak is known. Otherwise "unknown" if `peak` is 0, because a log without an end
+// may lack records, and "at least" `shown` if it is more.
 std::string peak_words(bool is_known, const std::string &shown, std::uint64_t peak);
-// "at least ", before counts of a log that is not whole.
+// "at least ", to precede counts of a log that is not whole; else empty.
 std::string at_least(bool is_whole);
 
 // The sentence for a log in which nothing was requested. `is_whole`: the log has its end.
