@@ -31,9 +31,9 @@ bool is_body(const void *function);
 // True if the caller runs in a signal handler that interrupted this thread inside a hook's call.
 bool in_interrupted_call() noexcept;
 
-// Marks a call of a hook for as long as it lasts. The program may leave a call without returning from it: by longjmp,
-// from a signal handler or a callback, or by a switch to another stack. The mark of such a call stays, so a mark does
-// not prove that its call is still running.
+// Marks a hook's call while it lasts. The program may leave a call without returning from it: by longjmp, from a signal
+// handler or a callback, or by a switch to another stack. The mark of such a call stays, so a mark does not prove that
+// its call is still running.
 // Design: design/interception.md#nested-calls
 class Inside {
  public:
@@ -62,7 +62,7 @@ class Inside {
 enum class Crossing {
   allocating,  // takes device memory: fails closed. A nested call is the driver's: the outer call counts its bytes
   counting,    // takes memory that is recorded but not limited. Nested, or without a runtime, the driver answers alone
-  forwarding,  // returns or reports memory: fails open; nested calls consult our records too
+  forwarding,  // returns or reports memory: fails open; nested calls also consult our records
 };
 
 // Leaves cancellation on: two more calls would slow DeviceMemory's hits too much. Its slow paths turn cancellation off.

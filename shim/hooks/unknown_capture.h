@@ -8,7 +8,7 @@ namespace ration::hooks {
 // True if `name`, which cuGetProcAddress was asked for, may be such a function.
 bool may_begin_capture(const char *name);
 
-// Returns what the program gets in place of `function`: a function that first notes the capture, so that Ration makes
+// Returns the function that the program gets in place of `function`. It first notes the capture, so that Ration makes
 // no call that could invalidate it, and then calls `function`. Only the first few names get one; for any other name,
 // the capture is noted at once and `function` is returned.
 void *announcing(const char *name, void *function);

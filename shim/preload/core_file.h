@@ -12,8 +12,8 @@ inline constexpr size_t kPathMax = 4096;
 // file of libration.so cannot be determined. `path` has room for kPathMax bytes.
 bool core_path(char *path);
 
-// False if the file ends before its last section header, or cannot be read. The loader would map such an incomplete
-// file nevertheless, and the process would die of SIGBUS.
+// False if the file ends before its last section header, or cannot be read. The loader would still map such an
+// incomplete file, and the process would die of SIGBUS.
 bool is_whole_file(const char *path);
 
 }  // namespace ration::preload

@@ -54,8 +54,8 @@ struct Loader {
 };
 
 // The next definitions after this library in search order, so that other preloaded libraries stay in the chain. They
-// are looked up, not linked. Before glibc 2.34 they were in libdl; if we were linked against a library of glibc, a
-// program that brings its own glibc would get the system's copy of that library, and end.
+// are looked up, not linked. Before glibc 2.34 they were in libdl; if we were linked against it, a program that brings
+// its own glibc would get the system's libdl, and end at once.
 // Design: design/interception.md#only-libc
 const Loader &real();
 

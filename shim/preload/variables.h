@@ -1,7 +1,7 @@
 // Variables that are named like hooked functions. Libraries that load the driver themselves (such as cuew) often keep
 // its functions in exported variables with the functions' names. The exports of libration.so come first in search
-// order, so the loader binds such a library's references to its own variables to our functions, and the library would
-// write to the functions.
+// order. So the loader binds such a library's references to its own variables to our functions instead, and the library
+// would overwrite them.
 // Layer: preload. Threads: any.
 // Design: design/interception.md#variables-named-like-hooks
 #pragma once

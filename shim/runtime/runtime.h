@@ -21,7 +21,7 @@ inline constinit Family *family = nullptr;
 class Runtime {
  public:
   // The process's runtime; builds it if there is none. nullptr: it could not be built, and the caller fails closed. A
-  // forked child gets a new one, because the child must neither free nor count anything that belongs to the parent.
+  // forked child gets a new one, because the child must not free or count anything that belongs to the parent.
   static Runtime *get() noexcept {
     Runtime *runtime = existing();
     return runtime != nullptr ? runtime : get_built();
