@@ -33,7 +33,7 @@ struct Pitched {
   const void *caller;
   std::uint64_t width;
   std::uint64_t height;
-  bool pooled;        // a block of a pool may serve it
+  bool pooled;        // the memory may come from a pool
   bool valid = true;  // the driver accepts the element size
 };
 
@@ -56,7 +56,7 @@ CUresult allocate_pitched(const Slot &slot, const Pitched &asked, Address *dptr,
     return slot(dptr, pitch_bytes, rest...);
   }
   auto pitch = static_cast<Size>(pitched_bytes(asked.width, 1, kPitchAlignment));
-  bool answered = false;  // the driver answered; if not, only a block of a pool or a lack of memory sets the pitch
+  bool answered = false;  // the driver answered; if not, only a pool's block or a lack of memory sets the pitch
   bool writes = true;
   const auto call = [&](Address *address) {
     answered = true;

@@ -5,7 +5,7 @@
 
 namespace ration::hooks {
 
-// True if `name`, which cuGetProcAddress was asked for, may be such a function.
+// True if `name`, which the program passed to cuGetProcAddress, may be such a function.
 bool may_begin_capture(const char *name);
 
 // Returns the function that the program gets in place of `function`. It first notes the capture, so that Ration makes

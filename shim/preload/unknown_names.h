@@ -1,4 +1,4 @@
-// The driver's functions that the program looks up by dlsym and that our catalogue lacks.
+// The driver's functions that the program looks up by dlsym and that are not in our catalogue.
 // Layer: preload. Threads: any; no lock.
 #pragma once
 

@@ -25,7 +25,7 @@ struct ListedGpu {
 struct VisibleDevice {
   std::string uuid;
   std::uint64_t total = 0;
-  int ordinal = -1;  // as the program will count them; -1: unknown
+  int ordinal = -1;  // the device's number in the program; -1: unknown
 };
 
 // `gpus` are in the order of their PCI bus ids. CUDA uses that order if CUDA_DEVICE_ORDER asks for it, or if all GPUs

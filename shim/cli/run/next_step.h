@@ -10,8 +10,8 @@
 
 namespace ration::cli {
 
-// Empty if nothing was refused, except for faults that were asked for. Each command in it can be typed as it is, in the
-// current folder. `logs`: the run's files, named relative to that folder.
+// Empty if nothing was refused, apart from deliberate faults. Each command in it can be typed as it is, in the current
+// folder. `logs`: the run's files, named relative to that folder.
 std::string next_step(const RunRequest &request, const config::Settings &settings,
                       const std::vector<events::Summary> &summaries, const std::vector<std::string> &logs);
 

@@ -21,7 +21,7 @@ namespace ration::cli {
 class Reservation {
  public:
   Reservation() = default;
-  // Waits for room if the request asks for that, and changes `environment` so that everything the run starts is one
+  // Waits for room if the request says so, and changes `environment` so that everything that the run starts is one
   // tree. Throws Refusal if the promise cannot be given. REQUIRES: `environment` is the command's, except for
   // LD_PRELOAD.
   Reservation(const RunRequest &request, const config::Settings &settings, EnvironmentBlock &environment);

@@ -28,7 +28,7 @@ struct BothFigures {
 struct CallerDifference {
   std::string name;
   bool is_before = false, is_after = false;   // whether the log before, and the log after, has the caller
-  BothFigures peak, requested, live, allocs;  // bytes: at the peak, requested in total, never freed; blocks in total
+  BothFigures peak, requested, live, allocs;  // bytes at the peak, in total, and never freed; blocks in total
 
   [[nodiscard]] std::uint64_t largest() const;
 };
@@ -68,7 +68,7 @@ struct Growth {
 // Returns the growth, or one sentence with the error.
 std::variant<Growth, std::string> read_growth(const std::string &text);
 
-// `title`: heading of the column of callers. `rows`: the most callers for each device.
+// `title`: heading of the column of callers. `rows`: the maximum number of callers per device.
 std::vector<std::string> difference_text(const LogDifference &difference, const char *title, std::size_t rows,
                                          std::size_t width);
 // Schema ration.diff/1 (cli/README.md). `reasons`: why --fail-above is exceeded; nullopt: the option was not given.

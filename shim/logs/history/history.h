@@ -1,4 +1,4 @@
-// Adds up the records of a log: how much memory was held, when most was held, by whom, and what was never freed.
+// Adds up the records of a log: how much memory was held, when and by whom most was held, and what was never freed.
 // Layer: logs. Threads: none of its own.
 //
 // Blocks are grouped by their origin: by stack if the log has stacks, else by the driver function that was called.
@@ -112,7 +112,7 @@ class History {
     std::uint64_t reserved_bytes = 0;  // slabs, blocks of the driver, and the driver's pools
     Moment peak, reserved_peak;
     std::uint64_t allocs = 0, frees = 0;
-    std::uint64_t unseen = 0;  // live blocks at the end whose records the log lacks
+    std::uint64_t unseen = 0;  // live blocks at the end without a record in the log
     std::uint64_t live_count() const { return allocs - frees + unseen; }
     std::uint64_t refusal_count() const;
     // The figures of each group, with its name.
@@ -158,7 +158,7 @@ class History {
     Levels levels;
     std::uint64_t oldest_ns = 0;  // longest life of a block that was freed
   };
-  // Where the last record's block is counted.
+  // The places where the block of the last record is counted.
   struct Places {
     Group *in_all = nullptr, *live = nullptr, *place = nullptr;  // place: in live_stacks or live_others
     Growth *growth = nullptr;                                    // growth of the group
@@ -169,7 +169,7 @@ class History {
     bool in_granules = false;  // belongs to a pool with granules
   };
   const LiveBlocks<Held> &blocks() const { return blocks_; }
-  // The stacks of the log: who allocated.
+  // The stacks of the log, which show who allocated.
   StackTable &stacks() const { return stacks_; }
   // The device with the highest peak; nullptr: no device.
   const Device *busiest() const;

@@ -35,7 +35,7 @@ class DeviceLog {
     std::vector<Pool> pools;
     std::vector<std::string> apis;  // by step: the function that made the request
     std::uint64_t live_blocks = 0, peak_live_blocks = 0;
-    std::uint64_t refusals = 0;  // refused requests, which the program did without
+    std::uint64_t refusals = 0;  // refused requests; the program went on without them
     // The device has stream-ordered memory. The bytes that the driver's pools held for it in the logged run are enough.
     // The pools may need less, but not less than the blocks.
     bool is_stream_ordered = false;
@@ -75,8 +75,8 @@ class DeviceLog {
  private:
   struct Counted {
     std::uint64_t bytes = 0;            // 0: the block does not count
-    std::optional<std::uint32_t> pool;  // nullopt: none of Ration's pools serves it
-    bool is_ordered = false;            // one of the driver's pools serves it
+    std::optional<std::uint32_t> pool;  // nullopt: the block is in none of Ration's pools
+    bool is_ordered = false;            // the block is in one of the driver's pools
     std::uint32_t id = 0;
   };
   using Block = LiveBlocks<Counted>::Block;

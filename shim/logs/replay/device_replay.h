@@ -28,8 +28,8 @@ struct DeviceTrace {
   std::uint32_t pools = 0;
   std::uint32_t ids = 0;
   std::uint64_t total_bytes = 0;       // of the device; 0: unknown
-  std::uint64_t peak_bytes = 0;        // most requested and other bytes at once
-  std::uint64_t peak_other_bytes = 0;  // most other bytes
+  std::uint64_t peak_bytes = 0;        // maximum of requested and other bytes together
+  std::uint64_t peak_other_bytes = 0;  // maximum of other bytes
 };
 
 struct DeviceStop {

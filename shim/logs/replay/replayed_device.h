@@ -22,7 +22,7 @@ class ReplayedDevice {
     std::uint64_t bytes = 0;  // charged for the driver's allocation
     Address address = 0;      // 0: an allocation of the driver
   };
-  // The part of this much free memory that a preallocation may take.
+  // The bytes that a preallocation may take if this many are free.
   static std::uint64_t beyond_headroom(std::uint64_t free_bytes);
   // `total`: the device's memory, of which a preallocation leaves a part free; 0: unknown.
   ReplayedDevice(std::uint64_t limit, std::uint64_t total, Backing backing, std::uint32_t pools, Reuse reuse);

@@ -20,8 +20,8 @@ struct Trace {
   std::vector<Operation> operations;
   std::uint32_t ids = 0;             // number of ids
   std::vector<std::uint64_t> names;  // by id: the block's number in the file; empty: the number is the id
-  std::uint64_t peak_bytes = 0;      // most requested bytes live at once
-  std::uint64_t peak_live = 0;       // most blocks live at once
+  std::uint64_t peak_bytes = 0;      // maximum of live requested bytes
+  std::uint64_t peak_live = 0;       // maximum of live blocks
   [[nodiscard]] std::uint64_t name_of(std::uint32_t id) const { return names.empty() ? id : names[id]; }
 };
 

@@ -15,8 +15,7 @@ using Lines = std::vector<std::string>;
 // A time such as "1.500 s".
 std::string seconds(std::uint64_t ns);
 
-// "24MiB short" if that many more bytes would have served the largest request, else the largest free piece; empty:
-// neither is known.
+// "24MiB short" if the largest request lacked that much memory, else the largest free piece; empty: neither is known.
 std::string lack_words(const History::Refusal &refusal);
 // Words for a reason, such as "over the limit".
 std::string reason_words(const std::string &reason);

@@ -23,7 +23,7 @@ struct Leak {
 // The leaks of one device, the largest first.
 std::vector<Leak> leaks_of(const History &history, std::size_t device);
 
-// `rows`: the most rows of each table.
+// `rows`: the maximum number of rows in each table.
 std::vector<std::string> report_text(const Report &report, std::size_t rows, std::size_t width);
 // The blocks that were never freed, the largest groups first, and their stacks.
 std::vector<std::string> leaks_text(const Report &report, std::size_t width);
