@@ -16,7 +16,7 @@ struct Library {
 // The paths of the library that is installed with this program. Does not check whether the files exist. Throws Refusal
 // if /proc is not mounted.
 Library expected_library();
-// True if LD_PRELOAD can express the path.
+// True if the path can be written in LD_PRELOAD.
 bool can_be_preloaded(const std::string &path);
 
 // Throws Refusal if the file cannot be read.

@@ -25,7 +25,7 @@ struct DeviceFigures {
   std::string uuid, name;
   std::optional<int> index;  // the number that nvidia-smi shows; none for a part of a divided device (MIG)
   struct Memory {
-    std::uint64_t total = 0, free = 0, used = 0;  // bytes, not counting what the driver reserves
+    std::uint64_t total = 0, free = 0, used = 0;  // bytes, without those that the driver reserves
   };
   std::optional<Memory> memory;
   std::vector<NvmlHolder> holders;

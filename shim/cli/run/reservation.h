@@ -57,7 +57,7 @@ class Reservation {
   void wait(const std::string &longest, const EnvironmentBlock &environment);
   struct Shortage {
     std::string amount, why;
-    std::vector<std::int64_t> by;  // the holders and the runs ahead; a change means that there is news to report
+    std::vector<std::int64_t> by;  // the holders and the runs ahead; a change is reported
     void take(const std::vector<DeviceHolder> &holders, std::uint64_t used);
   };
   [[nodiscard]] Shortage shortage() const;

@@ -21,7 +21,7 @@ struct StateFolders {
 };
 StateFolders state_folders(bool of_all_users);  // `own` is the result of state_folder()
 
-// "looked in FOLDER", or a text which says that the configured folder does not exist.
+// "looked in FOLDER", or a text that says that the configured folder does not exist.
 std::string where_looked(const StateFolders &folders);
 
 // `nvml` is asked how much memory the devices hold.

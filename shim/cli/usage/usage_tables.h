@@ -49,9 +49,8 @@ Table group_table(const Usage &usage, const TableLook &look);
 
 Table device_table(const Usage &usage, const TableLook &look);
 
-// All tables, separated by empty lines: processes and memory held outside Ration; groups; devices, if NVML knows them;
-// and which process waits for what. A table without rows is omitted. Processes without a group are not shown as a
-// group.
+// All tables, separated by empty lines: processes and memory outside Ration; groups; devices, if NVML knows them; and
+// what each process waits for. A table without rows is omitted. Processes in no group get no group row.
 std::vector<std::string> all_tables(Usage usage, std::size_t width);
 
 }  // namespace ration::cli
