@@ -18,8 +18,8 @@ bool concerns_groups(const Option &option);
 // Design: design/groups.md#containers
 std::string container_name(std::string_view stated);
 
-// Adds the group at its place in the order of `groups`. If there is one of this kind and name already, adds the limits
-// to it.
+// Adds the group at its place in the order of `groups`. If `settings` already has one of this kind and name, adds the
+// limits to that.
 void add_group(const Settings::Group &group, Settings &settings);
 
 // Marks the container's limit `value` as one that cannot be read.

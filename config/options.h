@@ -32,7 +32,7 @@ std::span<const Option> options();
 const Option *option_of_key(std::string_view key);
 const Option *option_of_variable(std::string_view variable);
 
-// The known name that is likely meant, as near_word() finds it. Empty: none is near.
+// The known name that was probably meant, found with near_word(). Empty: none is near.
 std::string_view near_variable(std::string_view variable);
 std::string_view near_key(std::string_view key);  // a key in a file
 

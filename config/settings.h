@@ -66,8 +66,8 @@ struct Settings {
 
   // Processes that share a limit with this one.
   struct Group {
-    // In the order of `groups`. kTree: all that one `ration run --group-tree` starts. kContainer: the processes of one
-    // PID namespace that state the same limit.
+    // In the order of `groups`. kTree: all processes that one `ration run --group-tree` starts. kContainer: the
+    // processes of one PID namespace that state the same limit.
     enum class Kind { kTree, kContainer, kNamed };
     Kind kind = Kind::kNamed;
     std::string name;       // of a tree, its number; of a container, container_name() in groups.h
@@ -89,7 +89,7 @@ struct Settings {
   std::vector<ThirdPartyVariable> third_party;                        // all that are set
   std::vector<std::string> files;                                     // the existing files of settings, strongest first
 
-  // What was read and where it comes from, one sentence for each setting; for diagnostics.
+  // The settings that were read and their sources, one sentence for each setting; for diagnostics.
   [[nodiscard]] std::vector<std::string> explained() const;
 
   // True if any device has a limit. A group counts as a limit, because other members may state one for it.
@@ -116,10 +116,10 @@ struct Settings {
     std::uint64_t bytes = 0;      // at most the limit; 0: the pool grows on demand
     std::uint64_t after = 0;      // the number of live bytes that triggers it
     std::uint64_t headroom = 0;   // free memory of the device that it does not take
-    bool leaves_context = false;  // the headroom is at least the memory of a context, as none was set
-    bool fair = false;            // in a group, take only this process's part, as no size was set
+    bool leaves_context = false;  // no headroom was set, so it is at least the memory of a context
+    bool fair = false;            // no size was set, so in a group it takes only this process's part
   };
-  // `asked`: treat `auto` as `true`, because something else asks for it.
+  // `asked`: treat `auto` as `true`, because something else asks for a preallocation.
   // Design: design/placement.md#how-much-at-once
   [[nodiscard]] Preallocation preallocation_on(const DeviceIdentity &device, bool asked = false) const;
 

@@ -1,6 +1,6 @@
 // A hash table from a block's start to its node. A bucket is one cache line: twelve node numbers and a hash byte for
 // each. The table grows without a pause: a larger table is set up next to it, and each insertion moves some buckets
-// into that one.
+// into the larger one.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: its table.
 #pragma once
 
@@ -48,7 +48,7 @@ class AddressMap {
     ++size_;
     put(unit, node);
   }
-  // REQUIRES: a place that look_up() returned; the node's unit is the same as then.
+  // REQUIRES: a place that look_up() returned; the node's unit has not changed since.
   void erase(const Place &place) noexcept {
     --size_;
     if (place.lane >= kAway) [[unlikely]]

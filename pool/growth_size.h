@@ -9,11 +9,10 @@
 
 namespace ration::pool {
 
-// The least that a pool normally grows by, which is the driver's own page size for large allocations.
+// The smallest step by which a pool normally grows: the driver's own page size for large allocations.
 constexpr std::uint64_t kFirstSlabBytes = 2U << 20U;
 
-// Rounds down to whole units. No block fits in the rest, and a driver would round the size up, past a limit that it
-// just reaches.
+// Rounds down to whole units. No block fits in the rest, and a driver would round the size up, perhaps past the limit.
 constexpr std::uint64_t whole_units(std::uint64_t bytes) {
   return bytes / kUnitBytes * kUnitBytes;
 }
@@ -30,9 +29,9 @@ struct GrowthState {
   std::uint64_t held = 0;                      // by the request's pool
   std::uint64_t most = UINT64_MAX;             // the limit, or the device's size
   std::uint64_t limit = UINT64_MAX;            // UINT64_MAX: none
-  std::uint64_t available = UINT64_MAX;        // left of the limits of the process and its groups
-  std::uint64_t group_available = UINT64_MAX;  // left of the groups' limits; UINT64_MAX: in no group
-  std::optional<std::uint64_t> free;           // on the device, if its driver says
+  std::uint64_t available = UINT64_MAX;        // bytes left within the limits of the process and its groups
+  std::uint64_t group_available = UINT64_MAX;  // bytes left within the groups' limits; UINT64_MAX: in no group
+  std::optional<std::uint64_t> free;           // on the device, if the driver reports it
   std::uint64_t headroom = 0;                  // the part of `free` to leave alone
   std::optional<std::uint64_t> owed_after;     // the live bytes that trigger a preallocation, if one is still to come
   std::uint64_t granule_bytes = UINT64_MAX;    // UINT64_MAX: the pool grows by slabs

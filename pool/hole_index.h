@@ -54,9 +54,9 @@ class HoleIndex {
   enum class Side { kLow, kHigh };
   // Returns a hole of at least `units`, or 0: the tightest of the first `among` such holes from that side.
   [[nodiscard]] std::uint32_t find(std::uint64_t units, Side side, std::uint32_t among = 1);
-  // Returns a hole for several blocks of `units` each, or 0. Among about the `among` lowest holes that fit, it takes
-  // the one that such blocks fill with the smallest remainder; the more blocks fit, the larger the tolerated remainder.
-  // The largest hole of all is used only if no other fits.
+  // Returns a hole for several blocks of `units` each, or 0. Of roughly the `among` lowest holes that fit, it takes the
+  // one that such blocks fill with the smallest remainder; the more blocks fit, the larger the tolerated remainder. The
+  // largest hole of all is used only if no other fits.
   [[nodiscard]] std::uint32_t find_tiled(std::uint64_t units, std::uint32_t among);
   // The cached hole, or 0. find() has returned this hole several times from the high side for requests of
   // cached_units() or more, and would return it again for any such request that fits into it. Its size in the index is
@@ -80,7 +80,7 @@ class HoleIndex {
   // them.
   static constexpr std::int32_t kCap = INT32_MAX;
   static constexpr std::uint32_t kSlots = lanes::kLanes;
-  static constexpr std::uint32_t kOften = 4;    // finds in a row that make a hole the cached one
+  static constexpr std::uint32_t kOften = 4;    // this many finds in a row make a hole the cached one
   static constexpr std::uint32_t kSparse = 4;   // a leaf with at most this many entries is sparse
   static constexpr std::uint32_t kJoined = 12;  // most entries of a joined leaf, so that it does not split at once
   static_assert(kSlots == 1U << Node::kSlotBits);

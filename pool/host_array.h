@@ -1,7 +1,7 @@
-// Host memory for a table that grows without a pause. Below kPagesFrom bytes it comes from operator new, from there on
-// it is pages of the system. Fresh pages are zero without being touched, and enlarging them moves page-table entries
+// Host memory for a table that grows without a pause. Below kPagesFrom bytes it comes from operator new; larger tables
+// are pages of the system. Fresh pages are zero without being touched, and enlarging them moves page-table entries
 // instead of bytes. Layer: pool, a leaf (standard library and the C library's mmap). Threads: any. Owns: nothing; the
-// caller gives back.
+// caller gives the memory back.
 // Design: design/placement.md#tables-without-a-pause
 #pragma once
 
@@ -15,9 +15,9 @@ inline constexpr std::size_t kPagesFrom = std::size_t{256} << 10;
 // Returns zeroed memory, aligned to `alignment` (a power of two, at most a page), or null if the host has none.
 [[nodiscard]] void *take(std::size_t bytes, std::size_t alignment) noexcept;
 // Returns `items` enlarged to `bytes`: the first `had` bytes are kept, the others are unspecified. Returns null if the
-// host has no memory; `items` are unchanged then.
+// host has no memory; then `items` are unchanged.
 [[nodiscard]] void *enlarge(void *items, std::size_t had, std::size_t bytes, std::size_t alignment) noexcept;
-// REQUIRES: the size and alignment that take() or enlarge() got for `items`. Null does nothing.
+// REQUIRES: the size and alignment with which take() or enlarge() returned `items`. Null does nothing.
 void give(void *items, std::size_t bytes, std::size_t alignment) noexcept;
 
 }  // namespace ration::pool::host_array

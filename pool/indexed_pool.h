@@ -48,7 +48,7 @@ class IndexedPool {
   [[nodiscard]] Item &at(std::uint32_t index) const noexcept {
     return *reinterpret_cast<Item *>(origin_ + std::size_t{index} * kUnit);
   }
-  // REQUIRES: `item` is one of this pool's.
+  // REQUIRES: `item` belongs to this pool.
   [[nodiscard]] std::uint32_t index_of(const Item &item) const noexcept {
     return static_cast<std::uint32_t>(static_cast<std::size_t>(reinterpret_cast<const std::byte *>(&item) - origin_) /
                                       kUnit);
@@ -91,7 +91,7 @@ class IndexedPool {
   std::size_t spares_ = 0;
   std::byte *items_ = nullptr;
   std::size_t capacity_ = 0;
-  std::size_t linked_ = 0;  // items that were ever spare or taken: the first ones of the array
+  std::size_t linked_ = 0;  // items at the start of the array that have ever been spare or taken
 };
 
 }  // namespace ration::pool

@@ -37,7 +37,7 @@ class LifetimePredictor {
   static constexpr unsigned kSlotBits = 8;
 
   static std::size_t slot_of(std::uint64_t units) { return mixed(units) >> (64 - kSlotBits); }
-  // One size in 32,768 that share a slot is mistaken for another, which only makes a placement worse.
+  // Of the sizes that share a slot, one in 32,768 is mistaken for another, which only makes a placement worse.
   static std::uint32_t tag_of(std::uint64_t units) { return static_cast<std::uint32_t>(mixed(units) >> 24) & 0x7FFF; }
 
   std::array<std::uint16_t, std::size_t{1} << kSlotBits> seen_{};

@@ -21,7 +21,7 @@ namespace ration::pool {
 // polls less and less often, so that the holder can run many sections from its own cache between two polls. A
 // std::mutex costs two read-modify-writes and, with two threads on two cores, wakes a sleeper at nearly every section.
 // This class wraps libc's spin lock instead of an atomic: ThreadSanitizer in the program sees our calls of malloc and
-// memmove, but of our locks it sees only libc's.
+// memmove, but it sees no locks except those of libc.
 // Design: design/fast-path.md#a-spin-lock
 class RATION_POOL_ANNOTATE(capability("mutex")) Mutex {
  public:

@@ -21,7 +21,7 @@ struct FreePieces {
 // which the piece may include. A single piece that could not hold the request is not replaced: it goes back when the
 // pool grows.
 constexpr std::uint64_t merged_bytes(const FreePieces &free, std::uint64_t rest, std::uint64_t block_bytes) {
-  constexpr std::uint64_t kSmallRest = 8;  // a rest that is this many times smaller joins the pieces
+  constexpr std::uint64_t kSmallRest = 8;  // a rest is included if it is this many times smaller than the pieces
   const std::uint64_t all = whole_units(free.bytes + rest);
   if (free.count == 0 || all < block_bytes || (free.count == 1 && free.blocks == 0)) {
     return 0;

@@ -119,13 +119,13 @@ class Pool {
   }
   [[nodiscard]] std::uint64_t retired_bytes() const noexcept { return pool::bytes_of(retired_units_); }
   [[nodiscard]] std::uint64_t used_bytes() const noexcept { return pool::bytes_of(used_units_); }
-  // True if the pool has a single slab and a block may be placed at once. When every block left is retired, reclaiming
-  // them first would leave one large hole.
+  // True if the pool has a single slab and a block may be placed at once. If only retired blocks are left, reclaiming
+  // them first leaves one large hole.
   [[nodiscard]] bool is_in_one_piece() const noexcept {
     return regions_.size() == 1 && (live_count_ != 0 || retired_count_ == 0);
   }
   // Withholds a part of a hole, in whole units: until restore() it is in no hole, no block and no sum. False if the
-  // range is not inside one hole or the host has no memory; nothing changed then. O(log blocks).
+  // range is not inside one hole or the host has no memory; then nothing has changed. O(log blocks).
   bool withhold(Address address, std::uint64_t bytes) noexcept;
   // Turns the withheld range that starts at `address` into a hole. Returns its bytes, or 0 if none starts there. O(log
   // blocks). Needs no host memory.
@@ -133,7 +133,7 @@ class Pool {
   // Splits a withheld range: its first `bytes` stay one range, and the rest becomes another. False if no withheld range
   // starts there, if it is not longer than `bytes`, or if the host has no memory.
   bool split_withheld(Address address, std::uint64_t bytes) noexcept;
-  // Joins the withheld range at `next` to the one at `address`, which ends there. Needs no host memory. REQUIRES:
+  // Joins the withheld range at `next` to the one at `address`, which ends at `next`. Needs no host memory. REQUIRES:
   // withheld ranges start at both addresses.
   void join_withheld(Address address, Address next) noexcept;
   struct Hole {
@@ -184,8 +184,8 @@ class Pool {
     std::uint32_t end;
   };
 
-  // The number of bins that one allocation may enter: the cached hole's, whose size was not flushed, and the
-  // remainder's.
+  // The number of bins that one allocation may enter: the bin of the cached hole, whose size was not flushed, and the
+  // bin of the remainder.
   static constexpr std::size_t kMostBinned = 2;
 
   static constexpr std::uint64_t kAmple = 64;

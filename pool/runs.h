@@ -28,7 +28,7 @@ class Runs {
   [[nodiscard]] bool is_long() const noexcept { return length_ >= kLong || last_length_ >= kLong; }
 
  private:
-  // In blocks. Blocks of short runs are placed better by the size of the hole (graph analytics, sampling of images).
+  // In blocks. In short runs (graph analytics, image sampling), placing blocks by hole size works better.
   static constexpr std::uint32_t kLong = 16;
 
   std::uint64_t units_ = 0;   // of the last request

@@ -29,7 +29,7 @@ class SharedPool {
   SharedPool &operator=(const SharedPool &) = delete;
 
   // Makes this a pool of granules: the upstream's grow() returns handles of physical memory from now on. REQUIRES:
-  // nothing was allocated yet. False: the host has no memory.
+  // nothing has been allocated yet. False: the host has no memory.
   bool stitch_from(const stitch::Layout &layout) noexcept;
   // True after stitch_from().
   [[nodiscard]] bool stitches() const noexcept { return page_bytes_ != 0; }
@@ -48,9 +48,9 @@ class SharedPool {
   // bad_alloc.
   [[nodiscard]] stitch::Stitcher::Parts parts_of(const Block &block) const;
 
-  // If there is no room: collects clean blocks, grows, and waits for retired blocks, each as often as it helps; then
-  // returns kNoRoom. One thread grows at a time and the others wait for it, so that no request is refused while memory
-  // is on its way to the pool or back to the upstream.
+  // If there is no room, collects clean blocks, grows, and waits for retired blocks, as long as one of these helps;
+  // only then returns kNoRoom. One thread grows at a time and the others wait for it, so that no request is refused
+  // while memory is on its way to the pool or back to the upstream.
   AllocateOutcome allocate(std::uint64_t bytes, Upstream &upstream) noexcept;
   FreeOutcome free(Address address) noexcept;
   FreeOutcome retire(Address address) noexcept;
@@ -66,7 +66,7 @@ class SharedPool {
   bool mark(Address address, bool marked) noexcept;
   [[nodiscard]] bool is_marked(Address address) const noexcept;
   [[nodiscard]] std::optional<Slab> slab_of(Address address) const noexcept;
-  // Like those of Pool. Each call is one snapshot; changes between two calls may be missed.
+  // Like the functions of Pool. Each call is one snapshot; changes between two calls may be missed.
   std::size_t live_blocks(Address from, Block *blocks, std::size_t count) const noexcept;
   std::size_t slabs(Address from, Slab *slabs, std::size_t count) const noexcept;
 
@@ -126,14 +126,13 @@ class SharedPool {
   // pool; if that thread was merging, this call has waited for it.
   bool merge(Upstream &upstream) noexcept;
   bool has_hole(std::uint64_t bytes) noexcept;
-  // True if a hole has `bytes`, or if the empty granules together have.
+  // True if one hole has `bytes`, or all empty granules together have them.
   bool may_serve(std::uint64_t bytes) noexcept;
   // Ends this thread's turn as the grower, if it has it; for a thread that will not return from its upstream's grow().
   void give_up_growth() noexcept;
   [[nodiscard]] bool has_wholly_free_slab() const noexcept;
 
-  // Makes the pool as new, for another user of the same memory. REQUIRES: no other thread uses the blocks, or waits for
-  // them.
+  // Resets the pool, for another user of the same memory. REQUIRES: no other thread uses the blocks or waits for them.
   void reset() noexcept;
   bool reserve(std::size_t blocks) noexcept;
   [[nodiscard]] Statistics statistics() noexcept;
@@ -150,7 +149,7 @@ class SharedPool {
   AllocateOutcome search(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
   AllocateOutcome search_anew(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     const bool taken = bytes >= stitched_from_ && is_taken(bytes);
-    // A single object, constructed in place: returning a second one costs a tenth of a hit.
+    // A single object, constructed in place: a second one to return would cost a tenth of the time of a hit.
     const AllocateOutcome outcome =
         taken ? AllocateOutcome{AllocateOutcome::Kind::kNoRoom, {}, 0} : pool_.allocate(bytes);
     if (outcome.kind == AllocateOutcome::Kind::kNoRoom && !taken) [[unlikely]] {
@@ -163,7 +162,7 @@ class SharedPool {
   AllocateOutcome grow_for(std::uint64_t bytes, Upstream &upstream) noexcept;
   AllocateOutcome stitch_for(std::uint64_t bytes, Upstream &upstream) noexcept;
   [[gnu::noinline]] bool is_taken(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
-  // Both handle blocks that `pool_` does not know. They are cold, to stay out of the way of hits.
+  // Both handle blocks that `pool_` does not know. They are marked cold, to keep their code out of the path of hits.
   [[gnu::cold, gnu::noinline]] FreeOutcome end_view(Address address, stitch::View::State state) noexcept
       RATION_POOL_ANNOTATE(requires_capability(mutex_));
   [[gnu::cold, gnu::noinline]] FreeOutcome retire_view(Address address, std::uint64_t most, FreeOutcome known) noexcept

@@ -25,7 +25,7 @@ class SizeBins {
   struct Record {
     std::uint64_t units;
     std::uint32_t hole;      // its node
-    std::uint32_t previous;  // a record number, as next; 0: none
+    std::uint32_t previous;  // a record number, like `next`; 0: none
     union {
       std::uint32_t next_spare;
       std::uint32_t next;

@@ -39,9 +39,9 @@ class Upstream {
   virtual ~Upstream() = default;
 
   // Reclaims retired blocks that have become clean, without waiting for the device. Returns true if it reclaimed any.
-  // REQUIRES, also of wait(): not `false` while another thread is about to reclaim what this call would have found.
+  // REQUIRES, also of wait(): not false while another thread is about to reclaim what this call would have found.
   virtual bool collect() noexcept = 0;
-  // Returns all the memory of the wish, or nothing. May call the pool, including give_back(), but not allocate().
+  // Returns all the memory that `wish` asks for, or none. May call the pool, including give_back(), but not allocate().
   virtual std::vector<Slab> grow(const GrowthWish &wish) noexcept = 0;
   // Waits for retired blocks that may still be in use, and reclaims those that have become clean. Returns true if it
   // may have reclaimed any; false ends the pool's retries.

@@ -20,7 +20,7 @@ struct JsonNode {
 
   Kind kind = Kind::kNull;
   std::string key;   // if this is a member
-  std::string text;  // a string's value; a number or switch exactly as it is written
+  std::string text;  // a string's value; a number, or true or false, exactly as it is written
   std::vector<JsonNode> children;
   JsonPlace place;
 };
@@ -31,10 +31,9 @@ struct JsonTree {
   JsonPlace place;    // position of the error
 };
 
-// Deeper than in any file of settings. A text with deeper nesting is refused.
+// No file of settings needs deeper nesting; a text with deeper nesting is refused.
 inline constexpr std::size_t kDeepestJson = 16;
-// More than the number of values in a file that uses every key in as many rules as are allowed. A text with more is
-// refused.
+// More values than a file with every key and the most rules has; a text with more is refused.
 // Design: design/first-use.md#bounded-settings
 inline constexpr std::size_t kMostJsonValues = 16384;
 

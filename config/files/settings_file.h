@@ -26,7 +26,7 @@ struct Statement {
 };
 
 struct FileReading {
-  std::vector<Statement> statements;  // of two with one key, the later is stronger
+  std::vector<Statement> statements;  // of two with the same key, the later is stronger
   std::vector<Problem> problems;
   bool in_doubt = false;  // something could not be parsed and may have been a limit
 };

@@ -1,10 +1,10 @@
 // Rules for refusing allocations on purpose (RATION_FAIL): separated by `;`, with conditions separated by `,`.
 // Layer: config, a leaf. Threads: values.
 //
-// above=SIZE, library=NAME and after=DURATION select the requests that a rule applies to: larger ones; those from a
-// library whose file name contains NAME; those after this much time. A request must meet all that are given. nth=N,
-// every=N and probability=P choose which of these requests are refused: the N-th, every N-th, or each with this
-// probability, drawn with seed=N (default 0). Without one of these three, all of them are refused.
+// above=SIZE, library=NAME and after=DURATION select the requests that a rule applies to: larger requests; requests
+// from a library whose file name contains NAME; requests after this much time. A request must meet all the given
+// conditions. nth=N, every=N and probability=P choose which of these requests are refused: the N-th, every N-th, or
+// each with this probability, drawn with seed=N (default 0). Without one of these three, all of them are refused.
 #pragma once
 
 #include <chrono>

@@ -11,7 +11,7 @@
 
 namespace ration::config {
 
-// The index of `value` among the blank-separated `words`, or -1 if it is none of them.
+// The index of `value` among the blank-separated `words`, or -1 if it is not among them.
 int place_of(std::string_view value, std::string_view words);
 std::string error_in_choice(std::string_view value, std::string_view words);
 std::string read_bool(std::string_view value, bool &out);

@@ -6,8 +6,8 @@
 
 namespace ration::config {
 
-// Keeps valid UTF-8, but writes as \xNN whatever a terminal would act upon and bytes that are not text, so that the
-// result is one line. Cuts after 80 bytes.
+// Keeps valid UTF-8, but writes anything that a terminal would act on, and bytes that are not text, as \xNN, so that
+// the result is one line. Cuts after 80 bytes.
 std::string shown(std::string_view value);
 
 // Like shown(), but without the cut, for values that a message needs whole.

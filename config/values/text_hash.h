@@ -1,4 +1,4 @@
-// FNV-1a, 64 bits, to tell texts apart. It does not resist texts that someone crafts. Layer: config. Threads: constant.
+// FNV-1a, 64 bits, to distinguish texts. It does not resist crafted collisions. Layer: config. Threads: constant.
 #pragma once
 
 #include <cstdint>

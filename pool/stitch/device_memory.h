@@ -17,13 +17,13 @@ class DeviceMemory {
   DeviceMemory &operator=(const DeviceMemory &) = delete;
   virtual ~DeviceMemory() = default;
 
-  // Creates a handle of `bytes`, a multiple of the page; nothing if that fails.
+  // Creates a handle of `bytes`, a multiple of the page; nullopt if that fails.
   virtual std::optional<std::uint64_t> create(std::uint64_t bytes) noexcept = 0;
   // REQUIRES: the handle is not mapped anywhere.
   virtual void release(std::uint64_t handle, std::uint64_t bytes) noexcept = 0;
   // Maps the whole handle, without access. False: the driver refused and nothing changed.
   virtual bool map(Address address, std::uint64_t handle, std::uint64_t bytes) noexcept = 0;
-  // Gives access to a range, which may span several adjacent mappings, to every device that may have it.
+  // Gives access to a range, which may span several adjacent mappings, to every device that may use it.
   virtual bool allow(Address address, std::uint64_t bytes) noexcept = 0;
   // Called after the last call of a plan.
   virtual void release_rest() noexcept {}

@@ -60,9 +60,9 @@ class Granules {
   // Takes a granule out of the stock and into transit. REQUIRES: in the stock.
   void take(GranuleId id);
   [[nodiscard]] std::uint64_t stock_pages() const { return stock_pages_; }
-  // Of the granules in the stock with at most `pages` pages, the largest; 0: there is none.
+  // The largest granule in the stock with at most `pages` pages; 0: there is none.
   [[nodiscard]] GranuleId largest_within(std::uint64_t pages) const;
-  // Of the granules in the stock with more than `pages` pages, the smallest; 0: there is none.
+  // The smallest granule in the stock with more than `pages` pages; 0: there is none.
   [[nodiscard]] GranuleId smallest_above(std::uint64_t pages) const;
   [[nodiscard]] const Stock &stock() const { return stock_; }
 

@@ -45,7 +45,7 @@ struct Plan {
     bool usable;  // it is mapped with access
   };
 
-  // The members stand in the order of their execution.
+  // The members are in the order of execution.
   std::vector<Dropped> dropped;  // views that will not be used again
   std::vector<Release> releases;
   std::vector<Homing> homings;

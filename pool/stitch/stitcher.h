@@ -1,6 +1,6 @@
 // Serves blocks of a pool from granules of physical memory instead of slabs. The home range maps each granule at
 // most once; to the pool it is a single slab. A block that fits no hole, or whose size hardly recurs, gets a view: an
-// address range that maps free granules from anywhere side by side, and the free end of one more. Nothing is moved.
+// address range that maps free granules from anywhere side by side, plus the free end of one more. No data is moved.
 // Layer: pool, a leaf (standard library only: no CUDA). Threads: none of its own; the caller locks, and makes, executes
 // and finishes one plan at a time. Owns: the bookkeeping, not the memory.
 // Design: design/granules.md#blocks-from-granules
@@ -26,7 +26,7 @@ namespace ration::pool::stitch {
 struct Layout {
   std::uint64_t page_bytes;  // the device's granularity of allocation, a power of two
   Address home;              // home and views are reserved ranges that start on a page
-  std::uint64_t home_bytes;  // four times the memory, so that a gap is always free
+  std::uint64_t home_bytes;  // four times the memory, so that there is always a free gap
   Address views;
   std::uint64_t views_bytes;
   std::uint64_t slab;                        // the id of the home range in the pool
@@ -116,8 +116,8 @@ class Stitcher {
     std::uint64_t bytes;
   };
   std::vector<Backing> backing(const Block &block) const;
-  // The handles in which a live block lies, each whole, in the order of the block's bytes. The block starts `offset`
-  // bytes into the first one.
+  // The whole handles in which a live block lies, in the order of the block's bytes. The block starts `offset` bytes
+  // into the first one.
   struct Parts {
     struct Part {
       std::uint64_t handle;

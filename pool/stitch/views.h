@@ -44,7 +44,7 @@ struct View {
   bool marked = false;
   std::uint64_t name = 0;
   std::uint64_t used = 0;  // when its block last left it, as a value of a counter
-  // This view's nodes of the two indexes of unused views, while it is not in them.
+  // Spare nodes for the two indexes of unused views, while this view is not in them.
   ByBytes::node_type by_bytes;
   ByUse::node_type by_use;
 };
