@@ -11,8 +11,8 @@ namespace ration {
 
 namespace address_space {
 
-// The page with the number of this address space. If there is no page, or 0 in it, the address space has no number yet,
-// or the process ID serves instead.
+// The page with the number of this address space. If there is no page, or it holds 0, the address space has no number
+// yet, or the process ID is its number.
 extern constinit std::atomic<std::atomic<std::uint64_t> *> page;
 [[gnu::cold, gnu::noinline]] std::uint64_t find_number();
 

@@ -13,8 +13,8 @@ namespace ration {
 bool call_in_forked_child(void (*callback)()) noexcept;
 
 // While such an object lives, new forks wait; its constructor waits for forks in progress. The constructor waits until
-// `deadline_ns` (of now_ns()) at most and a fork 50 ms, because a fork may itself wait for a lock that the caller
-// holds.
+// `deadline_ns` (of now_ns()) at most, and a fork waits at most 50 ms, because a fork may itself wait for a lock that
+// the caller holds.
 // Design: design/ledger.md#forks
 // Design: design/first-use.md#forks-meanwhile
 class ForkExclusion {

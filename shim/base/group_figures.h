@@ -9,7 +9,7 @@ namespace ration {
 
 struct GroupFigures {
   std::atomic<std::uint64_t> limit;         // of the group; 0: none
-  std::atomic<std::uint64_t> most_claimed;  // the most that all members together claimed at a request of this process
+  std::atomic<std::uint64_t> most_claimed;  // the most that all members claimed at any request of this process
 };
 static_assert(sizeof(GroupFigures) == 16);
 

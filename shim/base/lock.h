@@ -74,9 +74,9 @@ class CAPABILITY("mutex") RankedMutex {
     mutex_.unlock();
   }
 #ifndef NDEBUG
-  static bool is_any_held() {
+  static bool is_any_held() {  // by this thread
     return innermost_held != 0;
-  }  // by this thread
+  }
 #endif
 
  private:

@@ -16,9 +16,9 @@ class OwnThread {
   OwnThread &operator=(const OwnThread &) = delete;
 
   // Whether the program's main thread has ended. The process then ends only when all other threads have ended, so own
-  // threads must end too. They are normally told so (preload/thread_end.cc), but not if the main thread is cancelled or
-  // ends inside libc, so a sleeping own thread must call this from time to time. True also if it cannot be known. Makes
-  // no system call if the main thread was the first to start an own thread.
+  // threads must end too. They are normally told to (preload/thread_end.cc), but not if the main thread is cancelled or
+  // ends inside libc, so a sleeping own thread must call this from time to time. Also true if this cannot be
+  // determined. Makes no system call if the main thread was the first to start an own thread.
   static bool is_main_thread_gone() noexcept;
 };
 

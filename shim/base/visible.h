@@ -1,5 +1,5 @@
-// Makes text safe to print as one line on a terminal: names and texts of others in it can neither begin a second line
-// nor move the cursor.
+// Makes text safe to print as one line on a terminal: foreign names and texts in it can neither begin a second line nor
+// move the cursor.
 // Layer: base. Threads: any.
 #pragma once
 

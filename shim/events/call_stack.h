@@ -19,7 +19,7 @@ struct CallStack {
 };
 
 // Reads the stack from the caller of the calling function outwards. Takes no lock if the loader can find unwind tables
-// without one (glibc 2.35). REQUIRES: what unwind tables the code has are right, as for exceptions that pass through
+// without one (glibc 2.35). REQUIRES: any unwind tables of the code are correct, as for exceptions that pass through
 // it.
 void read_call_stack(CallStack &stack) noexcept;
 

@@ -33,16 +33,16 @@ class CallStacks {
         tree_(std::move(executable)),
         loaded_(std::make_shared<Loaded>()) {}
 
-  // A stack of the log is its number in the low 32 bits, and above it the part of the log in which it was written.
+  // A stack's value has its number in the low 32 bits and, above them, the part of the log in which it was written.
   static std::uint32_t number_of(std::uint64_t stack) { return static_cast<std::uint32_t>(stack); }
   // Whether the stack was written in the present part of the log: earlier parts will be deleted before this one.
   bool is_kept(std::uint64_t stack) const { return stack >> 32U == part_.load(std::memory_order_relaxed); }
 
-  // The stack of the calling thread; 0: it could not be read or written. Call it at the beginning of a program's call,
-  // while the thread holds no lock of ours: it may ask the loader which files are loaded.
+  // The stack of the calling thread; 0: it could not be read or written. Call it at the beginning of a call by the
+  // program, while the thread holds no lock of ours: it may ask the loader which files are loaded.
   std::uint64_t here(Write write) noexcept;
-  // To be called when a new part of the log begins. The earlier part will be removed, so each stack is from now on
-  // written again, under a new number. Takes no lock.
+  // To be called when a new part of the log begins. The earlier part will be removed, so each stack is written again
+  // from now on, under a new number. Takes no lock.
   void write_again() noexcept { part_.fetch_add(1, std::memory_order_relaxed); }
 
  private:

@@ -21,7 +21,7 @@ inline bool shows(Level level) noexcept {
 }
 
 // Called once the settings are known. Lines are appended to the file `path`. They go to stderr if `path` is empty, or
-// if the file cannot be written, which a warning says.
+// if the file cannot be written; a warning then says so.
 void begin_diagnostics(Level level, const std::string &path) noexcept;
 
 // Writes the warning "ration: LINE". Newlines inside become spaces, so one event is one line.

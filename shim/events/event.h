@@ -75,7 +75,7 @@ struct GroupState {
   std::string name;  // "tree:" and its number for a tree, "container:" and its name; empty: no group refused
   std::uint64_t limit = 0;
   std::uint64_t reserved = 0;
-  std::uint64_t claimed = 0;  // reserved, and the part of guarantees beyond that
+  std::uint64_t claimed = 0;  // reserved bytes, and the guaranteed bytes beyond those
 };
 
 // Stands in place of a program's name for all memory that no process under Ration holds.
@@ -103,9 +103,9 @@ struct Oom {
   std::uint64_t quarantined = 0;  // freed, but possibly still in use by the device
   bool capturing = false;         // a capture was running, so quarantined blocks could not be cleaned
   GroupState group{};
-  std::vector<Holder> holders{};  // those that hold most in the group that refused, or on the full device
+  std::vector<Holder> holders{};  // the processes that hold most in the group that refused, or on the full device
   bool sharing = false;           // not memory but a handle for sharing was refused; counted separately
-  std::uint64_t needed = 0;       // must be free for it; more than `requested` if a pool of the driver grows in steps
+  std::uint64_t needed = 0;       // bytes that must be free; more than `requested` if a driver pool grows in steps
 };
 
 // The pool obtained a slab from the driver.
@@ -138,7 +138,7 @@ struct Wait {
   int device;
   const char *api;
   const char *how;       // event, synchronize, poll or members
-  std::uint64_t blocks;  // freed blocks that became reusable by the wait
+  std::uint64_t blocks;  // freed blocks that the wait made reusable
   std::uint64_t bytes;
   std::uint64_t duration_ns;
   int result;  // the driver's result; 0: success

@@ -77,8 +77,8 @@ class Journal {
     tally_->devices[device].overhead_unmeasured.fetch_add(1, std::memory_order_relaxed);
   }
 
-  // Sets a function that is called with `of` and a device after each event by which the process holds more of that
-  // device.
+  // Sets a function that is called with `of` and a device after each event that makes the process hold more memory of
+  // that device.
   using Taken = void (*)(void *of, int device);
   void when_taken(Taken taken, void *of) noexcept {
     taken_of_ = of;
@@ -96,7 +96,7 @@ class Journal {
   // line stays a correct `end`. `asked` may be null; it must outlive the journal.
   void end(const RationCoverage *asked) noexcept;
 
-  // Called after a name was added to those that the program asked for.
+  // Called after a name was added to `asked`, the names that the program asked for.
   void publish(const RationCoverage &asked) noexcept;
 
   const SummaryPage &tally() const { return *tally_; }
@@ -145,13 +145,13 @@ class Journal {
   std::size_t format_ending(Line &lines, std::uint64_t seq, std::uint64_t lost) REQUIRES(writer_);
   void publish_losses() noexcept REQUIRES(writer_);
   void lose_one() noexcept REQUIRES(writer_);
-  // The time stamp of the next record. It never decreases, though threads may come here in another order than they read
-  // the clock.
+  // The time stamp of the next record. It never decreases, even if threads come here in a different order than they
+  // read the clock.
   std::uint64_t stamp(std::uint64_t at_ns) REQUIRES(writer_) {
     return last_ns_ = std::max(last_ns_, at_ns - start_ns_);
   }
-  // True in a child in which no fork handler ran: the log is its parent's.
   bool write_stack(const std::vector<std::string> &records);
+  // True in a child in which no fork handler ran: the log is its parent's.
   bool is_inherited() const { return this_address_space() != address_space_; }
 
   const std::uint64_t address_space_ = this_address_space();

@@ -47,8 +47,8 @@ class LogFile {
   // Why the latest write failed, as an errno value. REQUIRES: it failed.
   int error() const { return error_; }
 
-  // As many of the last lines, never the first one, as `bytes` need to fit in their place. That space is allocated
-  // already, so it can be overwritten even on a full disk or at a limit of the file size. Empty: there are no such
+  // The last lines, never the first one: as many as it takes to make room for `bytes` in their place. That space is
+  // allocated already, so it can be overwritten even on a full disk or at the file size limit. Empty: there are no such
   // lines. Valid until the next call.
   std::string_view last_lines(std::size_t bytes);
   // Overwrites the lines that last_lines() returned with `text`, at most as many bytes as it was called with.

@@ -3,8 +3,8 @@
 //
 // The calls are read from the interpreter's memory without holding its lock (the GIL). Most bindings release the GIL
 // before they call CUDA, and waiting for it here could block a program that would not block by itself. Every read is
-// checked by the kernel (process_vm_readv), so an interpreter with an unknown layout yields no frames, but no crash
-// either.
+// checked by the kernel (process_vm_readv), so an interpreter with an unknown layout yields no frames, but does not
+// cause a crash.
 #pragma once
 
 #include <cstdint>

@@ -17,12 +17,12 @@ namespace ration::events {
 
 class StackTree {
  public:
-  static constexpr std::uint32_t kMost = 1'000'000;  // nodes; then a new call gets the number of its caller
+  static constexpr std::uint32_t kMost = 1'000'000;  // nodes; beyond that, a new call gets the number of its caller
 
   explicit StackTree(std::string executable) : executable_(std::move(executable)) {}
 
-  // The number of the stack in which this call is made inside the stack `parent`. Appends to `lines` the records, as
-  // open objects (json_lines.h), that a reader of the log needs for it and does not have yet.
+  // The number of the stack that consists of `parent` and this call. Appends to `lines` the records that a reader of
+  // the log needs for it and does not have yet, as open objects (json_lines.h).
   std::uint32_t add(std::uint32_t parent, std::uintptr_t code, const LoadedModules &modules,
                     std::vector<std::string> &lines);
   std::uint32_t add(std::uint32_t parent, const PythonFrame &frame, std::vector<std::string> &lines);
@@ -32,7 +32,7 @@ class StackTree {
   void forget_addresses() { frames_.clear(); }
   // To be called when all records must be written again.
   void write_again() { nodes_.clear(), frames_.clear(), places_.clear(), python_frames_.clear(), modules_.clear(); }
-  // To be called if what was added since the last keep() was not written: a later call then adds it again.
+  // To be called if records added since the last keep() were not written: later calls then add them again.
   void undo();
   void keep() {
     added_nodes_.clear(), added_frames_.clear(), added_places_.clear(), added_python_.clear(), added_modules_.clear();

@@ -56,14 +56,14 @@ struct SummaryPage {
   std::atomic<std::uint32_t> lost_records;  // records of the log lost for lack of disk space or memory; saturates
   std::atomic<std::uint64_t> failed_frees;
   std::atomic<std::uint64_t> null_frees;
-  std::atomic<std::uint64_t> failed_allocs;   // failed in the driver for another reason than lack of memory
+  std::atomic<std::uint64_t> failed_allocs;   // failed in the driver for a reason other than lack of memory
   std::atomic<std::uint64_t> refused_shares;  // refused handles for sharing memory; not counted in `denied`
   std::atomic<std::uint64_t> host_bytes;      // pinned
   std::atomic<std::uint64_t> host_peak_bytes;
   DeviceTally devices[kMaxTalliedDevices];
   // The number of driver functions that the program asked for, that Ration does not know, and that may take memory.
   std::atomic<std::uint64_t> unknown_of_memory;
-  std::atomic<std::uint32_t> unknown_kept;    // attempts to claim an entry of `unknown`, even failed ones
+  std::atomic<std::uint32_t> unknown_kept;    // attempts to claim an entry of `unknown`, including failed ones
   std::atomic<std::uint32_t> unknown_is_cut;  // 1: names that were asked for later are not counted
   struct Name {
     std::atomic<std::uint32_t> is_written;
@@ -71,13 +71,13 @@ struct SummaryPage {
   } unknown[kMostUnknown];
   std::atomic<std::uint64_t> log_bytes;  // length of `log`, written after it; 0: no log
   char log[4096];                        // the path, absolute
-  // For each device: the largest refused request. The process may die while one entry is written, so the other one is
-  // valid then.
+  // For each device: the largest refused request. The process may die while it writes an entry, so there are two, and
+  // the other one stays valid.
   struct Refused {
     std::atomic<std::uint32_t> current;  // number of the valid entry, from 1; 0: none
     struct Request {
       std::uint64_t bytes;
-      std::uint64_t missing;       // that many more bytes would have served it; 0: unknown
+      std::uint64_t missing;       // this many more bytes would have served it; 0: unknown
       std::uint64_t largest_free;  // UINT64_MAX: unknown
     } of[2];
   } refused[kMaxTalliedDevices];
@@ -132,7 +132,7 @@ struct Summary {
     bool limit_is_later;                            // it was set after the process started
     std::string uuid;
     std::vector<Group> groups;
-    std::vector<Holder> holders;  // the processes that held most of the memory that the first refusal lacked
+    std::vector<Holder> holders;  // the processes that held most of the memory that the first refused request lacked
   };
   std::int64_t pid = 0;
   std::string program;

@@ -1,5 +1,5 @@
-// Counts the calls of this process that take or return memory of one device. A call counts from before the
-// driver or Ration's records show the change until both do. Figures of the driver and of the records may be
+// Counts the calls of this process that take or return memory of one device. A call counts from before the driver or
+// Ration's records show the change until both show it. Figures of the driver and of the records may be
 // compared only if no such call was under way while they were read.
 // Layer: ledger. Threads: any.
 #pragma once

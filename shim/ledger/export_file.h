@@ -1,6 +1,6 @@
 // The file in which a process lists the blocks that it shares (`ipc-` and 16 hex digits, in the state folder), and the
 // locks that the openers of these blocks take on it.
-// Layer: ledger. Threads: publish and end one at a time; the rest any. Owns: its mapping.
+// Layer: ledger. Threads: one at a time for publish and end; any for the rest. Owns: its mapping.
 // The exporter holds a lock on the file's first life byte (life_byte.h) until it ends. The file is removed once none of
 // its life bytes is locked.
 #pragma once
@@ -39,8 +39,8 @@ class ExportFile {
 
   // A snapshot of which records are open. An opener takes a shared lock on the record's byte, then checks the record;
   // the exporter ends the record, then checks the lock. One of the two sees the other, so an open block is never
-  // reused. When an opener dies, the kernel drops its lock before it closes its device, so a record counts as open
-  // while one of its openers is still ending. If the file has lost its name or was cut short, every record counts as
+  // reused. When an opener dies, the kernel drops its lock before it closes its device, so a record still counts as
+  // open while one of its openers is ending. If the file has lost its name or was cut short, every record counts as
   // open.
   class Snapshot {
    public:

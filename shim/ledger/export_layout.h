@@ -1,7 +1,7 @@
 // The layout of the file of a process that shares pool blocks (a header page, then one record for each block), and the
 // token that a program receives instead of the driver's handle.
-// Layer: ledger. Threads, and processes: the exporter writes, others read, except `opener`; any of them may die between
-// two stores. Any process may die between two stores.
+// Layer: ledger. Threads, and processes: the exporter writes and others read, except that openers write `opener`. Any
+// process may die between two stores.
 #pragma once
 
 #include <atomic>
@@ -65,8 +65,8 @@ struct ExportHeader {
 using ExportWord = std::atomic<std::uint64_t>;
 static_assert(ExportWord::is_always_lock_free);
 
-// The most openers whose process marks a record can hold. Of any further opener, or one in another PID namespace, the
-// exporter sees nothing but the lock.
+// The most openers whose process marks a record can hold. The exporter sees only the lock of any further opener, or of
+// one in another PID namespace.
 inline constexpr std::uint32_t kOpeners = 16;
 
 struct ExportRecord {

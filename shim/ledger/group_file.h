@@ -37,8 +37,7 @@ class GroupFile {
   // The number of slots that the file has space for, at most kSlots. Does not rely on the count in the file alone,
   // which may have been overwritten.
   std::uint32_t slots() const;
-  // Whether the file, to which `descriptor` refers, has become shorter than it once was seen to be. Touches no page of
-  // it.
+  // Whether the file to which `descriptor` refers is shorter than it was once seen to be. Touches no page of it.
   bool is_cut(int descriptor) const;
   // Whether the pages that the file was once seen to have still exist; asks the kernel. One system call, or two if the
   // file has grown.
@@ -78,12 +77,12 @@ bool lacks_descriptors();
 // The message of an errno value, without strerror(3), which is not thread-safe.
 std::string error_text(int error);
 
-// Opens the folder, or makes it with mode 0700. Refuses, with a `problem`: a link, another user's folder, one that
+// Opens the folder, or makes it with mode 0700. Refuses, with a `problem`, a link, another user's folder, or one that
 // others may write to.
 // Design: design/ledger.md#trusted-files
 Descriptor open_state_folder(const std::string &path, bool make, std::string &problem);
 
-// Opens the file `name` in `folder`. Refuses: a link, another user's file, one that others may write to. ENOENT is no
+// Opens the file `name` in `folder`. Refuses a link, another user's file, or one that others may write to. ENOENT is no
 // problem: the descriptor is then empty.
 Descriptor open_group_file(int folder, const std::string &name, std::string &problem);
 

@@ -63,7 +63,7 @@ enum class GroupKind { kNamed, kTree, kContainer, kNone, kQueue };
 
 struct Group {
   GroupKind kind = GroupKind::kNamed;
-  // A tree's is its number, a container's is "NAMESPACE-DIGITS", that of kNone and kQueue is empty.
+  // For a tree, its number; for a container, "NAMESPACE-DIGITS"; empty for kNone and kQueue.
   std::string name;
   std::string problem;  // why its file could not be read, and the remedy; the rest is then empty
   std::vector<GroupDevice> devices;

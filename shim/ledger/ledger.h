@@ -31,8 +31,8 @@ enum class Effort { kImmediate, kReclaimFromDead };
 // the group's limit.
 class Account {
  public:
-  // Until a limit is set there is none. Under a limit below what is held, every request is refused until enough has
-  // been released.
+  // There is no limit until one is set. If it is below the bytes held, every request is refused until enough has been
+  // released.
   void set_limit(std::uint64_t bytes);
   std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
 
@@ -86,7 +86,7 @@ class Account {
   // first group whose limit leaves too little, with this device's number there in `device`; the groups before it keep
   // the guarantee. nullptr: all granted it.
   [[nodiscard]] Membership *guarantee(std::uint64_t bytes, int &device);
-  // What was ordered for this process while it runs (orders.h): 1 + a limit, kUnordered, or 0.
+  // The limit that was ordered for this process while it runs (orders.h): 1 + bytes, kUnordered, or 0 for none.
   std::uint64_t ordered_limit() const;
   // Sets the guarantee that was ordered, or `unordered` if the order was withdrawn. False: a group refused it, and its
   // file now says so.
@@ -104,9 +104,9 @@ class Account {
   // The largest guarantee that this process, or its tree, has in one of its groups.
   std::uint64_t guaranteed() const;
   // The most that the account may hold after a pool has preallocated. With a guarantee it is the guarantee. With one of
-  // its tree, it is what the account holds and what is left of that guarantee. Otherwise it is what the account holds
-  // and half of an equal share of what its groups leave, counting one member more than there are. Memory that cannot be
-  // returned in parts gets no such share: for it, the result is what the account holds if a group has a limit, or if
+  // its tree, it is what the account holds plus what is left of that guarantee. Otherwise it is what the account holds
+  // plus half of an equal share of what its groups leave, counting one member more than there are. Memory that cannot
+  // be returned in parts gets no such share: for it, the result is what the account holds if a group has a limit, or if
   // there is no limit at all and other processes use the device. UINT64_MAX: no bound.
   // Design: design/groups.md#parts
   std::uint64_t fair_part(bool goes_back_in_parts);
@@ -150,7 +150,7 @@ class Account {
   bool shows(std::uint64_t used, std::uint64_t allocations) const;
   void request_publication();
 
-  // Whose memory would help: `limits`, that of the members of its groups; `device`, that of any process on the device.
+  // Whose memory would help: for `limits`, that of the members of its groups; for `device`, that of any process on it.
   enum class Of { limits, device };
   // Tells these processes how many bytes this process lacks, which they may hold unused.
   void want(std::uint64_t bytes, Of of);
@@ -161,7 +161,7 @@ class Account {
   // Wishes that the same member has repeated until now will not count as new ones.
   void answered();
   // The other members that hold memory that they do not use, group by group. surplus(): how much that is, in the group
-  // where it is most.
+  // where it is largest.
   struct IdleMember {
     const Membership *group = nullptr;
     int place = 0;  // this device's number there
@@ -179,7 +179,7 @@ class Account {
   std::uint64_t held_by_others() const;
   // The memory of others that will surely be returned if it is wanted (`of_others`), and what the limits leave with it
   // (`within_limits`). REQUIRES: reclaim_from_dead() was called, which looks only at groups that have a limit; this
-  // does at the others.
+  // function looks at the others.
   struct Obtainable {
     std::uint64_t of_others = 0;
     std::uint64_t within_limits = 0;

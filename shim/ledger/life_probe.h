@@ -54,7 +54,7 @@ class LifeProbe {
   int kept_ = -1;  // its index in the list of those that forked children close
 };
 
-// REQUIRES: a forked child.
+// REQUIRES: called in a forked child.
 void close_inherited_probes();
 
 }  // namespace ration::ledger

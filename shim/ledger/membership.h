@@ -26,7 +26,7 @@ enum class ReserveOutcome {
   over_group_limit,  // the limit of a group, or its ledger is not usable
 };
 
-// The figures of this process on one device that others display.
+// The figures of this process on one device that other processes display.
 struct Published {
   std::uint64_t used = 0;
   std::uint64_t peak_used = 0;
@@ -40,13 +40,13 @@ struct Holder {
   std::string program;
   std::uint64_t reserved = 0;
   std::uint64_t used = 0;       // as it last published
-  std::uint64_t guarantee = 0;  // held or not; of a tree's, only what its members do not hold
+  std::uint64_t guarantee = 0;  // whether held or not; of a tree's, only the part that its members do not hold
   bool is_of_tree = false;  // true: the guarantee is for the processes that it started, and it holds no memory itself
 
   std::uint64_t claimed() const { return reserved > guarantee ? reserved : guarantee; }
 };
 
-// The slot that holds a guarantee for a tree, as long as its `life` stays the same.
+// The slot that holds a guarantee for a tree; valid as long as its `life` stays the same.
 struct GuaranteeHolder {
   std::uint64_t tree = 0;  // 0: none
   std::uint32_t slot = 0;
@@ -81,8 +81,8 @@ class Membership {
   void state_limit(int device, std::uint64_t bytes);
   void show_limit(int device, std::uint64_t bytes);
 
-  // Takes a shared lock on this member's life byte for `descriptor`, which has an open file description of its own of
-  // this group's file. The lock keeps the member's slot. REQUIRES: held_for a tree.
+  // Takes a shared lock on this member's life byte for `descriptor`, which has its own open file description of this
+  // group's file. The lock keeps the member's slot. REQUIRES: held_for a tree.
   bool share_life_with(int descriptor) const;
 
   // The number of the tree, if this group is one; 0: it is not.
@@ -99,13 +99,13 @@ class Membership {
   // Charges bytes that are already in use, whatever the limit says.
   void charge(int device, std::uint64_t bytes, std::uint64_t tree_held = 0, std::uint64_t *before = nullptr);
 
-  // Sets the guarantee of this process, or of the tree for which it joined. If the limit does not leave so much,
+  // Sets the guarantee of this process, or of the tree for which it joined. If the limit does not leave that much,
   // refuses and changes nothing. `look` as for reserve().
   // Design: design/groups.md#guarantees
   [[nodiscard]] ReserveOutcome guarantee(int device, std::uint64_t bytes, bool look);
-  // Lowers the guarantee of the tree for which this process joined. What the tree holds stays claimed and guaranteed,
-  // since its processes claim nothing of their own for what the guarantee covers. `tree_held` is called once no process
-  // of the tree can be covered beyond `bytes` any more: they reserve in the tree before they read the guarantee.
+  // Lowers the guarantee of the tree for which this process joined. Memory that the tree holds stays claimed and
+  // guaranteed, because its processes do not claim guaranteed memory. `tree_held` is called once no process of the tree
+  // can be covered beyond `bytes` any more: they reserve in the tree before they read the guarantee.
   void lower_guarantee(int device, std::uint64_t bytes, FunctionRef<std::uint64_t()> tree_held);
   void show_total(int device, std::uint64_t bytes);
 
@@ -113,7 +113,7 @@ class Membership {
   std::uint64_t orders() const;
   std::uint64_t heeded() const;
   void take_note(std::uint64_t of_orders);
-  // What was ordered: 1 + bytes, kUnordered, or 0.
+  // The order: 1 + bytes, kUnordered, or 0 for none.
   std::uint64_t ordered_limit(int device) const;
   std::uint64_t ordered_guarantee(int device) const;
   bool has_ordered_limit(int device) const;  // of the group
@@ -121,15 +121,15 @@ class Membership {
 
   // The guarantee that this process holds, for itself or for a tree.
   std::uint64_t own_guarantee(int device) const;
-  // The bytes that this process holds and no guarantee covers.
+  // The bytes that this process holds and that no guarantee covers.
   std::uint64_t beyond_guarantee(int device) const;
-  // How much is left of the guarantee, this process's or that of its tree, which holds `tree_held`. REQUIRES: the file
-  // is there.
+  // How much is left of the guarantee of this process, or of its tree, which holds `tree_held` bytes. REQUIRES: the
+  // file is there.
   std::uint64_t uncovered(std::uint32_t device, std::uint64_t tree_held) const;
   // The present guarantee of this process, or of its tree.
   std::uint64_t guaranteed(int device) const;
 
-  // If the file was cut short: the limit that was seen last.
+  // limit(): if the file was cut short, the last limit that was seen.
   std::uint64_t limit(int device) const;
   std::uint64_t total(int device) const;
   // What the limit leaves, and what is left of a guarantee; 0 if the ledger is not usable. `tree_held` as for
@@ -137,7 +137,7 @@ class Membership {
   std::uint64_t available_below_limit(int device, std::uint64_t tree_held = 0) const;
   std::uint64_t available(int device, std::uint64_t tree_held = 0) const;
 
-  // The number of processes in the group, with this one and with dead ones that nobody has reclaimed from yet.
+  // The number of processes in the group, including this one, and dead ones from which nobody has reclaimed yet.
   std::uint32_t members() const;
 
   // Whether the group has a limit on any device.
@@ -163,7 +163,7 @@ class Membership {
   void learn_overhead(int device, std::uint64_t bytes);
   std::uint64_t learnt_overhead(int device) const;
 
-  // Shows other members that this process has a context of the device, and may come to hold memory there.
+  // Shows other members that this process has a context of the device and may come to hold memory there.
   void show_presence(int device);
   // The number of other members that have shown presence on the device, or hold or held memory there.
   std::uint64_t neighbours(int device) const;
@@ -190,7 +190,7 @@ class Membership {
   struct Idle {
     std::uint32_t slot = 0;
     std::uint64_t life = 0;
-    std::uint64_t operation = 0;  // its last one on the device: changes once it has taken or returned anything
+    std::uint64_t operation = 0;  // its last one on the device; changes when memory is taken or returned
     std::uint64_t bytes = 0;
     int pid = 0;
     bool operator==(const Idle &) const = default;
@@ -209,7 +209,7 @@ class Membership {
   // Also reclaims. True: within the last `seconds` a member that held memory of the device was found dead, by any
   // process, so the driver may not have freed all of that memory yet.
   bool member_died_within(int device, std::uint64_t seconds) noexcept;
-  // What is wrong with the group's file, and the consequence. Empty: nothing is wrong, or it was said before.
+  // What is wrong with the group's file, and the consequence. Empty: nothing is wrong, or it was reported before.
   std::string trouble();
 
  private:
@@ -266,7 +266,7 @@ class Membership {
   // Serialises the operations of the slot. Held for a few atomic exchanges, never across a system call.
   mutable RankedMutex mutex_{Rank::kMembership};
   Own own_[shared::kDevices] GUARDED_BY(mutex_);
-  std::atomic<std::uint64_t> heeded_{0};  // the last orders() of which take_note() was called
+  std::atomic<std::uint64_t> heeded_{0};  // the last value that take_note() received
   std::atomic<std::uint32_t> cursor_{0};
   mutable std::array<std::atomic<std::uint64_t>, shared::kDevices> seen_limits_{};
   const std::uint64_t moment_;                         // in ticks, between two calls of look()
@@ -276,10 +276,10 @@ class Membership {
   std::atomic<bool> trouble_said_{false};
 };
 
-// The number in the name of a tree; 0: the group is no tree.
+// The number in the name of a tree; 0: the group is not a tree.
 std::uint64_t tree_number(GroupKind kind, const std::string &name);
 
-// The name of the group of those processes of this PID namespace that state the container limit `stated`.
+// The name of the group of all processes in this PID namespace that state the container limit `stated`.
 std::string container_group_name(const std::string &stated);
 
 // The file name of a group, and the group that has a file name. False: it is not the file name of a group.

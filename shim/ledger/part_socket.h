@@ -22,7 +22,7 @@ struct PartRequest {
   static constexpr std::uint64_t kMagic = 0x5452415049544152;  // "RATIPART"
   std::uint64_t magic = kMagic;
   ExportToken token;
-  std::uint64_t first = 0;  // the first of the parts that are wanted
+  std::uint64_t first = 0;  // the first part that is wanted
 };
 
 enum class PartsState : std::uint32_t {
@@ -43,7 +43,7 @@ struct PartReply {
 
 class PartSocket {
  public:
-  // Opens the socket, also again after the program has closed it. False: `problem` says why.
+  // Opens the socket, and opens it again if the program has closed it. False: `problem` says why.
   static bool open(const std::string &state_folder, std::uint64_t exporter, std::string &problem);
   // Ends all requests; a receive() that waits returns.
   static void shut();

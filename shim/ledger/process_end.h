@@ -1,6 +1,6 @@
-// Tells whether a process that is ending may still have open files, and thus work on a device. Layer: ledger. Threads:
-// any. A killed process first loses its mappings, and with them its locks; its files, and with them its GPU contexts,
-// are closed later.
+// Finds out whether a process that is ending may still have open files, and thus work on a device. Layer: ledger.
+// Threads: any. A killed process first loses its mappings, and with them its locks; its files, and with them its GPU
+// contexts, are closed later.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,7 @@ struct Device {
   Word ordered;   // 1 + the limit that was set for the group while it runs; 0: none
   Word overhead;  // in the queue's file: bytes that the driver itself took for the last run that has ended
   Word physical;  // bytes of memory that the device has; 0: not known
-  Word left;      // 1 + the limit that held when the last member that states one ended; 0: none ever stated one
+  Word left;      // 1 + the limit that held when the last member that stated one ended; 0: none ever stated one
 };
 
 // A member's wish for memory that other members hold but do not use, in one word.
@@ -61,8 +61,8 @@ struct Wanted {
 };
 static_assert(kSlots == 1U << Wanted::kSlotBits);
 
-// Identifies the operation that last changed a total. A new owner of a slot continues the numbers of the operations, so
-// a tag never repeats.
+// Identifies the operation that last changed a total. A new owner of a slot continues the numbering of the operations,
+// so a tag never repeats.
 struct Tag {
   std::uint32_t slot = 0;
   std::uint64_t operation = 0;  // 0: none. Bit 0 is set if the operation reclaimed all that a dead owner claimed
@@ -103,8 +103,8 @@ struct PackedStitching {
 inline constexpr std::uint64_t kUnordered = UINT64_MAX;
 inline constexpr std::uint64_t kRefused = UINT64_MAX - 1;
 
-// What one process claims of one device: its guarantee, whether it holds that memory or not, and the memory that it
-// holds and no guarantee covers.
+// What one process claims of one device: its guarantee, whether it holds that memory or not, plus the memory that it
+// holds and that no guarantee covers.
 struct Cell {
   // The bytes that the owner claims after its last even and its last odd operation. An operation writes its value here
   // before it changes the total.

@@ -12,8 +12,8 @@ namespace ration::ledger {
 // why.
 void *map_shared(int descriptor, std::size_t bytes);
 
-// Whether the page in which the first `bytes` of the mapping end exists; if it does, so do those before it. One system
-// call.
+// Whether the page with the last of the mapping's first `bytes` exists; if it does, so do the pages before it. One
+// system call.
 bool has_pages(const void *mapped, std::size_t bytes);
 
 }  // namespace ration::ledger

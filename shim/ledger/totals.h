@@ -23,8 +23,8 @@ struct LastOperation {
 };
 LastOperation last_operation(const GroupFile &file, std::uint32_t device, std::uint32_t slot, WideValue total);
 
-// How many bytes the slot's owner holds, if it claims `claimed`. For display only, because its parts are not updated in
-// one step.
+// How many bytes the slot's owner holds, if it claims `claimed`. For display only, because the figures that it adds up
+// are not updated in one step.
 std::uint64_t held_of(const shared::Cell &cell, std::uint64_t claimed);
 
 // Notes in the slot of `tag` that its operation happened. Any process may call it; a late call is harmless.
@@ -68,8 +68,8 @@ Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint
 
 // Whether the file has limits: stated by members, left behind by them, or ordered.
 bool remembers(const GroupFile &file);
-// Removes these limits from the file of a group that has no member, for a new group of its name. The caller must check
-// the limits of all devices then. REQUIRES: the caller holds all life bytes.
+// Removes these limits from the file of a group that has no member, for a new group of the same name. The caller must
+// then check the limits of all devices. REQUIRES: the caller holds all life bytes.
 void forget(const GroupFile &file);
 
 }  // namespace ration::ledger
