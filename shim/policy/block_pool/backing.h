@@ -1,6 +1,5 @@
-// The memory that a pool is made of: pieces, which are either allocations of the driver's (slab_backing.h) or granules
-// of physical memory, mapped where they are needed (granule_backing.h). BlockPools::pool_of() chooses once for each
-// pool.
+// The memory that a pool is made of: pieces, which are either driver allocations (slab_backing.h) or granules of
+// physical memory, mapped where they are needed (granule_backing.h). BlockPools::pool_of() chooses once for each pool.
 // Layer: policy/block_pool. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -17,7 +16,7 @@
 
 namespace ration::policy {
 
-// A request of the program's, and the pool that serves it.
+// A request of the program, and the pool that serves it.
 struct PoolCall {
   const Request &request;
   const Contexts::Current &where;

@@ -51,7 +51,7 @@ class BlockPools {
   const PoolParts parts_;
   IpcExporter &exports_;
   const bool synchronous_free_;
-  SlabBacking slab_backing_;  // exists as long as the pools made of slabs
+  SlabBacking slab_backing_;  // must exist as long as the pools made of slabs
 
  public:
   // The parts that other classes call directly.

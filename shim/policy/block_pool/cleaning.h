@@ -20,8 +20,8 @@ class Cleaning {
   bool wait();
   // The driver's error in the latest collect() or wait().
   CUresult error() const { return error_; }
-  // Whether another thread freed while this one searched: the room may meanwhile have moved between holes, blocks and
-  // quarantine.
+  // Whether another thread freed a block while this one searched: the room may meanwhile have moved between holes,
+  // blocks and quarantine.
   // Design: design/quarantine.md#looking-again
   bool overtaken() const;
 

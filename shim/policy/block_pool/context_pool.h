@@ -1,6 +1,6 @@
 // The pool of one context life: its blocks, and whether the fast path to them is open (fast_path.h).
 // Layer: policy/block_pool. Threads: any; the lock of `blocks` guards the fast path too, and nothing is taken under it.
-// Owns: the pool's metadata; its pieces end with the context, or by its backing.
+// Owns: the pool's metadata; its pieces end with the context, or are returned by the backing.
 //
 // The fast path is open while an ordinary call concerns this pool alone: frees do not wait, no use is about to trigger
 // the preallocation, and the context is alive and not about to end. A thread that changes one of these first closes the
@@ -112,7 +112,7 @@ class alignas(64) ContextPool final : public PoolOfContext {
 
  public:
   pool::SharedPool blocks;
-  Backing *backing = nullptr;     // set before the first request, for the rest of the life
+  Backing *backing = nullptr;     // set before the first request, for the rest of the context's life
   pool::stitch::Layout layout{};  // the address ranges of a pool of granules
   Context *context = nullptr;
   // The calls in flight. A call is counted before it checks whether the context has ended, and the end is set before

@@ -12,9 +12,9 @@
 // but the pool's slabs do: they stay in the slab directory until the quarantine has forgotten the pool. So the blocks
 // are reset without the lock.
 //
-// ThreadSanitizer in a program sees calls of libc's functions, but not our atomics. Locks that are as old as the
-// runtime need no other proof that they were made before they are taken, and a last lock and unlock orders the reset
-// before the next owner's use.
+// ThreadSanitizer in a program sees calls of libc's functions, but not our atomics. The locks are as old as the
+// runtime, so it needs no other proof that they were made before they are taken. A last lock and unlock orders the
+// reset before the next owner's use.
 #pragma once
 
 #include <atomic>

@@ -58,11 +58,11 @@ class DevicePool {
   // Reserves `bytes`, then runs `call`, which asks the driver for them. `error` is set if the outcome is `failed`.
   TakeOutcome obtain(std::uint64_t bytes, ledger::Effort effort, ledger::Transit &transit, CUresult &error,
                      FunctionRef<CUresult()> call);
-  // Notes that the pools hold this many bytes more, or fewer.
+  // Notes that the pools now hold this many more, or fewer, bytes.
   void note_taken(std::uint64_t bytes);
   void note_gone(std::uint64_t bytes) noexcept;
   std::uint64_t held_bytes() const { return held_bytes_.load(std::memory_order_relaxed); }
-  // Whether the driver had no memory for the pools, and they took and returned none since.
+  // Whether the driver had no memory for the pools, and they have neither taken nor returned any since.
   bool is_full() const { return full_.load(std::memory_order_relaxed); }
 
   // Called after a free. Waits, as the driver's free would, if clean memory could not serve such a block again, or if
@@ -94,7 +94,7 @@ class DevicePools {
 
   // Throws bad_alloc.
   DevicePool &on(int device);
-  // nullptr if nothing was asked of the device yet.
+  // nullptr if on() was not called for the device yet.
   DevicePool *known(int device) { return devices_[device].load(std::memory_order_acquire); }
   template <class Visit>
   void each(const Visit &visit) {
@@ -109,7 +109,7 @@ class DevicePools {
   // gives such frees a fence, unless so many fences were taken recently that they cost too much.
   bool has_unsealed_frees() noexcept;
   void seal_frees() noexcept;
-  // Called before a synchronise of the program's. Returns the number of the fence that has passed if the driver's call
+  // Called before a synchronise by the program. Returns the number of the fence that has passed if the driver's call
   // succeeds.
   std::uint64_t before_synchronise() noexcept;
 

@@ -1,6 +1,6 @@
 // The most frequent calls: an allocation that finds a hole, and a free. Each is one critical section of the context's
 // pool. Such a call (a hit) touches only the totals and what that lock guards, and asks the driver only for the current
-// context; with a log, its record follows. A call whose change must be published in the ledger is no hit.
+// context; with a log, its record follows. A call whose change must be published in the ledger is not a hit.
 // Layer: policy/block_pool. Threads: any.
 // Design: design/fast-path.md#one-critical-section
 #pragma once
@@ -23,7 +23,7 @@ bool allocate(ContextPool &pool, CUcontext handle, std::uint64_t bytes, events::
 Freed free(ContextPool &pool, CUcontext handle, std::uint64_t address, events::Journal &journal,
            std::uint64_t most) noexcept;
 // With a log: the first two fill in what the pool knows of `event`. The caller writes the record, in which the totals
-// change, and then passes a freed block to keep(). GUARANTEES: where true, the call is in flight until
+// change, and then passes a freed block to keep(). GUARANTEES: if they return true, the call is in flight until
 // ContextPool::land().
 // Design: design/fast-path.md#hits-with-a-log
 bool allocate_unrecorded(ContextPool &pool, CUcontext handle, std::uint64_t bytes, events::Alloc &event) noexcept;
@@ -40,7 +40,7 @@ class FastPath {
 
   // False: nothing was changed; take the slow path.
   bool allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept;
-  // If the free makes the quarantine due, also runs that.
+  // If the free makes the quarantine due, also runs the quarantine.
   bool free_hit(std::uint64_t address) noexcept;
   // The same two calls with a log, to be used only if records_hits().
   bool records_hits() const { return parts_.context_pools.in_recorded_use(); }

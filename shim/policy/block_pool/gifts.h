@@ -1,5 +1,5 @@
-// If other processes lack memory (a wish), gives them what the pools hold and no block needs. Also applies the limits
-// that `ration set` orders for this process.
+// If other processes lack memory (a wish), gives them memory that the pools hold but no block needs. Also applies the
+// limits that `ration set` orders for this process.
 // Layer: policy/block_pool. Threads: any; never waits.
 #pragma once
 
@@ -23,7 +23,7 @@ class Gifts {
   void note_change(const char *api, DevicePool &device, bool stitched) noexcept;
   // Called after the program's synchronise succeeded in a context of `device`.
   void after_synchronise(int device) noexcept;
-  // Returns to the driver memory that others lack. Called by the giver, and in calls of the program's that touch shared
+  // Returns to the driver memory that others lack. Called by the giver, and in calls of the program that touch shared
   // memory anyway.
   void give_to_others(const char *api, int device) noexcept;
   // Whether a wish was granted so recently that the process that made it may still be about to take the memory.
@@ -31,9 +31,9 @@ class Gifts {
   // Applies the limits that were ordered for this process. On a device where it holds more than that, gives back what
   // is free and closes the fast path.
   void heed_orders(const char *api) noexcept;
-  // Whether an ordered limit lies below what is held and leaves no room for the use of `bytes` more.
+  // Whether an ordered limit lies below what is held and leaves no room to use `bytes` more.
   bool is_beyond_order(int device, std::uint64_t bytes);
-  // Called by the giver while the program calls nothing: applies thresholds and orders, and publishes.
+  // Called by the giver while the program makes no calls: applies thresholds and orders, and publishes.
   void look_after() noexcept;
   // Starts the giver's threads. Called as soon as a pool exists, because the program may forbid new threads later.
   void start_giving() noexcept { giver_.start(); }

@@ -1,7 +1,7 @@
 // Gives unused memory of the pools to processes that lack it while the program makes no call that would do so
-// (Gifts::give_to_others): it sleeps, computes, or makes nothing but hits.
-// Layer: policy/block_pool. Threads: any start and stop; its own, one for each group and one for the file of all
-// processes, sleep in the kernel until a member wishes. Owns: those threads; a forked child has none.
+// (Gifts::give_to_others) because it sleeps, computes, or makes only hits.
+// Layer: policy/block_pool. Threads: any may start and stop it; its own, one for each group and one for the file of all
+// processes, sleep in the kernel until a member wishes for memory. Owns: those threads; a forked child has none.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ class Giver {
   Giver(const Giver &) = delete;
   Giver &operator=(const Giver &) = delete;
 
-  // Idempotent. If no thread can be made, only the program's calls give.
+  // Idempotent. If no thread can be made, only the program's calls give memory.
   void start() noexcept {
     if (!started_.load(std::memory_order_relaxed)) [[unlikely]] {
       start_now();

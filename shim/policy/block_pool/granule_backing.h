@@ -24,9 +24,9 @@ class GranuleBacking final : public Backing {
   // Turns an empty pool into one of granules, before its first request. False if granules were not asked for, if the
   // device has none, or if they would lose too much of its limit.
   bool open(const ContextRef &context, ContextPool &pool) noexcept;
-  // What pools of a device are made of, as far as its driver says, and why.
+  // What pools of a device are made of, according to its driver, and why.
   BackingKind backing_on(CUdevice handle, std::string &reason) { return support_.backing_on(handle, reason); }
-  // Whether other processes can open what lies in the granules of a device.
+  // Whether other processes can open blocks that lie in the granules of a device.
   bool can_share(int device) const { return support_.kind(device).exportable; }
   // Called when a context of `peer` may access the memory of `device`'s contexts from now on: access was enabled, or
   // the context makes copies.
@@ -37,7 +37,7 @@ class GranuleBacking final : public Backing {
 
   Taken take(const PoolCall &call, const Wanted &wanted) override;
   bool give_back(const char *api, const ContextRef &context, const pool::Slab &granule) noexcept override;
-  // Returns nothing of the pool that asks.
+  // Returns no memory of the pool that asks.
   Returned give_back_free(const Room::Need &need, const ContextRef &context, bool idle) noexcept override;
   std::uint64_t returnable(ContextPool &pool, bool asking) override;
   // Takes granules of the sizes that a preallocation is divided into. If the device has less, takes smaller ones as

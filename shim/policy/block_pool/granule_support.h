@@ -33,13 +33,13 @@ class GranuleSupport {
       : devices_(devices), ledger_(ledger), asked_(asked) {}
 
   BackingKind asked() const { return asked_; }
-  // What pools of a device are made of, as far as its driver says, and why.
+  // What pools of a device are made of, according to its driver, and why.
   BackingKind backing_on(CUdevice handle, std::string &reason);
 
   struct Answer {
     std::uint64_t page_bytes = 0;  // 0: the device has no granules
     GranuleKind kind{};
-    std::string reason;  // why it has them or not
+    std::string reason;  // why it has granules, or why not
   };
   // Asks the driver; allocates nothing.
   static Answer ask(CUdevice handle);

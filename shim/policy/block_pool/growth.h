@@ -39,7 +39,7 @@ class Growth final : public pool::Upstream {
   // Why there is no room once the pool has given up: the driver's own error, or a reason.
   CUresult error() const { return grow_error_ != CUDA_SUCCESS ? grow_error_ : cleaning_.error(); }
   events::Reason reason() const { return reason_; }
-  // Whether another try may succeed, because another thread freed while this one searched.
+  // Whether another try may succeed, because another thread freed a block while this one searched.
   bool overtaken() const { return error() == CUDA_SUCCESS && cleaning_.overtaken(); }
   // Called by base/held.h if a thread left grow(), or a merge, without returning.
   static void give_up(void *blocks) noexcept;

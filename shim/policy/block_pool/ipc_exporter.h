@@ -42,8 +42,8 @@ class IpcExporter {
   // for granules it holds only the kind and the size. Throws bad_alloc.
   Shared share(const ContextRef &owner, const pool::Block &block, const ledger::ExportedBlock &in,
                ledger::ExportToken &token, std::string &problem);
-  // is_own(): whether the token is of this process. find_own(): where its block lies; false if the block has ended or
-  // the token names none.
+  // is_own(): whether the token belongs to this process. find_own(): where its block lies; false if the block has ended
+  // or the token names none.
   bool is_own(const ledger::ExportToken &token) const;
   bool find_own(const ledger::ExportToken &token, ledger::ExportedBlock &block);
 
@@ -76,7 +76,7 @@ class IpcExporter {
   std::uint64_t kept_bytes(int device);
 
   struct Kept {
-    ContextRef owner;  // null: its pool has gone
+    ContextRef owner;  // null: its pool is gone
     pool::Address address = 0;
     std::uint64_t bytes = 0;
   };

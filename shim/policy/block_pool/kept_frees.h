@@ -40,8 +40,8 @@ class KeptFrees {
   // Whether there is room for one more block, in addition to those that will be kept once they are in the log.
   bool has_room() const { return count_.load(std::memory_order_relaxed) + unrecorded_ != kMost; }
   void expect_one() { ++unrecorded_; }
-  // Keeps a block. `expected`: expect_one() announced it. `retired_bytes`: all of the pool. `has_hole`: the pool has a
-  // hole as large as the block.
+  // Keeps a block. `expected`: expect_one() announced it. `retired_bytes`: the sum over the whole pool. `has_hole`: the
+  // pool has a hole as large as the block.
   Freed keep(pool::Address address, std::uint64_t bytes, bool expected, std::uint64_t retired_bytes, bool has_hole) {
     unrecorded_ -= expected ? 1 : 0;
     const std::uint32_t count = count_.load(std::memory_order_relaxed);

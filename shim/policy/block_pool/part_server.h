@@ -1,6 +1,6 @@
 // Sends descriptors of granules to processes that open this process's shared blocks. It does so on a thread of its own,
 // which starts when the first block in granules is shared.
-// Layer: policy/block_pool. Threads: any start and stop; its own serves, one request at a time, with no lock held.
+// Layer: policy/block_pool. Threads: any may start and stop it; its own serves one request at a time, without a lock.
 // Owns: the thread and its socket (ledger/part_socket.h); a forked child has neither.
 // Design: design/granules.md#descriptors-for-openers
 #pragma once

@@ -18,7 +18,7 @@ class PreallocationTurn {
   bool is_done() const { return stage_.load(std::memory_order_acquire) == done; }
   // Whether the context's preallocation is still to come.
   bool is_owed_to(const Context *context) const { return stage_.load() != done && first_.load() == context; }
-  // Whether the context is the first; the first caller's context becomes that.
+  // Whether the context is the first; the first caller's context becomes it.
   bool is_of(Context *context) {
     Context *first = nullptr;
     return first_.compare_exchange_strong(first, context) || first == context;

@@ -66,7 +66,7 @@ class Quarantine final : public DeferredQueue {
   std::uint64_t blocks();
   std::uint64_t freed_bytes() const { return DeferredQueue::bytes(); }  // without what the fast path retired since
 
-  // Whether more than the cap is freed and not clean. There is a cap only if only a call that waits learns what is
+  // Whether more than the cap is freed and not clean. There is a cap only if waiting is the only way to learn what is
   // clean, and growth would take from other processes.
   bool exceeds_cap();
 
@@ -85,7 +85,7 @@ class Quarantine final : public DeferredQueue {
   using Batch = QuarantineBatch;
 
   bool reclaim(Items &items, Cleaned &cleaned) override REQUIRES(mutex_);
-  // Takes in what the fast paths retired. Blocks that the host has no memory for stay there, covered by no fence.
+  // Takes in what the fast paths retired. Blocks for which the host has no memory stay there, covered by no fence.
   void gather() override REQUIRES(mutex_);
   bool worth_sealing() override REQUIRES(mutex_);
   void note_seal(Seal seal) override REQUIRES(mutex_);

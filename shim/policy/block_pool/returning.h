@@ -1,5 +1,5 @@
-// Returns to the driver what the pools of a device hold and no block needs: for a request that lacks it, for another
-// process, or because it exceeds a threshold.
+// Returns to the driver memory that the pools of a device hold but no block needs: for a request that lacks it, for
+// another process, or because it exceeds a threshold.
 // Layer: policy/block_pool. Threads: any; never waits unless it says so.
 #pragma once
 
@@ -42,7 +42,7 @@ class Returning {
   const PoolParts parts_;
   DevicePools &pools_;
   Sharing &sharing_;
-  std::atomic<std::uint64_t> kept_bytes_[ledger::kMaxDevices] = {};  // free beyond the threshold, but in no whole piece
+  std::atomic<std::uint64_t> kept_bytes_[ledger::kMaxDevices] = {};  // beyond the threshold, but not in whole pieces
 };
 
 }  // namespace ration::policy

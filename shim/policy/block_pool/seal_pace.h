@@ -1,5 +1,4 @@
-// When the frees of one device's pools are due to get a fence, and how many of their bytes may stay without being
-// clean.
+// When the frees of one device's pools are due to get a fence, and how many of their bytes may stay unclean.
 // Layer: policy/block_pool. Threads: under the quarantine's lock, except for what is atomic.
 #pragma once
 
@@ -17,7 +16,7 @@ class SealPace {
   static constexpr std::uint64_t kFinestBlocks = 1024;  // in the smallest epoch
 
   // `pool_bytes`: the size of the device's pools. `slack_bytes`: how much may stay unsealed. `most_bytes`: how large
-  // the pools can become. `takes_from_others`: other processes could have what the pools take.
+  // the pools can become. `takes_from_others`: other processes could use what the pools take.
   void set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes, std::uint64_t most_bytes,
                  bool takes_from_others) {
     finest_bytes_ = std::max(pool_bytes / 8, slack_bytes);

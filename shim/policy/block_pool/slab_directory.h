@@ -21,7 +21,7 @@ class SlabDirectory {
   bool insert(std::uint64_t address, std::uint64_t bytes, const ContextRef &context);
   // Removes the slab if it still belongs to that context.
   void erase(std::uint64_t address, const Context &context);
-  // Returns once no slab in the range is about to end, so that the records of that slab come before those of the
+  // Returns once no slab in the range is about to end, so that the records of that slab come before the records of the
   // range's next owner.
   void wait_for_ends(std::uint64_t address, std::uint64_t bytes);
 

@@ -1,5 +1,5 @@
 // Merges empty slabs into one. Without Ration, memory that a program frees to the driver is not divided either.
-// Layer: policy/block_pool. Threads: any; waits briefly for what was freed to be clean.
+// Layer: policy/block_pool. Threads: any; waits briefly until freed memory is clean.
 // Design: design/granules.md#merging-slabs
 #pragma once
 
@@ -14,8 +14,8 @@ class SlabMerger {
  public:
   explicit SlabMerger(FenceTracker &fences, events::Journal &journal) : fences_(fences), journal_(journal) {}
 
-  // Called before a block is placed that is so large that few fit. Cleans what was freed if the block would otherwise
-  // lie next to it, and merges free slabs if one slab could hold more such blocks.
+  // Called before placing a block so large that few fit. Cleans what was freed if the block would otherwise lie next to
+  // it, and merges free slabs if one slab could hold more such blocks.
   void prepare(const PoolCall &call);
 
  private:

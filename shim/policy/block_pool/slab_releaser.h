@@ -27,7 +27,7 @@ class SlabReleaser : public pool::NoUpstream {
       ++slabs;
       bytes += slab.bytes;
     }
-  } catch (...) {  // no memory to remember a refusal: the slab stays charged, and goes with its context
+  } catch (...) {  // no memory to remember a refusal: the slab stays charged, and ends with its context
   }
 
   std::uint64_t slabs = 0;
