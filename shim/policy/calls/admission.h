@@ -18,13 +18,13 @@ class Admission {
  public:
   explicit Admission(const CallParts &parts) : parts_(parts) {}
 
-  // The current context and its device, whose size is then known if the driver tells it.
+  // The current context and its device, whose size is then known if the driver reports it.
   Contexts::Current current();
   // Runs `act` only to get the driver's own error. If the driver serves it nevertheless, undoes that and returns
   // OUT_OF_MEMORY.
   static CUresult refuse_as_driver(Act act, Undo undo);
 
-  // Whether the request's bound fits, if need be after other memory is made free: without a wait, or with a brief one.
+  // Whether the request's bound fits, if necessary after freeing other memory, without a wait or with a brief one.
   bool has_room(const Request &request, const Contexts::Current &where, Room::Patience patience = Room::Patience::none);
   // Reserves `request.upper_bound`, runs `act`, and commits what it obtained. If denied, returns OUT_OF_MEMORY and
   // holds nothing. The driver's own error is returned unchanged. `surplus` is for calls that may commit more than is
@@ -35,9 +35,9 @@ class Admission {
   // The same, and enters the block in a book. Writes `*key` only on success.
   CUresult obtain(AddressBook &book, const Request &request, const Contexts::Current &where, Act act, Undo undo,
                   CUdeviceptr *key);
-  // The same for a block of the driver's own. Like a pool's block, it is charged in whole units, to which the driver
-  // rounds up: otherwise very many blocks of one byte could be had from the rest of a limit. The last block may be
-  // charged less, so that the limit can be used to the last byte.
+  // The same for a block that the driver itself allocates. Like a pool's block, it is charged in whole units, to which
+  // the driver rounds up: otherwise the rest of a limit would be enough for very many blocks of one byte. The last
+  // block may be charged less, so that the limit can be used to the last byte.
   // Design: design/charging.md#whole-units
   CUresult obtain_in_units(AddressBook &book, Request request, const Contexts::Current &where, Act act, Undo undo,
                            CUdeviceptr *key);

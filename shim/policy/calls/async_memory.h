@@ -34,7 +34,7 @@ class AsyncMemory {
   // Ends a block of ours: the driver gets it once the device has finished the work before this free.
   CUresult defer(CUdeviceptr address, const Block &block);
   CUresult finish_free(const char *api, const Block &block);
-  // The answer to another free of a block that the program has freed but the driver has not got yet.
+  // The answer to another free of a block that the program has freed but that is not back in the driver yet.
   CUresult refuse_deferred();
   // The live block of ours around an address, and where it begins.
   std::optional<Block> block_at(CUdeviceptr address, CUdeviceptr *base = nullptr);
@@ -42,8 +42,8 @@ class AsyncMemory {
  private:
   // Design: design/modes.md#preallocation
   void preallocate(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool);
-  // Called before a block is allocated that is so large that few fit. If no block is in the pool, its chunks become one
-  // chunk if that holds more.
+  // Called before allocating a block so large that few fit. If no block is in the pool, its chunks become one chunk if
+  // that holds more.
   void merge_chunks(const Request &request, const Contexts::Current &where, const StreamPools::PoolRef &pool);
   bool has_no_block(const StreamPools::Pool &pool, const ContextRef &context);
 

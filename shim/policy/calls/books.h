@@ -23,7 +23,7 @@ class Books {
 
   explicit Books(const CallParts &parts) : parts_(parts) {}
 
-  // Enters a block and logs it. If it cannot be entered, returns an error, and the caller gives it back.
+  // Enters a block and logs it. If it cannot be entered, returns an error, and the caller must free it.
   CUresult enter(AddressBook &book, const Request &request, const Block &block, CUdeviceptr key,
                  std::uint64_t duration_ns);
   // Runs `end` on the block at `address`; on success the block leaves `book`. INVALID_VALUE if another thread is ending

@@ -34,7 +34,7 @@ struct Options {
   bool limit_managed = true;      // managed memory counts against the limit, in its full size
   bool async = false;             // blocks come from the driver's pools (mode async), where a device has them
   bool deterministic = false;     // mode async: its pools never reuse memory by an order that the driver found itself
-  bool large_direct = false;      // ipc=direct: large blocks are the driver's own
+  bool large_direct = false;      // ipc=direct: large blocks come directly from the driver
   BackingKind backing = BackingKind::slab;
   std::uint64_t wait_ns = 0;  // how long an allocation may wait for other members of its group; 0: it does not
   std::vector<FaultRule> faults{};

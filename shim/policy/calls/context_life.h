@@ -36,7 +36,7 @@ class ContextLife {
 
  private:
   ContextRef green_created(CUgreenCtx green, CUdevice device) noexcept;  // returns the primary context
-  bool device_of(CUgreenCtx green, CUdevice &device);  // false, `device` unchanged: we did not see its creation
+  bool device_of(CUgreenCtx green, CUdevice &device);  // false: we did not see its creation; `device` is unchanged
 
   const CallParts &parts_;
   RankedMutex greens_mutex_{Rank::kGreens};

@@ -12,7 +12,7 @@ struct CallParts;
 
 class DeviceMemory {
  public:
-  // With ipc=direct, blocks of this size and more are the driver's own, so that any process can open them.
+  // With ipc=direct, blocks of this size and more come directly from the driver, so that any process can open them.
   // Design: design/ipc.md#direct-handles
   static constexpr std::uint64_t kLargeBytes = 2U << 20U;
 

@@ -23,7 +23,7 @@ class DeviceReach {
     CUcontext parties[2] = {};      // other contexts than those of the stream and of the calling thread
     bool anywhere = false;          // it may use any memory; its addresses are not checked
   };
-  // The devices of the memory that the work uses; -1: none that a fence is needed for.
+  // The devices of the memory that the work uses; -1: none for which a fence is needed.
   struct Used {
     int devices[2] = {-1, -1};
     bool any() const { return devices[0] >= 0 || devices[1] >= 0; }
@@ -53,7 +53,7 @@ class DeviceReach {
         (void)leave(CUDA_SUCCESS);
       }
     }
-    // Called after the driver's call, with its answer. True: call fence(), which tells later work apart.
+    // Called after the driver's call, with its answer. True: call fence(), which separates later work from this.
     bool leave(CUresult result) noexcept;
     void fence() noexcept;
     Noted(const Noted &) = delete;
@@ -97,7 +97,7 @@ class DeviceReach {
   int device_at(CUdeviceptr address);
 
   const CallParts &parts_;
-  // What every launch and copy uses.
+  // Used by every launch and copy.
   Contexts &contexts_;
   FenceTracker &fences_;
   SyncMemops &sync_memops_;

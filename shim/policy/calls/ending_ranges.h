@@ -1,6 +1,6 @@
-// The ranges of addresses whose blocks are being ended in the driver. It may give a part of such a range to another
-// thread before the end is logged; that thread waits, so that the log never shows two owners of one byte.
-// Layer: policy/calls. Threads: any. For calls that are logged: without a log the order is not seen.
+// The ranges of addresses whose blocks are being ended in the driver. The driver may give a part of such a range to
+// another thread before the end is logged; that thread waits, so that the log never shows two owners of one byte.
+// Layer: policy/calls. Threads: any. Only for calls that are logged: without a log, nobody sees the order.
 #pragma once
 
 #include <array>

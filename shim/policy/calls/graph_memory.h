@@ -27,12 +27,12 @@ class GraphMemory {
  public:
   explicit GraphMemory(const CallParts &parts) : parts_(parts) {}
 
-  // Called when a graph of the program's has got an allocation node.
+  // Called when a graph of the program has got an allocation node.
   void note_allocation() noexcept;
   // Whether any executable graph that allocates exists; if none does, launches need not come here.
   bool holds_any() const { return count_.load(std::memory_order_relaxed) != 0; }
 
-  // `flags`: the flags of the call; with some it also takes the memory.
+  // `flags`: the flags of the call; with some of them it also takes the memory.
   CUresult instantiate(const char *api, CUgraph graph, std::uint64_t flags, CUgraphExec *exec, DriverCall call);
   enum class Run : unsigned char { launch, upload };
   CUresult run(Run kind, const char *api, CUgraphExec exec, CUstream stream, DriverCall call);
@@ -71,7 +71,7 @@ class GraphMemory {
   ExecRef find(CUgraphExec exec);
   void enter(Execs::node_type node) noexcept;
   CUresult instantiate_as(const Call &of, Exec &exec, bool uploads, DriverCall call);
-  // Whether this driver is known to take nothing at the instantiation. Finds out if the graph would not fit otherwise.
+  // Whether this driver is known to take nothing at the instantiation. If the graph would not fit otherwise, finds out.
   bool takes_at_run(const char *api, const Exec &exec);
   void probe(const char *api, Part &part);
   CUresult run(const Call &of, Exec &exec, DriverCall call);

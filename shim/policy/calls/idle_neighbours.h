@@ -1,6 +1,6 @@
 // Which members of a process's groups are worth waiting for when the process lacks memory that they hold and do not
 // use: those that are not stopped and did not stay silent when they were last asked. A member that has since neither
-// taken nor given anything cannot answer, or has nothing that could go back.
+// taken nor given anything cannot answer, or has nothing to give back.
 // Layer: policy/calls. Threads: any.
 #pragma once
 

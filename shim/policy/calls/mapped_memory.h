@@ -23,12 +23,12 @@ class MappedMemory final : public PendingFrees::PieceOwner {
   CUresult map(const char *api, CUdeviceptr address, std::uint64_t bytes, CUmemGenericAllocationHandle handle,
                DriverCall call);
   CUresult unmap(const char *api, CUdeviceptr address, std::uint64_t bytes, DriverCall call);
-  // Refuses a block of a pool: it is not a mapping of the program's, and its granule also holds other blocks.
+  // Refuses a block of a pool: it is not a mapping that the program made, and its granule also holds other blocks.
   CUresult set_access(CUdeviceptr address, DriverCall call);
-  // Regions of sparse arrays, mapped and unmapped in the order of `stream`.
+  // Maps and unmaps regions of sparse arrays, in the order of `stream`.
   CUresult map_arrays(const CUarrayMapInfo *entries, std::size_t count, CUstream stream, DriverCall call);
 
-  // Called when an array got this handle: whatever an earlier array with the handle had mapped has gone with that
+  // Called when an array got this handle: whatever an earlier array with the handle had mapped was unmapped with that
   // array.
   void array_made(const char *api, std::uint64_t array, bool deferred);
   void array_gone(const char *api, std::uint64_t array);

@@ -34,7 +34,7 @@ class Overhead {
  public:
   explicit Overhead(const CallParts &parts);
 
-  // Each runs `call`, makes room for it if the device has none, and returns its answer. If our measuring fails, the
+  // Each runs `call`, makes room for it if the device has none, and returns its answer. If our measurement fails, the
   // bytes stay uncounted.
   CUresult load_module(const char *api, CUmodule *module, DriverCall call);
   CUresult unload_module(CUmodule module, DriverCall call) { return unload(Part::module, module, call); }
@@ -51,7 +51,7 @@ class Overhead {
                         FunctionRef<ContextRef()> note);
   // Called when a context has ended, and with it all that was taken for it.
   void context_ended(const Context &context) noexcept;
-  // If overhead is charged, counts what launches have taken since, by NVML's figure.
+  // If overhead is charged, counts what launches have taken since, according to NVML's figure.
   void correct(int device) noexcept;
 
  private:

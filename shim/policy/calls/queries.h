@@ -36,7 +36,7 @@ class Queries {
   bool is_dead(CUdeviceptr address);
   // Corrects the driver's answer about a slab to one about the block around `address`.
   void correct_attribute(CUpointer_attribute attribute, CUdeviceptr address, void *data);
-  // Writes the context that a block of mode async, or in granules, was obtained in: the driver knows none. False:
+  // Writes the context in which a block of mode async, or in granules, was obtained: the driver knows none. False:
   // nothing was written.
   bool write_context(CUdeviceptr address, void *data);
   // The owner of the block in granules around the address; nullptr if there is none.

@@ -1,6 +1,6 @@
 // Makes room in a device's account for a request that does not fit, from everything that holds memory of the device:
 // pending frees, the driver's pools, destroyed pools, free slabs and granules, and what other processes do not use.
-// Cheapest and least disturbing first.
+// The cheapest and least disturbing source comes first.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -51,7 +51,7 @@ class RoomMaker final : public Room {
   bool make_own_room(const Need &need, Patience patience) noexcept;
   // The most that make_own_room() could give. Granules of the asking pool do not count, because it keeps them.
   std::uint64_t own_reach(const Need &need) noexcept;
-  // What a need lacks if the groups leave as much as now and this process gives `own` bytes itself.
+  // What a need lacks if the groups leave as much as they do now and this process gives `own` bytes itself.
   static std::uint64_t lacking(const ledger::Account &account, const Need &need, std::uint64_t own);
   // Asks the other members of this process's groups, whose threads give at once. Waits until nothing is missing, but
   // at most kAskNs after the last memory came. Does not wait if the members that can be expected to give
@@ -67,7 +67,7 @@ class RoomMaker final : public Room {
   // Waits for what other members hold and use, as long as the setting allows. Does not wait for what this process
   // itself uses.
   bool wait_for_members(const Need &need) noexcept;
-  // Records a wait, unless it was so short that it was only a look.
+  // Records a wait, unless it was so short that it was only a check.
   void record_wait(const Need &need, const char *how, std::uint64_t start_ns, std::uint64_t available_before) noexcept;
   struct OrphanFence {
     int device = 0;
@@ -79,7 +79,7 @@ class RoomMaker final : public Room {
   const CallParts &parts_;
   IdleNeighbours neighbours_;
   RankedMutex mutex_{Rank::kOrphanFences};
-  std::list<OrphanFence> orphan_fences_ GUARDED_BY(mutex_);  // a list: moved about without memory of the host
+  std::list<OrphanFence> orphan_fences_ GUARDED_BY(mutex_);  // a list, so that entries move without host memory
 };
 
 }  // namespace ration::policy

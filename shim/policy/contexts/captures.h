@@ -29,7 +29,7 @@ class Captures {
   std::uint64_t number_of(CUstream stream, const ContextRef &context);
   void finish_end(std::uint64_t number, CUresult result);
   // Called when a capture is about to begin by a function of a newer driver that no hook knows. We will not see its
-  // end, so from now on a capture counts as running for ever. Waits as begin_capture() does. True: for the first time.
+  // end, so from now on a capture counts as running for ever. Waits as begin_capture() does. True: it is the first.
   bool begin_unknown();
   bool has_unknown() const { return has_unknown_.load(std::memory_order_relaxed); }
   // Forgets the captures of a stream or a context. For a stream, called before the driver's call that destroys it, so
@@ -85,8 +85,8 @@ CUresult capture_status(CUstream stream, CUstreamCaptureStatus &status);
 bool is_captured(CUstream stream);
 
 // What the driver returns for this thread's allocations while captures run: STREAM_CAPTURE_UNSUPPORTED if a capture
-// forbids them, and that capture is then invalid. Found out by a free of null, which is refused as an allocation is and
-// costs nothing (H100, H200, driver 580.159). Calls for physical memory are not refused.
+// forbids them, and that capture is then invalid. Determined by a free of null, which is refused as an allocation would
+// be and costs nothing (H100, H200, driver 580.159). Calls for physical memory are not refused.
 CUresult forbidden_by_captures();
 
 // What the driver returns for an allocation on the stream before it looks for memory: SUCCESS, or an error because the

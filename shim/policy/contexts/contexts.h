@@ -23,7 +23,7 @@ class PoolOfContext {
  public:
   // Returns once no thread is in a hit of the pool any more.
   virtual void close_to_hits() noexcept = 0;
-  // Called when the context object is destroyed. REQUIRES: close_to_hits() came before.
+  // Called when the context object is destroyed. REQUIRES: close_to_hits() was called before.
   virtual void release() noexcept = 0;
 
  protected:
@@ -188,8 +188,8 @@ class Contexts {
   ContextRef find(CUcontext handle);
   // The context of the stream; for a default stream, the current context.
   ContextRef of_stream(CUstream stream);
-  // The Context for a handle: note(), of a context that is current; note_created(), of one that was just created,
-  // always a new life, even while the former owner of the handle is still being forgotten; note_primary(), of one that
+  // The Context for a handle. note(): of a context that is current. note_created(): of one that was just created;
+  // always a new life, even while the former owner of the handle is still being forgotten. note_primary(): of one that
   // was retained as the device's primary context.
   ContextRef note(CUcontext handle, int device);
   ContextRef note_created(CUcontext handle, int device);

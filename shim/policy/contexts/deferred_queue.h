@@ -58,7 +58,7 @@ class DeferredQueue {
   struct Cleaned : DeferredSize {
     CUresult error = CUDA_SUCCESS;  // of a driver call of ours that failed, and so cleaned nothing
     bool capturing = false;         // a capture runs, so open payloads cannot be sealed
-    bool ending = false;            // a context is being destroyed, so they cannot either
+    bool ending = false;            // a context is being destroyed, so they cannot be sealed either
     bool waited = false;            // the call waited for the device
     std::uint64_t left_bytes = 0;   // for wait_for_context(): bytes that wait for other contexts
     bool others_cleaned = false;    // another thread may have reclaimed memory, so look again
@@ -69,7 +69,7 @@ class DeferredQueue {
     worthwhile,   // if nothing was clean and worth_sealing(): an epoch costs calls
     before_work,  // unless too many such seals were made recently
   };
-  // Called when the program synchronises: allows as many seals before work as at the beginning.
+  // Called when the program synchronises: allows as many seals before work as at the start.
   void seal_finely() noexcept {
     Guard guard(mutex_);
     before_work_left_ = kMostBeforeWork;
@@ -111,7 +111,7 @@ class DeferredQueue {
 
   void note_added(DeferredSize size) REQUIRES(mutex_);
   void note_reclaimed(DeferredSize size);
-  // Counts payloads as unreclaimed once more.
+  // Counts payloads as unreclaimed again.
   void unreclaim(DeferredSize size) REQUIRES(mutex_);
   // Moves payloads that are already counted as added back to open_.
   void reopen(Items &items, DeferredSize size) REQUIRES(mutex_);

@@ -26,12 +26,12 @@ namespace ration::policy {
 
 // How long a call may wait for the device only to keep the quarantine small.
 inline constexpr std::uint64_t kBrieflyNs = 10'000'000;
-// A request may wait so long, and not only as long as a fence takes on an idle device, to make one piece of several.
-// After such a wait, none follows until this many times its length has passed.
+// To merge several pieces into one, a request may wait for kBrieflyNs instead of kFenceNs. After such a long wait, none
+// follows until this many times its length has passed.
 inline constexpr std::uint64_t kWaitsApart = 100;
 // How long a request that would be denied waits for another thread's capture, during which nothing can be cleaned.
 inline constexpr std::uint64_t kCapturePatienceNs = 1'000'000'000;
-// An idle device passes a fence within some microseconds.
+// An idle device passes a fence well within this time, in some microseconds.
 inline constexpr std::uint64_t kFenceNs = 200'000;
 // How long a request waits for a device to become idle if it cannot be served otherwise. The wait is bounded because
 // the driver would have served the request at once, and the device's work may itself wait for this call to return.
@@ -83,7 +83,7 @@ class FenceTracker {
     ending,     // a context is being destroyed
     failed,     // `error` is the driver's, or OUT_OF_MEMORY if there is no host memory
   };
-  // Takes a fence of the contexts that may reach one device, or of all contexts. REQUIRES: `fence` has no marks, and
+  // Takes a fence of the contexts that may reach one device, or of all contexts. REQUIRES: `fence` has no marks;
   // CaptureExclusion. It has marks afterwards only if the result is `taken`.
   static constexpr int kAllDevices = -1;
   Taken take(Fence &fence, CUresult &error, int device = kAllDevices) noexcept;

@@ -1,5 +1,5 @@
 // The devices of this process and the limit on each. They are discovered as soon as the driver can be asked. Layer:
-// policy/devices. Threads: any; driver calls outside the lock; the first finished discovery stays.
+// policy/devices. Threads: any; driver calls outside the lock; the discovery that finishes first is kept.
 #pragma once
 
 #include <algorithm>

@@ -40,7 +40,7 @@ class ProcessShares {
   void add(unsigned pid, std::uint64_t bytes);
   // REQUIRES: all lists were added.
   void fit(const MemoryFigures &figures, unsigned own_pid);
-  // The bytes to show for a process for which a list has `bytes`.
+  // The bytes to show for a process that a list has with `bytes`.
   [[nodiscard]] std::uint64_t shown(unsigned pid, std::uint64_t bytes) const;
 
  private:

@@ -11,7 +11,7 @@
 
 namespace ration::policy {
 
-// How much of a device its monitor (NVML) says that processes hold.
+// How much of a device processes hold, according to its monitor (NVML).
 struct ProcessFigure {
   bool listed = false;                  // the monitor lists processes; without `bytes`, this one holds nothing
   std::optional<std::uint64_t> bytes;   // of this process

@@ -19,7 +19,7 @@ struct Request {
   events::Kind kind = events::Kind::device;
   bool exact = true;           // `upper_bound` is what the driver takes
   bool charged = true;         // counts against the limit; if not, it is only recorded
-  CUstream stream = nullptr;   // the stream of a stream-ordered call; null: it is no such call
+  CUstream stream = nullptr;   // the stream of a stream-ordered call; null: it is not such a call
   std::uint64_t begun_ns = 0;  // start of the call, if it may wait for other members; else 0
   bool in_holes_only = false;  // a pool of slabs must not grow for it if other processes use the device
   bool invalid = false;        // the driver refuses it regardless of memory, so it is asked even beyond the limit

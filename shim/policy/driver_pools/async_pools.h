@@ -67,12 +67,12 @@ class AsyncPools {
   bool was_full(int device) const { return on(device).full.load(std::memory_order_relaxed); }
   // Bytes that the pool reserves and that are in no block.
   std::uint64_t idle_bytes(int device) const { return on(device).pool == nullptr ? 0 : on(device).pool->idle_bytes(); }
-  // Bytes in blocks, with those that the program has freed and that were not returned to the driver yet.
+  // Bytes in blocks, including blocks that the program has freed but that were not returned to the driver yet.
   std::uint64_t used_bytes(int device) const { return on(device).pool == nullptr ? 0 : on(device).pool->used_bytes(); }
   std::uint64_t retained_bytes(int device) const { return on(device).frees.retained_bytes(); }
   // Bytes freed in stream order that the pool may still count as used.
   std::uint64_t ordered_bytes(int device) const { return on(device).ordered.load(std::memory_order_relaxed); }
-  // Idle bytes, and bytes that are freed and not back in the pool yet.
+  // Idle bytes, plus bytes that are freed but not back in the pool yet.
   std::uint64_t free_bytes(int device) const {
     return idle_bytes(device) + deferred_bytes(device) + retained_bytes(device);
   }
@@ -90,13 +90,13 @@ class AsyncPools {
   void collect(int device) noexcept;
   void poll_if_due(int device) noexcept;
   // Returns clean blocks to the pool, and if there are none, waits for some. Stops at once if returned() is no longer
-  // `seen`. False: there is nothing to return, or it cannot be known when a block will be.
+  // `seen`. False: there is nothing to return, or it cannot be known when a block will be clean.
   bool reclaim(const char *api, int device, std::uint64_t seen) noexcept;
   std::uint64_t returned(int device) const { return on(device).frees.reclaimed(); }
   CUresult drain(const char *api, int device) noexcept;
   // Waits as the driver's own free does, for the work that was submitted to `context` before.
   void wait_for_context(const char *api, int device, const Context &context) noexcept;
-  // To be called before work is submitted; as in BlockPools.
+  // To be called before work is submitted; as in DevicePools.
   bool has_unsealed_frees() const;
   void seal_frees() noexcept;
   // Called when the program synchronises: blocks that were freed before get their fence now.

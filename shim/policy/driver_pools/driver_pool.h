@@ -56,9 +56,9 @@ class DriverPool {
 
  private:
   friend class StreamPools;
-  std::uint64_t charged_ = 0;    // with the bounds of calls in flight
+  std::uint64_t charged_ = 0;    // includes the bounds of calls in flight
   std::uint64_t in_flight_ = 0;  // bytes by which calls in flight may let it grow
-  std::uint64_t completed_ = 0;  // the sum of such bytes of all calls that ever succeeded
+  std::uint64_t completed_ = 0;  // the sum of these bytes over all calls that ever succeeded
   std::uint64_t relied_ = 0;     // the part of in_flight_ for which calls rely on memory in the pool
   int to_cap_ = 0;               // calls in flight that rely on the cap
   std::uint64_t falls_ = 0;      // how often the charge fell to a figure of the driver

@@ -97,10 +97,10 @@ class StreamPools {
   // The bytes in the pool on which other calls rely (Call::relied).
   std::uint64_t relied_by_others(const Pool &pool, const Call &call);
   std::uint64_t latest_figure(const Pool &pool);  // the driver's latest figure of what the pool reserves
-  // Reserves `bytes` more for the call. False: the limits do not leave so much.
+  // Reserves `bytes` more for the call. False: the limits do not leave that much.
   bool extend(Pool &pool, Call &call, std::uint64_t bytes);
   // Reserves all by which the pool can still grow to its cap, for a call that only the cap keeps within the limit.
-  // nullopt: the limits do not leave so much, because other memory is charged.
+  // nullopt: the limits do not leave that much, because other memory is charged.
   std::optional<Call> reserve_to_cap(Pool &pool);
   void finish_and_release(Pool &pool, const Call &call, bool success);
   // Returns how many of the call's reserved bytes the caller must release now. This is 0 if the call succeeded, or if
@@ -121,12 +121,12 @@ class StreamPools {
   bool trim(const char *api, int device, const Pool *kept = nullptr) noexcept;
   // The most that a trim may release after a wait for the device. This is all that orphans hold,
   // and what the other pools hold beyond their live blocks (if the driver reports it), but of the latter at most the
-  // blocks freed in stream order since the last such wait, with one step for each.
+  // blocks freed in stream order since the last such wait, plus one step for each.
   std::uint64_t idle(int device) noexcept;
   // Notes that a block of the device has ended in stream order.
   void freed_in_order(int device, std::uint64_t bytes);
-  // A mark for what was freed in stream order until now. note_passed(): the device has finished all work that was
-  // submitted before the mark.
+  // A mark for everything that was freed in stream order until now. note_passed(): the device has finished all work
+  // that was submitted before the mark.
   std::uint64_t order_mark(int device) const { return freed_in_order_[device].load(); }
   void note_passed(int device, std::uint64_t mark);
   // The bytes that orphans have ever held, as a mark for release_orphans().
@@ -136,16 +136,16 @@ class StreamPools {
   // submitted before the mark.
   void release_orphans(const char *api, int device, std::uint64_t up_to) noexcept;
   void reconcile_all(const char *api, int device) noexcept;
-  // Trims one pool by `bytes`, if so much is free in it; UINT64_MAX: by all that is free. True: less is charged than
+  // Trims one pool by `bytes`, if that much is free in it; UINT64_MAX: by all that is free. True: less is charged than
   // before.
   bool trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept;
   // Trims the pools of a device, one after the other, until missing() is 0.
   void trim_by(const char *api, int device, FunctionRef<std::uint64_t()> missing) noexcept;
-  bool can_reach_cap(const Pool &pool);  // the limits leave it at least what its cap does
+  bool can_reach_cap(const Pool &pool);  // the limits leave it at least as much as its cap does
 
  private:
-  // Guards a query about a pool that the program may be destroying. False: it is, and the driver must not be asked
-  // about it.
+  // Guards a query about a pool that the program may be destroying. False: the program is destroying it, and the driver
+  // must not be asked about it.
   class Asking {
    public:
     Asking(StreamPools &pools, Pool &pool);
@@ -192,7 +192,7 @@ class StreamPools {
   std::uint64_t called_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};  // in charged_, for calls in flight
   std::uint64_t recorded_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
   std::atomic<bool> graphs_allocate_{false};
-  std::atomic<std::uint64_t> freed_in_order_[ledger::kMaxDevices] = {};  // bytes of the blocks, and one step for each
+  std::atomic<std::uint64_t> freed_in_order_[ledger::kMaxDevices] = {};  // bytes of the blocks, plus one step for each
   std::uint64_t passed_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
 };
 

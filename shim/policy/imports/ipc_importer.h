@@ -57,7 +57,7 @@ class IpcImporter {
   bool in_use() const { return in_use_.load(); }
   // Forgets the imports of a context, which ended with it.
   void finish_end(const ContextRef &context) noexcept;
-  // Releases closed blocks that the device has finished using since.
+  // Releases closed blocks that the device has finished using.
   void poll() noexcept { closed_.poll(); }
 
  private:

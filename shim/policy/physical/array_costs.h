@@ -3,10 +3,10 @@
 // Layer: policy/physical. Threads: any; driver calls outside the lock, with the context current. Owns: arrays of
 // deferred mapping that were queried and are not destroyed yet.
 //
-// By cuda.h the driver gives figures only for arrays of deferred mapping, which take no memory. So one such array is
-// created and queried once for each shape. Destroying it waits for running work, so it is destroyed just before the
-// program destroys an array of its own. If a driver gives no figure for other arrays, it honours the flag for deferred
-// mapping; if it gives figures for every array, it is asked about the program's own arrays.
+// According to cuda.h, the driver gives figures only for arrays of deferred mapping, which take no memory. So one such
+// array is created and queried once for each shape. Destroying it waits for running work, so it is destroyed just
+// before the program destroys an array of its own. If a driver gives no figure for other arrays, it honours the flag
+// for deferred mapping; if it gives figures for every array, it is asked about the program's own arrays.
 #pragma once
 
 #include <array>
@@ -44,8 +44,8 @@ class ArrayCosts {
   // The cost of an array that was just created.
   std::optional<std::uint64_t> of(const Contexts::Current &where, const ArrayShape &shape, CUdeviceptr made) noexcept;
 
-  // Whether the driver refuses an array with these extents however much memory there is. Other demands of the shape are
-  // not checked. False if this cannot be found out without taking memory or waiting.
+  // Whether the driver refuses an array with these extents however much memory there is. Other requirements on the
+  // shape are not checked. False if this cannot be found out without taking memory or waiting.
   bool is_impossible(const Contexts::Current &where, const ArrayShape &shape) noexcept;
 
   // Whether it is still unknown for which arrays this driver gives figures.
