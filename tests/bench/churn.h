@@ -38,7 +38,7 @@ Churn draw_churn(std::uint32_t live, std::uint32_t most_bytes, std::uint64_t see
 template <class Memory>
 class Replacer {
  public:
-  // Both must outlive it.
+  // Both must outlive this object.
   Replacer(Memory &memory, const Churn &churn) : memory_(memory), churn_(churn) {
     for (const std::uint32_t bytes : churn.first_bytes) live_.push_back(memory.allocate(bytes));
   }

@@ -22,7 +22,7 @@ int run_bench(const std::string &bench, int count, char **arguments, int default
 
 enum class Under { kNothing, kRation, kPool, kSlabs, kLogged, kStacks, kPackaged };
 
-// The library of a package, to be measured in turn with this build's; empty: none ($RATION_BENCH_PACKAGED).
+// The library of a package, to be measured alternately with this build's; empty: none ($RATION_BENCH_PACKAGED).
 std::string packaged_library();
 
 // The log of a child under kLogged, in the current folder.

@@ -13,7 +13,7 @@ struct Command {
     kAllocateLargest,  // number: granules below the largest hole; from kMore on: above
     kFree,             // number: the live block, counted from the newest
     kRetire,           // likewise
-    kReclaim,          // number: the retired block, by address; an upstream chooses itself
+    kReclaim,          // number: the retired block, by address; an upstream makes its own choice
     kFreeAnything,
     kRetireAnything,
     kReclaimAnything,

@@ -2,7 +2,7 @@
 //
 // The first letter selects the pool: `p` a Pool, `s` a SharedPool with an upstream. Each command is a letter and three
 // characters; other text between two commands is skipped up to a blank. A character counts as its lower six bits:
-// `@A…Z[\]^_` 0 to 31, `` `a…o`` 32 to 47, `0…9:;<=>?` 48 to 63. The three are the command's number,
+// `@A…Z[\]^_` 0 to 31, `` `a…o`` 32 to 47, `0…9:;<=>?` 48 to 63. The three are the digits of the command's number,
 // highest first. In a size (a, s) the first is an octave and the others count 4,096ths of it; octaves from kFirstOdd on
 // are odd sizes.
 #pragma once

@@ -65,8 +65,8 @@ inline void expect(bool holds, const char *what) {
   }
 }
 
-// A child that runs `work` and ends with 0, however `work` returns. Killed with its object if it still runs, and when
-// its parent ends.
+// A child that runs `work` and ends with 0, however `work` returns. It is killed when its object or its parent ends, if
+// it still runs.
 class Child {
  public:
   explicit Child(const std::function<void()> &work);
@@ -90,7 +90,7 @@ class Child {
   pid_t process_;
 };
 
-// In /dev/shm, as the groups of real programs, if it exists.
+// In /dev/shm if that exists, like the groups of real programs.
 struct Folder : ration::test::ScratchFolder {
   Folder();
 };

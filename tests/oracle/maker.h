@@ -42,7 +42,7 @@ class Maker {
     return all[below(static_cast<unsigned>(all.size()))];
   }
 
-  // Adds a line; `step` one of the thread whose turn it is.
+  // line() adds a line; step() adds one for the thread whose turn it is.
   void line(const std::string &text) { text_ << text << '\n'; }
   void step(const std::string &text);
   // Makes `thread` the one whose steps come next. It has a context.
@@ -63,10 +63,10 @@ class Maker {
   int make_stream();
   // A stream of the current context, by name.
   std::string some_stream();
-  // A block through any API, or through the one named; its number.
+  // Allocates a block through any API, or through the one named; returns its number.
   int allocate(std::uint64_t bytes, const std::string &api = "alloc");
   void free(int number, const std::string &how = "free");
-  // Queues work that waits for a flag; the flag's number.
+  // Queues work that waits for a flag; returns the flag's number.
   int gate(const std::string &stream);
   void set_some_flag();
 

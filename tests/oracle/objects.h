@@ -52,11 +52,11 @@ struct Block {
   Kind kind = Kind::kPlain;
   CUdeviceptr address = 0;
   size_t bytes = 0;
-  size_t marked = 0;                  // its first bytes, which have marks
+  size_t marked = 0;                  // number of its first bytes that have marks
   int context = -1;                   // with which the block ends; -1: none
   int home = -1;                      // where its marks are queued
   bool readable = false;              // its marks have been written
-  std::vector<Queue> used_in;         // whose work on it may not be done
+  std::vector<Queue> used_in;         // queues whose work on it may be unfinished
   std::vector<std::uint32_t> owners;  // the marks that its memory may show
 };
 
@@ -105,7 +105,7 @@ Objects &objects();
 
 // The number of the current context; -1: none, or one that the program has not made.
 int current_context();
-// Whether a block but this one contains the address, or did: its free may still be queued.
+// Whether another block contains the address. A freed block counts too if its free may still be queued.
 bool is_of_another(const Block &block, CUdeviceptr address);
 // Forgets the finished work on a block. Returns whether all unfinished work on it is in `queue`.
 bool used_only_in(Block &block, const Queue &queue);

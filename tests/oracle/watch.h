@@ -8,7 +8,7 @@ namespace oracle {
 
 class Watch {
  public:
-  // `patience_ms` 0: natively. `hung` is called, once, if a call does not return in any case.
+  // `patience_ms` 0: natively. `hung` is called, once, if a call does not return even then.
   void start(int patience_ms, void (*hung)());
   // Called before a call. `waited`: it waited in the native run. `late`: the flags that such a call set then are now
   // set only when another call waits.

@@ -19,7 +19,7 @@ class GranuleProgram {
 
   explicit GranuleProgram(std::uint64_t pages) : device(pages), pages_(pages) {}
 
-  // With `preallocated` pages in granules of `each`.
+  // Opens the pool with `preallocated` pages in granules of `each` pages.
   bool open(std::uint64_t preallocated, std::uint64_t each) {
     return pool.stitch_from(device.layout()) && device.preallocate(pool, preallocated, each);
   }
@@ -63,7 +63,7 @@ class GranuleProgram {
     const FreeOutcome outcome = pool.reclaim(block.address);
     if (!outcome || outcome.bytes != block.bytes) wrong_ = "did not reclaim a retired block";
   }
-  // Asks for a block by any address in it, and for a retired one.
+  // Looks up a block by any address in it, and looks up a retired one.
   void find(std::uint64_t number) {
     if (!live_.empty()) {
       const Block &block = live_[number % live_.size()];
@@ -174,7 +174,7 @@ class RandomSteps {
   std::uint64_t size() {
     const std::uint64_t large = 1 + pages_ / 4;
     switch (below(8) == 0 ? below(4) : phase_) {
-      case 0:  // sizes of their own
+      case 0:  // sizes that hardly recur
         return kPage + below(large * kPage);
       case 1:  // a few sizes again and again
         return kPage / 2 * (3 + below(5)) + 512 * below(2);

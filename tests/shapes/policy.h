@@ -15,7 +15,7 @@ namespace ration::shapes {
 struct Holes {
   std::vector<std::uint64_t> start;
   std::vector<std::uint64_t> granules;
-  std::vector<std::uint64_t> entered;  // a counter value of the hole's last change
+  std::vector<std::uint64_t> entered;  // a counter's value at the hole's last change
   [[nodiscard]] std::size_t size() const { return start.size(); }
 };
 

@@ -22,7 +22,7 @@ class AddressSpace {
   static AddressSpace *create_legacy32(std::uint64_t most_bytes);
 
   std::optional<std::uint64_t> take(std::uint64_t bytes);
-  void give(std::uint64_t address, std::uint64_t bytes);  // and discards
+  void give(std::uint64_t address, std::uint64_t bytes);  // also discards the contents
   // The contents of whole pages are lost. Needs no lock.
   void discard(std::uint64_t address, std::uint64_t bytes) const;
 

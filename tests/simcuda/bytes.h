@@ -1,6 +1,6 @@
 #pragma once
 
-// Small arithmetic and stores of several of the driver's files. Layer: the lowest. Threads: any. Owns: nothing.
+// Small arithmetic and stores that several of the driver's files use. Layer: the lowest. Threads: any. Owns: nothing.
 #include <cstdint>
 #include <cstring>
 

@@ -1,6 +1,6 @@
 // Stream capture: which streams capture, what a forbidden call does, and which captures it invalidates. The rules are
 // cuda.h's (cuStreamBeginCapture, cuThreadExchangeStreamCaptureMode) and the programming guide's ("Prohibited and
-// Unhandled Operations"); where both are silent, the stricter reading (tests/simcuda/README.md).
+// Unhandled Operations"); where both are silent, the stricter reading applies (tests/simcuda/README.md).
 // Layer: graph.h. Threads: under Driver::mutex, except the calling thread's own mode.
 #pragma once
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Capture {
   std::shared_ptr<Graph> graph;   // null: the capture is over
   bool own_graph = true;          // false: the program supplied it
   bool to_graphics = false;       // ends without a graph
-  std::shared_ptr<Graph> again;   // that is captured once more; its nodes become those of `graph`
+  std::shared_ptr<Graph> again;   // a graph captured once more: its nodes become those of `graph`
   std::size_t first_node = 0;     // from here on the graph's nodes belong to the capture
   std::vector<Stream *> streams;  // the first is the origin stream
   bool active() const { return graph != nullptr && !invalidated; }
@@ -55,7 +55,7 @@ CUresult may_record(const Context &context);
 // May this thread make a call that a capture cannot record? STREAM_CAPTURE_UNSUPPORTED if not; the captures that forbid
 // it are invalidated.
 CUresult may_act_unseen();
-// The legacy stream's conflict with a capturing blocking stream.
+// Whether the legacy stream conflicts with a capturing blocking stream.
 bool hidden_by_capture(const Stream &stream);
 
 // Refuses an operation on a capturing stream and invalidates its capture.

@@ -37,7 +37,7 @@ std::vector<std::pair<std::string, std::size_t>> all_globals();
 // The variables of an image in a context, made if they are not there yet: a module's when it is loaded, a library's at
 // its first use. OUT_OF_MEMORY: none was made. Under the lock.
 CUresult make_globals(Image &image, Context &context);
-// What the first launch in a context takes. Under the lock.
+// Takes the memory that the first launch in a context needs. Under the lock.
 CUresult take_for_launch(Context &context);
 
 // The offset of each parameter in a packed buffer: after the previous one, aligned to its own size (at most 16).

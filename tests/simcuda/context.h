@@ -62,7 +62,7 @@ Context *pop_current();
 
 // Makes a limit take this many bytes of the device, and give back what exceeds them. OUT_OF_MEMORY: nothing changed.
 CUresult resize_limit(Context &context, CUlimit limit, std::uint64_t bytes);
-// What the limit was when the context was made; its memory is part of the context's.
+// The limit's value when the context was made; its memory is part of the context's.
 std::size_t default_limit(CUlimit limit);
 // Allocates the context's memory and streams. OUT_OF_MEMORY: nothing changed.
 CUresult bring_up(Lock &lock, Context &context);

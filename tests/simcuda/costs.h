@@ -1,4 +1,4 @@
-// The least time of calls: as measured on an H100, or as SIMCUDA_COSTS says for single calls.
+// The least time of calls: as measured on an H100, or as SIMCUDA_COSTS says for individual calls.
 // Layer: settings. Threads: any; built at the first use, then immutable; never freed.
 #pragma once
 #include <cstdint>
@@ -20,7 +20,7 @@ struct CallCost {
   double of(std::uint64_t bytes) const;
 };
 
-// Null: less than the simulator's own call takes. `index`: of the entry layer's symbols.
+// Null: the cost is less than the simulator's own call takes. `index`: of the entry layer's symbols.
 const CallCost *cost_of(unsigned index);
 
 }  // namespace simcuda

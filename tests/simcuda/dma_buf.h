@@ -8,9 +8,9 @@ namespace simcuda {
 
 struct Allocation;
 
-// Keeps a freed block's memory for the DMA-BUFs of it that are open. False: there is none.
+// Keeps a freed block's memory for its open DMA-BUFs. False: there are none.
 bool keep_for_dma_bufs(std::uint64_t address, const Allocation &block);
-// Gives back the memory that was kept only for DMA-BUFs which are closed by now.
+// Gives back the memory that was kept only for DMA-BUFs that are closed by now.
 void forget_closed_dma_bufs();
 
 }  // namespace simcuda

@@ -70,7 +70,7 @@ struct HostBlock {
   unsigned flags = 0;
   Context *context = nullptr;
   std::uint64_t id = 0;
-  Device *device = nullptr;  // whose memory it is taken from, where that is the host's
+  Device *device = nullptr;  // the device from whose memory it is taken, if that is the host's
 };
 
 struct Array;        // array.h
@@ -127,7 +127,7 @@ std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t addres
 std::map<std::uintptr_t, HostBlock>::iterator host_block_at(std::uint64_t address);
 // Device memory for a context, as cuMemAlloc returns it. Under the lock. OUT_OF_MEMORY leaves *address unchanged.
 CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address, bool legacy32 = false);
-// The same from the given address space, at a multiple of granule bytes.
+// The same from the given address space, at a multiple of `granule` bytes.
 CUresult allocate_in(AddressSpace *space, Context &context, std::uint64_t granule, std::uint64_t bytes,
                      std::uint64_t *address);
 // A free in two steps, so that the caller can wait in between. INVALID_VALUE: no block begins there, or it is already

@@ -1,4 +1,4 @@
-// Graphs: nodes with their dependencies, as captures and the program create them. Their executable copies:
+// Graphs: nodes with their dependencies, as captures and the program create them. Their executable copies are in
 // graph_exec.h. Layer: stream.h. Threads: under Driver::mutex, except the work. Owns: a handle owns its graph until it
 // is destroyed; a child graph node owns its graph.
 #pragma once

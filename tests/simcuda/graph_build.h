@@ -1,4 +1,4 @@
-// What the calls share that add a node to a graph. Layer: graph.h. Threads: any.
+// Shared by the calls that add a node to a graph. Layer: graph.h. Threads: any.
 #pragma once
 #include <cstddef>
 

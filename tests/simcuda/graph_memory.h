@@ -35,13 +35,13 @@ struct GraphBlock : std::enable_shared_from_this<GraphBlock> {
 std::shared_ptr<GraphBlock> new_block(Device &device, std::uint64_t bytes);
 // The block around the address, allocated at present or not; null: none.
 const GraphBlock *graph_block_at(std::uint64_t address);
-// The nodes of a block, both ordered after `after`. free: null: the graph may not free it.
+// The nodes of a block, both ordered after `after`. add_free() returns null if the graph may not free the block.
 GraphNode *add_allocation(Graph &graph, std::shared_ptr<GraphBlock> block, std::vector<GraphNode *> after);
 GraphNode *add_free(Graph &graph, std::uint64_t address, std::vector<GraphNode *> after);
 // Its bytes are lost.
 void discard(const GraphBlock &block);
 
-// What a launch needs of one device: at most, and for the blocks that it leaves allocated.
+// What a launch needs of one device: the most at any time, and the part for blocks that it leaves allocated.
 struct GraphNeed {
   Device *device = nullptr;
   std::uint64_t most = 0;

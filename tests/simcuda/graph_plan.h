@@ -21,7 +21,7 @@ std::optional<std::vector<GraphStep>> steps_of(const Graph &graph);
 
 struct GraphPlan {
   std::vector<std::function<void()>> works;
-  std::vector<GraphNeed> needs;                       // one a device
+  std::vector<GraphNeed> needs;                       // one for each device
   std::vector<std::shared_ptr<GraphBlock>> left;      // allocated and not freed
   std::vector<std::shared_ptr<GraphBlock>> expected;  // freed, but allocated by another graph
 };

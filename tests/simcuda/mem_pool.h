@@ -62,12 +62,12 @@ CUresult allocate_in_order(const std::shared_ptr<MemPool> &pool, const std::shar
 // A free that is queued in the stream: the block is not allocated from now on.
 void free_in_order(Lock &lock, std::map<std::uint64_t, Allocation>::iterator block,
                    const std::shared_ptr<Stream> &stream);
-// A free by the host: any stream may reuse the block once its own one has allocated it.
+// A free by the host: any stream may reuse the block once its own stream has allocated it.
 void free_at_once(Lock &lock, std::map<std::uint64_t, Allocation>::iterator block);
 
-// Releases wholly free chunks to the device while at least `keep` bytes stay reserved.
-// What no pool of the device uses goes back, whatever its threshold: another pool, or cuMemAlloc, lacks room (H100,
-// H200, driver 580.159).
+// trim(): releases wholly free chunks to the device while at least `keep` bytes stay reserved. trim_pools_of(): because
+// another pool or cuMemAlloc lacks room, releases what no pool of the device uses, whatever the thresholds (H100, H200,
+// driver 580.159).
 void trim_pools_of(Device &device);
 void trim(MemPool &pool, std::uint64_t keep);
 // Its blocks stay valid; its memory is released as they are freed.

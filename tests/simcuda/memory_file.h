@@ -25,7 +25,7 @@ using MemoryFileRef = std::shared_ptr<MemoryFile>;
 
 inline constexpr std::uint64_t kLabelBytes = 4096;  // of a page
 
-// This process's. Null: none can be made.
+// This process's file. Null: none can be made.
 MemoryFileRef own_memory_file();
 // Takes a part of this many bytes that was never used before. False: none is left.
 bool take_place(std::uint64_t bytes, std::uint64_t *offset);

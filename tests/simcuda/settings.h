@@ -38,7 +38,7 @@ struct Settings {
   bool nvml_reversed;           // NVML lists the devices from the last to the first
   std::string machine;          // folder; empty = this process is alone on its machine
   std::string trace;
-  std::string notes;  // folder: a process that asks for what no simulated driver has leaves its name there
+  std::string notes;  // folder: a process that asks for something that no simulated driver has leaves its name there
   std::optional<std::string> visible;
   std::vector<std::string> missing;
   bool unheard_of = false;
@@ -50,8 +50,8 @@ struct Settings {
 
 const Settings &settings();
 
-// "8GiB", "2x8GiB", "8GiB,4GiB"; nullopt for anything else. Sizes as everywhere (config/values/size_syntax.h), of any
-// number of bytes.
+// "8GiB", "2x8GiB", "8GiB,4GiB"; nullopt for anything else. Sizes have the usual syntax (config/values/size_syntax.h)
+// and may be any number of bytes.
 std::optional<std::vector<std::uint64_t>> parse_devices(std::string_view text);
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 

@@ -1,6 +1,6 @@
 // Virtual memory management: physical memory, the handles that name it, reserved addresses and their mappings.
 // Layer: driver.h. Threads: under Driver::mutex. Owns: a reservation's views, for ever, so that late stream work never
-// ends the process; what it writes to an unmapped range is lost, and its context has a fault.
+// ends the process; what it writes to an unmapped range is lost, and its context gets a fault.
 #pragma once
 #include <algorithm>
 #include <cstddef>

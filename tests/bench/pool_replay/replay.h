@@ -25,7 +25,7 @@ struct Driver {
   DriverCalls requests;
   std::size_t last_operation = 0;  // the last one that called the driver, counted from 1
   std::uint64_t stitched = 0;      // blocks
-  std::uint64_t revived = 0;       // of those, blocks in a view that was there already
+  std::uint64_t revived = 0;       // of those, blocks in a view that already existed
 };
 
 // Replays the trace on one slab of `arena_bytes`, or on granules of that size in total. Returns where it stopped, or

@@ -10,7 +10,7 @@
 namespace run_test {
 
 struct Ended {
-  int status = -1;  // exit status; 1000 + signal where one ended it
+  int status = -1;  // exit status; 1000 + the signal if one ended it
   std::string out, err;
 };
 
@@ -29,7 +29,7 @@ class Child {
   void await_echo(const std::string &text) const;  // until the terminal shows it
   void hang_up();                                  // closes its terminal
   void signal(int number) const;
-  void signal_group(int number) const;  // that it leads
+  void signal_group(int number) const;  // of the process group that it leads
   Ended wait();
 
  private:
@@ -45,7 +45,7 @@ Ended run(const std::vector<std::string> &command, const std::vector<std::string
 Ended ration_run(std::vector<std::string> arguments, const std::vector<std::string> &extra_environment = {},
                  const std::function<void()> &prepare = {});
 
-// Whether the process gets into this state (proc_pid_stat(5)), within 30 seconds.
+// Whether the process reaches this state (proc_pid_stat(5)) within 30 seconds.
 bool reaches_state(const std::string &pid, char state);
 
 int lines_in(const std::string &text);

@@ -35,7 +35,7 @@ inline void use_device() {
 // Blocks of the device until the program ends.
 class Blocks {
  public:
-  // The driver's code; a granted block is written at both ends.
+  // Returns the driver's code; a granted block is written at both ends.
   CUresult take(std::size_t bytes) {
     CUdeviceptr address = 0;
     if (const CUresult code = cuMemAlloc(&address, bytes); code != CUDA_SUCCESS) return code;

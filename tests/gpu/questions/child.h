@@ -20,7 +20,7 @@ namespace question {
 
 constexpr int kParent = 3;  // the child's end of the socket
 
-// What one process tells the other: a text, and perhaps an open file.
+// What one process sends to the other: a text, and perhaps an open file.
 struct Message {
   std::string text;
   int file = -1;

@@ -3,8 +3,8 @@
 
 namespace question {
 
-// spin(words, nanoseconds): sets words[0] to 1, and to 2 as soon as words[1] is set, or the time or 4 * 10^9 cycles are
-// over. fill(to, words, value): to[i] = value + i.    copy(to, from, words): to[i] = from[i].
+// spin(words, nanoseconds): sets words[0] to 1, then to 2 as soon as words[1] is set, or the time or 4 * 10^9 cycles
+// have passed. fill(to, words, value): to[i] = value + i. copy(to, from, words): to[i] = from[i].
 inline constexpr char kKernels[] = R"(
 .version 7.0
 .target sm_70

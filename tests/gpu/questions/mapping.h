@@ -91,7 +91,7 @@ class Range {
   std::vector<Part> mapped_;
 };
 
-// A range in which the handles are mapped in another order than they were created.
+// A range in which the handles are mapped in a different order from their creation.
 class Stitched {
  public:
   explicit Stitched(std::size_t granules) : handles_(kGranule, granules), range_(granules * kGranule) {

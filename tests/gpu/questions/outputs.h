@@ -36,7 +36,7 @@ class Outputs {
     places_.push_back({name, reinterpret_cast<const unsigned char *>(value), sizeof *value});
   }
 
-  // A line for each.
+  // One line for each output.
   std::string lines() const {
     std::string text;
     for (const Place &place : places_) text += place.name + " " + state(place) + "\n";
@@ -61,7 +61,7 @@ class Outputs {
   std::vector<Place> places_;
 };
 
-// Adds such lines, and the one of the code, to a test.
+// Adds the code and the output lines of one trial to a test.
 inline void record(Test &test, const std::string &trial, const std::string &lines) {
   std::istringstream text(lines);
   for (std::string line; std::getline(text, line);) {

@@ -1,5 +1,4 @@
-// Shared by the programs that each put one question to a real driver: reports, timing, and work that keeps a device
-// busy.
+// Shared by the programs that each ask a real driver one question: reports, timing, and work that keeps a device busy.
 // A program prints a line of JSON for each test: {"name", "status": "ok" | "failed" | "skipped", "figures", "note"}.
 // Layer: none, needs only libcuda.so.1. Threads: a test runs on the main thread.
 #pragma once
@@ -117,7 +116,7 @@ double mean_ns(int count, Call &&call) {
          1000 / count;
 }
 
-// What is given back at the end of a scope, in reverse order.
+// Functions that are called at the end of a scope, in reverse order.
 class Cleanup {
  public:
   Cleanup() = default;
@@ -150,11 +149,11 @@ class Spin {
   Spin &operator=(const Spin &) = delete;
 
   void stop();
-  bool running() const;  // no call of the driver
+  bool running() const;  // makes no driver call
 
  private:
   CUcontext context_ = nullptr;
-  volatile unsigned *words_ = nullptr;  // in pinned memory: has begun (1) or ended (2); shall stop
+  volatile unsigned *words_ = nullptr;  // in pinned memory; [0]: has begun (1) or ended (2); [1]: shall stop
 };
 
 }  // namespace question

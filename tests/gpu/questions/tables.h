@@ -1,6 +1,6 @@
 // Tables of calls and ways of failing: the code of each, and what it does to its outputs: `untouched`, `zeroed` or
-// `changed`. A child process plays a table, so that a call that kills it costs one row: the next child goes on after
-// it. Layer: question.h, child.h. Threads: rows run on the child's main thread, or on the one whose context is
+// `changed`. A child process plays a table, so that a call that kills it costs one row: the next child continues after
+// that row. Layer: question.h, child.h. Threads: rows run on the child's main thread, or on the one whose context is
 // destroyed.
 #pragma once
 #include <cstdlib>
@@ -63,7 +63,7 @@ struct Stage {
 
   CUcontext context = nullptr;
   CUstream idle = nullptr;
-  CUstream stream = nullptr;  // the one that a row shall use
+  CUstream stream = nullptr;  // the stream that a row uses
   CUevent past = nullptr;
   std::size_t too_much = 0;  // more than the device has
 };
@@ -130,7 +130,7 @@ class Player {
   }
 
  private:
-  // Lines of a key and a value. `expected` is what should be current afterwards.
+  // Lines of a key and a value. `expected`: the context that should be current afterwards.
   std::string call(const Trial<Scene> &trial, CUcontext expected) {
     Outputs outputs;
     std::string lines;

@@ -21,9 +21,9 @@ class Claims {
   bool is_live(std::uint64_t address) const { return watch_.live().contains(address); }
   unsigned context_of(std::uint64_t address) const { return watch_.live().at(address).context; }
 
-  // `blocks` blocks are live; held by the log equals held by the device, within the limit.
+  // `blocks` blocks are live, and the log and the device agree on the bytes held, which are within the limit.
   std::string hold(std::size_t blocks);
-  // The log has it, and it is a valid block: granule-aligned, disjoint from all others, not at a slab's own address.
+  // The log has the block, and it is valid: granule-aligned, disjoint from all others, not at a slab's own address.
   std::string handed_out(std::uint64_t address, std::uint64_t bytes, int device);
   // There was no hole and no room. `context`: its number in the log, 0 if it holds nothing.
   std::string rightly_refused(unsigned context, int device, std::uint64_t bytes);

@@ -14,7 +14,7 @@ namespace preload {
 inline constexpr std::uint64_t kGranule = 512;
 inline constexpr std::uint64_t kPage = 2 << 20;  // of the device's memory
 
-// What a block of granules takes at most: whole pages, and one more where it begins within one.
+// The most that a block of granules takes: whole pages, plus one if it begins within a page.
 constexpr std::uint64_t in_pages(std::uint64_t bytes) {
   return ((bytes + kPage - 1) / kPage + 1) * kPage;
 }
@@ -45,7 +45,7 @@ class LogWatch {
   std::size_t of_driver() const;
   // The largest free piece of a slab of that context.
   std::uint64_t largest_hole(unsigned context) const;
-  // The total size of the device's slabs without a live block; of granules, what no live block can have a part of.
+  // The total size of the device's slabs without a live block; for granules, the memory in which no live block can lie.
   std::uint64_t wholly_free(int device) const;
   bool has_granules(int device) const;
 

@@ -16,7 +16,7 @@ struct Nvml {
   decltype(&::nvmlDeviceGetMemoryInfo) memory;
   decltype(&::nvmlDeviceGetMemoryInfo_v2) memory_v2;
   decltype(&::nvmlDeviceGetComputeRunningProcesses_v3) processes;
-  decltype(&::nvmlDeviceGetComputeRunningProcesses_v3) newer_lists[5];  // computing in version 2; drawing, MPS: 2, 3
+  decltype(&::nvmlDeviceGetComputeRunningProcesses_v3) newer_lists[5];  // v2: computing; v2, v3: drawing; v2, v3: MPS
   decltype(&::nvmlDeviceGetComputeRunningProcesses) first_lists[3];     // computing, drawing, MPS
   decltype(&::nvmlDeviceGetRunningProcessDetailList) details;
   decltype(&::nvmlDeviceGetAccountingStats) account;

@@ -34,7 +34,7 @@ struct Arena {
   bool async = false;
   std::atomic<long long> rounds_left{0};
   std::latch all_set_up{kThreads};  // no thread allocates before all have made their streams
-  void *late_host = nullptr;        // kMostBytes, pinned, what a late copy from the host leaves
+  void *late_host = nullptr;        // kMostBytes, pinned: the bytes that a late copy from the host leaves
 
   bool prepare();
   // Blocks that another thread shall free.

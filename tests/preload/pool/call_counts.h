@@ -24,7 +24,7 @@ class CallCounts {
   void start() {
     for (auto &[symbol, calls] : before_) calls = simcuda_calls(symbol.c_str());
   }
-  // `calls SYMBOL N`, a line for each that was called; how many exports are watched.
+  // Prints a line `calls SYMBOL N` for each export that was called, then how many exports are watched.
   void print() const {
     for (const auto &[symbol, calls] : before_) {
       if (const auto now = simcuda_calls(symbol.c_str()); now != calls) {

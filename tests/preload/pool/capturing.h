@@ -32,7 +32,7 @@ inline bool end(CUstream stream, CUgraph *graph, Verdict &verdict) {
                                                      : cuStreamEndCapture(stream, graph));
 }
 
-// Into the graph of a capture that has ended; so is this one.
+// Begins a capture into the graph of a capture that has ended.
 inline bool begin_again(CUstream stream, CUstreamCaptureMode mode, CUgraph graph, Verdict &verdict) {
   return verdict.succeeded("cuStreamBeginRecaptureToGraph",
                            stream == CU_STREAM_PER_THREAD

@@ -1,4 +1,4 @@
-// What a core with recorder.cc in it reports of a call while it runs, on the thread that makes the call.
+// What a core that contains recorder.cc reports about a call while it runs, on the thread that makes the call.
 // The program defines and exports preload_record.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Removes all access to the mappings of some files, to detect each touch. A touch is a fault, or a system call that
-// asks whether there would be one. It is noted for the call that its thread is in, and the mappings are accessible
+// asks whether there would be one. A touch is noted for the call that its thread is in, and the mappings are accessible
 // until that call has ended.
 // Layer: libc only. Threads: any, each for its own calls. Owns: the handler of SIGSEGV.
 #pragma once
@@ -17,10 +17,10 @@ void touch_sealed();
 class SealedCall {
  public:
   SealedCall();
-  // What it touched is sealed again.
+  // Seals again what the call touched.
   void end();
   bool faulted() const { return faulted_; }
-  // No other thread had them open meanwhile, so each touch was noticed. After end().
+  // No other thread had the mappings open meanwhile, so each touch was noticed. To be called after end().
   bool alone() const { return alone_; }
 
  private:

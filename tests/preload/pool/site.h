@@ -34,7 +34,7 @@ struct Desk {
   CUstream blocking = nullptr;
   CUstream non_blocking = nullptr;
   CUstream capturing = nullptr;  // only ever records graphs
-  CUdeviceptr scratch = 0;       // kScratchBytes, and kFillerBytes that are never read
+  CUdeviceptr scratch = 0;       // kScratchBytes, plus kFillerBytes that are never read
   CUstream stream(StreamKind kind) const;
 };
 

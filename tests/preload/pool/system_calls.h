@@ -7,7 +7,7 @@
 
 namespace preload::pool {
 
-// As a fourth argument of mprotect, which has three: a call of the test's own, not to be counted.
+// A fourth argument of mprotect, which takes three: it marks a call of the test itself, which is not counted.
 inline constexpr unsigned kNotTheCallers = 0x5ea1ed;
 
 class SystemCalls {
@@ -18,16 +18,16 @@ class SystemCalls {
     int last = -1;  // of the others, by number
   };
 
-  // Before the counted thread starts, from a thread that is not counted.
+  // To be called before the counted thread starts, from a thread that is not counted.
   SystemCalls();
-  // After the counted thread has ended.
+  // To be called after the counted thread has ended.
   ~SystemCalls();
   SystemCalls(const SystemCalls &) = delete;
   SystemCalls &operator=(const SystemCalls &) = delete;
 
-  // From the thread itself, for the rest of its life. False: this kernel has no such filter.
+  // To be called by the thread itself; counts for the rest of its life. False: this kernel has no such filter.
   bool begin();
-  // From the thread itself: exact.
+  // Exact if the thread itself calls it.
   Counts counts() const { return {waits_.load(), others_.load(), last_.load()}; }
 
  private:

@@ -21,7 +21,7 @@ struct Calls {
   decltype(&::cuMemAlloc_v2) allocate;
 };
 
-// Every function through `find`, which takes an export's name and returns a void*.
+// Looks up every function with `find`, which takes an export's name and returns a void*.
 template <class Find>
 Calls calls_found_by(Find find) {
   return {reinterpret_cast<decltype(&::cuInit)>(find("cuInit")),
@@ -53,7 +53,7 @@ inline void print(const Taken &taken) {
   dprintf(1, "blocks=%d code=%d null=%d\n", taken.blocks, static_cast<int>(taken.code), taken.null ? 1 : 0);
 }
 
-// False, with a line, if the driver cannot be used.
+// Prints a line and returns false if the driver cannot be used.
 inline bool start(const Calls &calls) {
   if (calls.init == nullptr || calls.device_get == nullptr || calls.allocate == nullptr) {
     dprintf(2, "a function was not found\n");

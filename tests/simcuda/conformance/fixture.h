@@ -1,6 +1,6 @@
 // Shared by the conformance tests: a context for one test, a gate that blocks a stream, and the simulator's own entry
-// points where the driver is the simulator. All else is the public driver API, so that the tests can run on a real
-// driver.
+// points where the driver is the simulator. Everything else is the public driver API, so that the tests can run on a
+// real driver.
 #pragma once
 #include <cuda.h>
 
@@ -38,7 +38,7 @@ CUdeviceptr device_memory(std::size_t bytes);
 CUstream new_stream(unsigned flags = CU_STREAM_DEFAULT);
 CUevent new_event(unsigned flags = CU_EVENT_DEFAULT);
 std::size_t free_bytes();
-// Whether device 0 supports it.
+// Whether device 0 supports the attribute.
 bool supports(CUdevice_attribute attribute);
 std::vector<unsigned char> counting(std::size_t bytes, unsigned char first = 1);
 std::vector<unsigned char> read_back(CUdeviceptr address, std::size_t bytes);

@@ -81,7 +81,7 @@ class NewGraph {
     REQUIRE(cuGraphAddMemAllocNode(&node, graph_, after.data(), after.size(), &params) == CUDA_SUCCESS);
     return {node, params.dptr};
   }
-  // Allocated and freed at once.
+  // Adds a block that is allocated and freed at once.
   CUdeviceptr add_block(std::size_t bytes) {
     const Allocated block = allocate(bytes);
     free(block.address, {block.node});
@@ -162,8 +162,8 @@ class Exec {
   CUgraphExec exec_ = nullptr;
 };
 
-// A driver's first executable graph and its block take memory of the driver's own (H100, driver 580.159: 2 MiB), so
-// this comes before a comparison of free memory.
+// The first executable graph and its block also take memory for the driver itself (H100, driver 580.159: 2 MiB), so
+// this is called before free memory is compared.
 inline void take_drivers_own(CUstream stream) {
   NewGraph graph;
   const auto [node, address] = graph.allocate(kMiB);

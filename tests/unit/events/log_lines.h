@@ -32,7 +32,7 @@ struct Sums {
   std::map<int, std::uint64_t> live, peak;
   std::map<int, std::uint64_t> reserved, reserved_peak;
   std::uint64_t allocs = 0, frees = 0, ooms = 0, refused_ipc = 0, waits = 0;
-  // no address was given out twice without a free in between, and none was freed that was not live
+  // No address was given out twice without a free in between, and none was freed that was not live.
   bool one_owner_each = true;
 
   void reserve(const json &line);

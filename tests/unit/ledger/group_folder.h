@@ -8,7 +8,7 @@
 #include "ledger/membership.h"
 #include "unit/events/scratch_folder.h"
 
-// A device's.
+// The UUID of a device.
 inline constexpr char kUuid[] = "GPU-01234567-89ab-cdef-fedc-ba9876543210";
 
 class GroupFolder {

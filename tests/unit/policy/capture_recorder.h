@@ -5,7 +5,7 @@
 
 namespace ration::test {
 
-// Each call does what the policy does around the driver's.
+// Each call does what the policy does around the driver's call.
 struct CaptureRecorder : QuarantineFixture {
   CaptureRecorder() { stream = driver.timeline.open_stream(context->handle); }
 

@@ -1,5 +1,5 @@
 // CUDA arrays of the fake driver; their handles are its blocks. The test decides how much memory they need, and for
-// which arrays the driver reports it. It is set into driver::real after a FakeDriver. Threads: one.
+// which arrays the driver reports it. They are installed in driver::real, after a FakeDriver. Threads: one.
 #pragma once
 
 #include <map>

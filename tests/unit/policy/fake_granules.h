@@ -122,7 +122,7 @@ class FakeGranules {
           });
         });
   }
-  // Sizes are in MiB; those of 0 are left out.
+  // Sizes are in MiB; sizes of 0 are left out.
   void note(std::string what, std::uint64_t at, std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     what += at == 0 ? "" : " at " + std::to_string(at / kMiB);

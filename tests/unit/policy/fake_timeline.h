@@ -24,7 +24,7 @@ class FakeTimeline {
   void finish(const Point &point);
   Point submitted() const;
   Point submitted_to(CUcontext context) const;  // with the green ones of a primary one
-  bool is_behind(const Point &point) const;     // some of it is still to do
+  bool is_behind(const Point &point) const;     // some of it is unfinished
 
   // A green context's work is also its primary one's, but not the other way round. When a context ends, its work is
   // done, and its events end.
@@ -54,7 +54,7 @@ class FakeTimeline {
 
   static inline thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-  // Counts of what no correct caller causes.
+  // Counts of events that no correct caller causes.
   int spoilt() const;     // captures that were invalidated other than by spoil()
   int dead_uses() const;  // of events and streams that are gone
   std::set<std::string> forbidden() const;

@@ -1,5 +1,5 @@
 // A program in mode pool whose blocks are watched: none may have a new owner while work that was submitted before its
-// free is still to do. Threads: any.
+// free is unfinished. Threads: any.
 #pragma once
 
 #include <list>
@@ -125,7 +125,7 @@ struct PooledProgram : Program {
     CUcontext context;
     FakeTimeline::Point submitted;
   };
-  // Noted before the call, after which another thread may have the block already.
+  // Notes the free before the call, because another thread may have the block after it.
   template <class Act>
   CUresult noted(CUdeviceptr address, const Act &act) {
     std::list<Freed>::iterator entry;
@@ -152,7 +152,7 @@ struct PooledProgram : Program {
   int early_ = 0;
 };
 
-// Runs `body` on a thread of its own that has `context` current, to its end.
+// Runs `body` to its end on a separate thread that has `context` current.
 template <class Body>
 void on_a_thread(CUcontext context, const Body &body) {
   std::thread([&] {

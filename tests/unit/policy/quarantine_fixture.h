@@ -48,7 +48,7 @@ struct QuarantineFixture {
     }
     return pending;
   }
-  // One block, taken and freed; whether the free says that a seal is due.
+  // Takes and frees one block; returns whether the free says that a seal is due.
   bool free_one(std::uint64_t bytes = 512) {
     bool due = false;
     retire(take(bytes), &due);

@@ -40,7 +40,7 @@ inline constexpr BusyProcess kBusy[] = {
     {kThirdGpu, "linus", "./simulate b", 300, 200, 300, 256, 2048, 0, 3, false},
 };
 
-// Of 80, 48 and 24 GiB. The indexes are not in the order of the UUIDs. The tenth process's command is not known.
+// Devices of 80, 48 and 24 GiB, whose indexes are not in UUID order. The tenth process's command is unknown.
 inline Usage busy_usage() {
   std::vector<ledger::Member> lab;
   std::vector<ledger::Member> alone;
