@@ -161,8 +161,8 @@ class HoleIndex {
   void append(Inner &from, std::uint32_t first, Inner &to);
   void erase_child(Inner &inner, std::uint32_t index);
   void drop_joined(Inner &parent, std::uint32_t lower);
-  // The most inner pages that an add() creates, which happens if it splits a page on each level. If the root has room,
-  // it only splits pages below the root.
+  // The most inner pages that one add() can create: it may split a page on each level. If the root has room, it splits
+  // only pages below the root.
   [[nodiscard]] std::uint32_t most_new_inners() const {
     return root_ != 0 && inners_.at(root_).count < kChildren ? height_ - 1 : height_ + 1;
   }

@@ -1,5 +1,5 @@
 // Host memory for a table that grows without a pause. Below kPagesFrom bytes it comes from operator new; larger tables
-// are pages of the system. Fresh pages are zero without being touched, and enlarging them moves page-table entries
+// get pages from the system. Fresh pages are zero without being touched, and enlarging them moves page-table entries
 // instead of bytes. Layer: pool, a leaf (standard library and the C library's mmap). Threads: any. Owns: nothing; the
 // caller gives the memory back.
 // Design: design/placement.md#tables-without-a-pause

@@ -31,8 +31,8 @@ class LifetimePredictor {
 
  private:
   static constexpr unsigned kStampShift = 20 - kUnitShift;
-  // A block is short-lived if less than this part of the live bytes is allocated during its life. On every trace,
-  // values from 4 to 64 make no relevant difference.
+  // A block is short-lived if the bytes allocated during its life are fewer than the live bytes divided by this. On
+  // every trace, values from 4 to 64 make no relevant difference.
   static constexpr std::uint64_t kShortLivedShare = 16;
   static constexpr unsigned kSlotBits = 8;
 

@@ -240,8 +240,8 @@ class Pool {
   void change_bin(std::uint32_t hole, std::uint64_t was, std::uint64_t now) noexcept;
   static bool starts_after(Address address, const Region &region) { return address < region.slab.address; }
   [[nodiscard]] const Region *region_at(Address address) const noexcept;
-  // REQUIRES: a region contains the address. Checks the last region first: most programs allocate from one slab for
-  // long.
+  // REQUIRES: a region contains the address. Checks the last region first: most programs allocate from one slab for a
+  // long time.
   [[nodiscard]] const Region &region_around(Address address) noexcept {
     const Region &recent = regions_[recent_region_];
     if (address - recent.slab.address < recent.slab.bytes) return recent;

@@ -46,7 +46,7 @@ class Upstream {
   // Waits for retired blocks that may still be in use, and reclaims those that have become clean. Returns true if it
   // may have reclaimed any; false ends the pool's retries.
   virtual bool wait() noexcept = 0;
-  // Takes back a wholly free slab or a granule, which this upstream provided.
+  // Takes back a wholly free slab or a granule that this upstream provided.
   virtual void shrink(const Slab &piece) noexcept = 0;
   // For pools that stitch: the driver calls that their plans need. nullptr: the host has no memory.
   virtual stitch::DeviceMemory *memory() noexcept { return nullptr; }

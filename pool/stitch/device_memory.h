@@ -17,7 +17,7 @@ class DeviceMemory {
   DeviceMemory &operator=(const DeviceMemory &) = delete;
   virtual ~DeviceMemory() = default;
 
-  // Creates a handle of `bytes`, a multiple of the page; nullopt if that fails.
+  // Creates a handle of `bytes`, a multiple of the page size; nullopt if that fails.
   virtual std::optional<std::uint64_t> create(std::uint64_t bytes) noexcept = 0;
   // REQUIRES: the handle is not mapped anywhere.
   virtual void release(std::uint64_t handle, std::uint64_t bytes) noexcept = 0;

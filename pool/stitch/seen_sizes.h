@@ -24,7 +24,7 @@ class SeenSizes {
     many_.note(fresh);
     noted_ += noted_ < kMany ? 1 : 0;
   }
-  // Resets the members in place, because a temporary of this class would need much stack.
+  // Resets the members in place, because a temporary of this class would need a lot of stack.
   void forget() noexcept {
     seen_.fill(0);
     few_ = {};

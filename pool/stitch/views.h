@@ -51,7 +51,7 @@ struct View {
 
 class Views {
  public:
-  // Inserts a view, in any state. Throws std::bad_alloc; `view` is unchanged then.
+  // Inserts a view, in any state. Throws std::bad_alloc; then `view` is unchanged.
   View &insert(View &&view);
   void erase(Address address);
   // The view whose block starts at `address` and that is in that state, or nullptr.
@@ -70,7 +70,7 @@ class Views {
   }
   // Changes the view's state and the counters that depend on it. Needs no host memory.
   void change(View &view, View::State state);
-  // The view that has been unused for longest in a state without a block (resting or dormant), or nullptr.
+  // The view that has been unused the longest in a state without a block (resting or dormant), or nullptr.
   View *oldest(View::State state);
   [[nodiscard]] std::uint64_t live_bytes() const { return live_bytes_; }
   [[nodiscard]] std::uint64_t live() const { return live_; }

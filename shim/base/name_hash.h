@@ -1,4 +1,4 @@
-// The hash of a name: FNV-1a, 32 bits. scripts/catalogue_names.py computes the same.
+// The hash of a name: FNV-1a, 32 bits. scripts/catalogue_names.py computes the same hash.
 // Layer: base. Threads: any; constant.
 #pragma once
 

@@ -40,7 +40,7 @@ class ReentrantGate {
 
   // False: another thread is inside and `patience` was none.
   explicit operator bool() const { return inside_; }
-  // The thread was already inside.
+  // True: the thread was already inside.
   bool is_nested() const { return inside_ && !entered_; }
 
  private:

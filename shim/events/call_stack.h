@@ -23,7 +23,7 @@ struct CallStack {
 // it.
 void read_call_stack(CallStack &stack) noexcept;
 
-// Whether the first `depth` places still hold the addresses in `code`. REQUIRES: all can be read.
+// Whether the first `depth` places still hold the addresses in `code`. REQUIRES: all these places can be read.
 bool is_still(const std::uintptr_t *code, const std::uintptr_t *const *place, unsigned depth) noexcept;
 
 }  // namespace ration::events

@@ -52,7 +52,7 @@ class CallStacks {
 
   struct Seen {
     std::atomic<bool> is_in_use{false};  // a thread is reading or changing this entry
-    const void *at = nullptr;            // the frame of here() when it was seen
+    const void *at = nullptr;            // the frame of here() when the stack was seen
     std::uint64_t stack = 0;
     unsigned depth = 0;
     std::array<std::uintptr_t, kRemembered> code;

@@ -157,7 +157,7 @@ struct Trim {
 struct Sample {
   int device;
   const char *api;              // the program's call that revealed it
-  std::uint64_t before;         // charged for these pools at the previous such record
+  std::uint64_t before;         // charged for these pools in the previous such record
   std::uint64_t pool_reserved;  // charged for them now
 };
 

@@ -1,4 +1,4 @@
-// One log file. It belongs to one process of a run, is written line by line, and every line is whole however the
+// One log file. It belongs to one process of a run, is written line by line, and every line is complete, however the
 // process ends.
 // Layer: events (a leaf). Threads: none of its own; the journal's lock orders the calls.
 #pragma once

@@ -9,8 +9,8 @@ namespace ration::events {
 
 // Identifies a run by "PID-STARTTIME" of its topmost process. Follows the parents upwards while the environment that
 // each started with contains every NAME=value of `marks`, and takes the last of them, or this process if its parent has
-// no such environment. A forked child gets its parent's answer. (proc(5): /proc/PID/environ is the environment at exec,
-// /proc/PID/stat fields 4 ppid and 22 starttime in ticks since boot.)
+// no such environment. A forked child gets its parent's answer. (proc(5): /proc/PID/environ is the environment at exec;
+// /proc/PID/stat has the parent in field 4 and the start time, in ticks since boot, in field 22.)
 // Design: design/log.md#one-log-a-process
 std::string process_tree(const std::vector<std::string> &marks);
 

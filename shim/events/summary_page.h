@@ -101,7 +101,7 @@ struct SummaryPage {
   std::atomic<std::uint32_t> limit_is_later[kMaxTalliedDevices];  // 1: the limit was set while the process ran
   std::atomic<std::uint64_t> preallocated[kMaxTalliedDevices];    // bytes that pools have ever preallocated
   char uuids[kMaxTalliedDevices][48];     // the devices' UUIDs as the driver prints them; written before device_count
-  std::atomic<std::uint32_t> lost_error;  // the errno for which the latest of `lost_records` was lost
+  std::atomic<std::uint32_t> lost_error;  // the errno of the failure that lost the latest of `lost_records`
   std::atomic<std::uint64_t> managed_bytes, managed_peak_bytes;  // managed memory that is counted, but not limited
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
@@ -137,7 +137,7 @@ struct Summary {
   std::int64_t pid = 0;
   std::string program;
   std::uint64_t failed_frees = 0, null_frees = 0, failed_allocs = 0, refused_shares = 0, lost_records = 0;
-  int lost_error = 0;  // the errno for which the latest record was lost
+  int lost_error = 0;  // the errno of the failure that lost the latest record
   std::uint64_t host_bytes = 0, host_peak_bytes = 0, managed_bytes = 0, managed_peak_bytes = 0;
   std::vector<Device> devices;          // by ordinal; an unused device has total 0
   std::uint64_t unknown_of_memory = 0;  // as in the page

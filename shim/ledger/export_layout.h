@@ -44,7 +44,7 @@ inline constexpr std::uint64_t kExportMagic = 0x5450584549544152;  // "RATIEXPT"
 // Raised with every change of this layout. Files of another version are refused.
 inline constexpr std::uint32_t kExportVersion = 3;
 
-// One less than the number of life bytes: the first is the exporter's, the others are one for each record.
+// One less than the number of life bytes: the first is the exporter's, and each record has one of the others.
 inline constexpr std::uint32_t kExportRecords = 4095;
 inline constexpr std::uint32_t kExporterLife = 0;
 constexpr std::uint32_t life_of_record(std::uint32_t record) {

@@ -13,8 +13,8 @@ namespace ration::ledger {
 // Design: design/ipc.md#leases
 class ExportLease {
  public:
-  // nullptr: the token names no usable block, because it was freed, its process is gone, or the token is forged. If
-  // this could not be determined, `problem` says why; otherwise it is empty.
+  // nullptr: the token names no usable block, because the block was freed, its process is gone, or the token is forged.
+  // If this could not be determined, `problem` says why; otherwise it is empty.
   static std::unique_ptr<ExportLease> take(const std::string &state_folder, const ExportToken &token,
                                            std::string &problem);
   ~ExportLease();

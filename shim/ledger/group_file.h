@@ -82,8 +82,8 @@ std::string error_text(int error);
 // Design: design/ledger.md#trusted-files
 Descriptor open_state_folder(const std::string &path, bool make, std::string &problem);
 
-// Opens the file `name` in `folder`. Refuses a link, another user's file, or one that others may write to. ENOENT is no
-// problem: the descriptor is then empty.
+// Opens the file `name` in `folder`. Refuses a link, another user's file, or one that others may write to. ENOENT is
+// not a problem: the descriptor is then empty.
 Descriptor open_group_file(int folder, const std::string &name, std::string &problem);
 
 // Makes the file. Also true if another process made it first.

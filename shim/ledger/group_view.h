@@ -46,7 +46,7 @@ struct DeviceUse {
 struct Member : ProcessIdentity {
   std::uint64_t tree = 0;          // the tree for whose processes it holds a guarantee; 0: none
   std::uint64_t ticket = 0;        // its position among the processes that wait to start; 0: it does not wait
-  std::vector<DeviceUse> devices;  // those on which it ever reserved memory, or was refused
+  std::vector<DeviceUse> devices;  // devices on which it ever reserved memory or was refused
 };
 
 struct GroupDevice {

@@ -1,6 +1,6 @@
-// A descriptor of Ration's that stays open for long. The program may close it and open another file under its number,
-// so the number is a high one, and each use checks that it still refers to our file. Forked children end() it. Layer:
-// ledger. Threads: one at a time keeps and ends it; any may look at it. Owns: the descriptor; constant-initialised.
+// A long-lived descriptor of Ration. The program may close it and open another file under its number, so the number is
+// a high one, and each use checks that it still refers to our file. Forked children end() it. Layer: ledger. Threads:
+// one at a time keeps and ends it; any may look at it. Owns: the descriptor; constant-initialised.
 #pragma once
 
 #include <atomic>

@@ -84,14 +84,14 @@ class Account {
 
   // Sets the guarantee of this process in each of its named groups in which no tree's guarantee covers it. Returns the
   // first group whose limit leaves too little, with this device's number there in `device`; the groups before it keep
-  // the guarantee. nullptr: all granted it.
+  // the guarantee. nullptr: all groups granted it.
   [[nodiscard]] Membership *guarantee(std::uint64_t bytes, int &device);
   // The limit that was ordered for this process while it runs (orders.h): 1 + bytes, kUnordered, or 0 for none.
   std::uint64_t ordered_limit() const;
   // Sets the guarantee that was ordered, or `unordered` if the order was withdrawn. False: a group refused it, and its
   // file now says so.
   bool heed_guarantee(std::uint64_t unordered);
-  // Sets the guarantee back to `before` and marks the order as refused, because that of another device was refused.
+  // Sets the guarantee back to `before` and marks the order as refused, because another device's guarantee was refused.
   void refuse_guarantee(std::uint64_t before);
   // The largest guarantee that this process itself has in one of its groups.
   std::uint64_t own_guarantee() const;
@@ -103,11 +103,11 @@ class Account {
   void look_for_orders();
   // The largest guarantee that this process, or its tree, has in one of its groups.
   std::uint64_t guaranteed() const;
-  // The most that the account may hold after a pool has preallocated. With a guarantee it is the guarantee. With one of
-  // its tree, it is what the account holds plus what is left of that guarantee. Otherwise it is what the account holds
-  // plus half of an equal share of what its groups leave, counting one member more than there are. Memory that cannot
-  // be returned in parts gets no such share: for it, the result is what the account holds if a group has a limit, or if
-  // there is no limit at all and other processes use the device. UINT64_MAX: no bound.
+  // The most that the account may hold after a pool has preallocated. With a guarantee it is the guarantee. With a
+  // guarantee of its tree, it is what the account holds plus what is left of that guarantee. Otherwise it is what the
+  // account holds plus half of an equal share of what its groups leave, counting one member more than there are. Memory
+  // that cannot be returned in parts gets no such share: for it, the result is what the account holds if a group has a
+  // limit, or if there is no limit at all and other processes use the device. UINT64_MAX: no bound.
   // Design: design/groups.md#parts
   std::uint64_t fair_part(bool goes_back_in_parts);
   // The group that leaves least, with this device's number there in `device`; nullptr: the account is in no group.

@@ -1,4 +1,4 @@
-// Shows that a slot's owner lives: a lock on the slot's life byte, dropped when the process ends or calls execve.
+// Shows that a slot's owner is alive: a lock on the slot's life byte, dropped when the process ends or calls execve.
 // Layer: ledger. Threads: any.
 // The lock belongs to an open file description (fcntl(2), F_OFD_SETLK): closing another descriptor of the file does not
 // drop it, and it works across PID namespaces. Only a mapping keeps the description open; forked children do not

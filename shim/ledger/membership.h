@@ -82,7 +82,7 @@ class Membership {
   void show_limit(int device, std::uint64_t bytes);
 
   // Takes a shared lock on this member's life byte for `descriptor`, which has its own open file description of this
-  // group's file. The lock keeps the member's slot. REQUIRES: held_for a tree.
+  // group's file. The lock keeps the member's slot. REQUIRES: this process holds the guarantee of a tree.
   bool share_life_with(int descriptor) const;
 
   // The number of the tree, if this group is one; 0: it is not.
@@ -156,8 +156,8 @@ class Membership {
   using Wants = std::vector<std::pair<int, std::uint64_t>>;
   void queue_up(const Wants &wants);
   void leave_queue();
-  // The number of living members that came before, wait for one of the same devices, and have called ahead() within the
-  // last two seconds. Reclaims from dead members.
+  // The number of living members that queued up before this one, wait for one of the same devices, and have called
+  // ahead() within the last two seconds. Reclaims from dead members.
   std::size_t ahead() noexcept;
   // Records how much memory the driver itself took for the last run of the queue.
   void learn_overhead(int device, std::uint64_t bytes);
@@ -179,8 +179,8 @@ class Membership {
   std::uint64_t wished_by_another(std::uint64_t wish) const;
   // A word that changes with every wish, on any device.
   [[nodiscard]] std::uint32_t wishes() const;
-  // Sleeps until wishes() is no longer `seen`, at most `ns`. `for_ever`: the file is lost, so no wish can wake anybody
-  // any more.
+  // Sleeps until wishes() is no longer `seen`, but for at most `ns`. `for_ever`: the file is lost, so no wish can wake
+  // anybody any more.
   enum class Woken { by_wish, by_time, for_ever };
   [[nodiscard]] Woken wait_for_wish(std::uint32_t seen, std::uint64_t ns) const;
   // Wakes the sleepers as a wish would.

@@ -15,7 +15,7 @@ ProcessMark this_process_mark();
 std::uint64_t this_pid_namespace();  // 0: /proc cannot be read
 
 enum class ProcessState {
-  gone,  // also: it is a zombie without threads, or cannot be seen
+  gone,  // also a zombie without threads, and a process that cannot be seen
   ending,
   lives,
 };

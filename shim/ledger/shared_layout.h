@@ -135,7 +135,7 @@ struct Cell {
 };
 
 struct Slot {
-  // A dead owner counts until another process has reclaimed from it.
+  // A dead owner counts as the owner until another process has reclaimed from it.
   bool is_owned() const { return (life.load(std::memory_order_acquire) & 1) != 0; }
 
   Word life;  // generation << 1 | owned
@@ -165,7 +165,7 @@ struct Header {
   char name[72];                           // of the group
   std::atomic<std::uint32_t> ready_slots;  // slots that the file has space for
   std::atomic<std::uint32_t> bell;         // a futex: changes with every wish, on any device
-  Word tickets;                            // how many were given out
+  Word tickets;                            // how many tickets were given out
   std::uint64_t unused[17];
   Device device[kDevices];
   std::uint64_t unused_at_end[272];

@@ -89,7 +89,7 @@ class Transit {
   Transit(const Transit &) = delete;
   Transit &operator=(const Transit &) = delete;
 
-  // To be called once something was reserved, or before it is returned.
+  // To be called once bytes were reserved, or before held bytes are returned.
   void hold() { holds_ = true; }
 
  private:

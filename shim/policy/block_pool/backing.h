@@ -58,7 +58,7 @@ class Backing {
   virtual std::uint64_t returnable(ContextPool &pool, bool asking) = 0;
   // Adds `bytes` to a pool, or fewer if the device has fewer. A slab has at least `least`. Throws bad_alloc.
   virtual void preallocate(const PoolCall &call, std::uint64_t bytes, std::uint64_t least) = 0;
-  // Writes to `in` where other processes find a block. If they cannot, `refused` gets the reason.
+  // Writes into `in` where other processes can find a block. If they cannot, `refused` gets the reason.
   virtual CUresult locate(const ContextRef &owner, const pool::Block &block, ledger::ExportedBlock &in,
                           std::string &refused) = 0;
   // Gives up all memory of a pool. Its context has ended, and no block of the pool is live.

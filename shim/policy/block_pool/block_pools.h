@@ -35,7 +35,7 @@ class BlockPools {
   // Allocates a block of `request.upper_bound` bytes. If there is no memory for it, `denied` gets the reason.
   CUresult allocate(const Request &request, const Contexts::Current &where, events::Via via, CUdeviceptr *address,
                     std::optional<events::Reason> &denied);
-  // REQUIRES: `owner` is the answer of slabs.owner_of(). Anything but the start of a live block: INVALID_VALUE.
+  // REQUIRES: `owner` is the answer of slabs.owner_of(). INVALID_VALUE unless a live block starts at `address`.
   CUresult free(const char *api, std::uint64_t address, const ContextRef &owner);
   // Design: design/quarantine.md#stream-ordered-frees
   CUresult free_in_stream(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner);

@@ -16,7 +16,7 @@ class Cleaning {
   // Reclaims what is clean; true if anything was. If the pool may grow and little is freed, does nothing, because
   // asking costs driver calls. If the pool may grow and more than the quarantine's cap is freed, waits briefly.
   bool collect(bool may_grow);
-  // Waits until something is clean; for a while also if only a capture in another thread prevents that.
+  // Waits until something is clean; if only a capture in another thread prevents that, waits for a limited time.
   bool wait();
   // The driver's error in the latest collect() or wait().
   CUresult error() const { return error_; }

@@ -118,8 +118,8 @@ class alignas(64) ContextPool final : public PoolOfContext {
   // The calls in flight. A call is counted before it checks whether the context has ended, and the end is set before
   // this is read: both seq_cst.
   std::atomic<int> in_flight{0};
-  // The number of blocks that other processes may have open, or are about to (ipc_exporter.h). If it is not 0, a free
-  // of any block asks the exporter.
+  // The number of blocks that other processes may have open, or may be about to open (ipc_exporter.h). If it is not 0,
+  // a free of any block asks the exporter.
   std::atomic<int> shared{0};
   // The context is gone, and no more blocks enter the quarantine. Written under the quarantine's lock.
   std::atomic<bool> closed{false};

@@ -109,7 +109,7 @@ class DevicePools {
   // gives such frees a fence, unless so many fences were taken recently that they cost too much.
   bool has_unsealed_frees() noexcept;
   void seal_frees() noexcept;
-  // Called before a synchronise by the program. Returns the number of the fence that has passed if the driver's call
+  // Called before the program synchronises. Returns the number of the fence that has passed if the driver's call
   // succeeds.
   std::uint64_t before_synchronise() noexcept;
 

@@ -19,9 +19,9 @@ class Gifts {
       : parts_(parts), pools_(pools), publication_(publication), returning_(returning), room_(room) {}
 
   // Called after a block was taken or retired; `stitched`: it is a stitched one. Publishes the change if others must
-  // see it, and then gives to others.
+  // see it, and then gives memory to others.
   void note_change(const char *api, DevicePool &device, bool stitched) noexcept;
-  // Called after the program's synchronise succeeded in a context of `device`.
+  // Called after the program has synchronised successfully in a context of `device`.
   void after_synchronise(int device) noexcept;
   // Returns to the driver memory that others lack. Called by the giver, and in calls of the program that touch shared
   // memory anyway.

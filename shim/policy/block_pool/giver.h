@@ -30,8 +30,8 @@ class Giver {
   }
   // Stops giving for good. Returns once no thread is giving, but after kLastGiftNs at the latest.
   void stop() noexcept;
-  // The same, but returns once the threads have ended, or after `most_ns`. A wait without bound is only for a process
-  // that goes on without this library's state, as tests do.
+  // The same, but returns once the threads have ended, or after `most_ns`. An unbounded wait is only for a process that
+  // continues without this library's state, as tests do.
   void end(std::uint64_t most_ns = UINT64_MAX) noexcept;
 
  private:

@@ -82,8 +82,8 @@ class KeptFrees {
     most_retired_bytes_.store(std::min(half, most_unwaited_bytes), std::memory_order_relaxed);
   }
 
-  // Empties it for the next context. `addresses` has room for kMost blocks, or is null if there is no next context. The
-  // first free then asks the quarantine. Returns the room that was used before.
+  // Empties this object for the next context. `addresses` has room for kMost blocks, or is null if there is no next
+  // context. The first free then asks the quarantine. Returns the room that was used before.
   std::unique_ptr<pool::Address[]> reset(std::unique_ptr<pool::Address[]> addresses) {
     count_.store(0, std::memory_order_relaxed);
     unrecorded_ = 0;

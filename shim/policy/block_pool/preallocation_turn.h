@@ -1,4 +1,4 @@
-// Which context of a device preallocates (the first one to allocate), and how far the preallocation is.
+// Which context of a device preallocates (the first one to allocate), and how far it has got.
 // Layer: policy/block_pool. Threads: any.
 // Design: design/placement.md#first-context-only
 #pragma once

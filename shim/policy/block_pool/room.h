@@ -37,7 +37,7 @@ class Room {
     int count_ = 0;
     std::uint64_t begun_ns_ = 0;
   };
-  // Makes room for the bytes in the device's account. False: no memory that is left could make enough room.
+  // Makes room for the bytes in the device's account. False: the memory that is left cannot make enough room.
   virtual bool make_room(const Need &need, Patience patience) noexcept = 0;
   // Returns to the driver all that is wholly free, if the device is idle. With `briefly`, then asks others for what the
   // device still lacks. False: nothing came. Also true if the device now has enough free memory, though others may take

@@ -46,7 +46,7 @@ class SealPace {
   // again soon, and a later fence would also wait for all that the program submits until then.
   std::uint64_t large_bytes() const { return large_bytes_.load(std::memory_order_relaxed); }
   // A pool that could grow should first look for freed memory once this much is not clean: half of what the pools hold,
-  // 64 MiB at least.
+  // but at least 64 MiB.
   std::uint64_t cap_bytes() const { return cap_bytes_.load(std::memory_order_relaxed); }
   // The most bytes that may be freed and not clean if only a call that waits learns what is clean; UINT64_MAX: no cap.
   // What the last wait could not clean, because of other contexts, does not count: the next wait comes a full cap

@@ -1,4 +1,4 @@
-// Merges empty slabs into one. Without Ration, memory that a program frees to the driver is not divided either.
+// Merges empty slabs into one. Without Ration, the driver would not leave freed memory divided either.
 // Layer: policy/block_pool. Threads: any; waits briefly until freed memory is clean.
 // Design: design/granules.md#merging-slabs
 #pragma once

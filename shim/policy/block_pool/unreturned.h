@@ -1,5 +1,5 @@
-// Mappings, handles and addresses of granules that the driver did not take back. It is asked again at each later change
-// of granules, and at the end of each context, because it may accept later what it refused once.
+// Mappings, handles and addresses of granules that the driver did not take back. The driver is asked again at each
+// later change of granules, and at the end of each context, because it may accept later what it refused once.
 // Layer: policy/block_pool. Threads: any; no driver call under the lock.
 #pragma once
 

@@ -1,9 +1,9 @@
 // Pointer -> block, for every pointer that the process obtained from the driver through a hook.
 // Layer: policy/calls. Threads: any; sharded, no driver call under a lock.
 //
-// A block ends in three steps: begin_end, the driver's own free, finish_end. Between the first and the last the driver
-// may already give its address to another thread. That thread's insert waits, so the log never shows two owners of one
-// address.
+// A block ends in three steps: begin_end, the driver's own free, finish_end. Between the first step and the last, the
+// driver may already give its address to another thread. That thread's insert waits, so the log never shows two owners
+// of one address.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ class AddressBook {
   };
   // Enters a block. `displaced` gets the block that was still entered at this address: it ended unseen, since the
   // driver reused the address. The new block counts as ending until announce(), so that no thread ends it before its
-  // record.
+  // record is written.
   Inserted insert(std::uint64_t address, const Block &block, std::optional<Block> &displaced);
 
   // Called after the record. False: the block's context has gone meanwhile, and the caller must finish the block's end.
@@ -58,7 +58,7 @@ class AddressBook {
   // its end.
   bool cancel_end(std::uint64_t address);
 
-  // The same for every block of a context that is not ending already. Neither needs host memory.
+  // The same for every block of a context, except blocks that are already ending. Neither needs host memory.
   void begin_end_of(const ContextRef &context) noexcept;
   void cancel_end_of(const ContextRef &context) noexcept;
   // Fills `batch` with blocks whose end this thread began together with that of `context`, and returns how many. Each

@@ -39,7 +39,7 @@ struct Options {
   std::uint64_t wait_ns = 0;  // how long an allocation may wait for other members of its group; 0: it does not
   std::vector<FaultRule> faults{};
 
-  // Whether freed blocks may wait for a synchronise.
+  // Whether freed blocks may wait until the program synchronises.
   bool defers() const { return pool || async; }
 };
 

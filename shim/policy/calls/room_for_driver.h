@@ -12,7 +12,7 @@ struct CallParts;
 
 // Called after `call` found no memory on the device. Gives back unused memory of the pools, first `need.bytes` of it,
 // then all, and then asks others; tries again after each of these steps. `need.bytes` is 0 if it is not known how much
-// the call takes. Records a refusal that remains.
+// the call takes. Records the refusal if it remains.
 CUresult try_with_room(const CallParts &parts, const Room::Need &need, Room::Patience patience, DriverCall call);
 // Called after a charge that no limit could refuse: gives back idle memory as far as a limit is exceeded.
 void return_excess(const CallParts &parts, const char *api, int device) noexcept;

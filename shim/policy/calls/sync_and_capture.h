@@ -1,4 +1,4 @@
-// Calls that move no memory but decide when a freed block is clean: captures, destroyed streams, synchronises.
+// Calls that move no memory but decide when a freed block is clean: captures, destroyed streams, synchronisation.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 

@@ -49,8 +49,8 @@ class Reach {
     inside_.fetch_sub(1);
   }
   void add_for_ever(int device) noexcept { raise(device, kForEver); }
-  // The number of the fence from which on the device no longer counts; 0: it does not count. A thread that frees a
-  // block runs after the calls that used it.
+  // The device no longer counts from the fence of this number on; 0: it does not count. A thread that frees a block
+  // runs after the calls that used it.
   std::uint64_t until(int device) const noexcept {
     const bool inside = inside_.load() != 0;  // read before the number that such a call sets
     const std::uint64_t until = std::max(until_[device].load(), until_[kAllDevices].load());
@@ -206,7 +206,7 @@ class Contexts {
     return may_reach_at_any_time(context, device) ||
            context.passed.load(std::memory_order_acquire) < context.reach.until(device);
   }
-  // Like may_reach(), but without the calls that note their reach, whose effect ends.
+  // Like may_reach(), but ignores the calls that note their reach, because their effect ends.
   bool may_reach_at_any_time(const Context &context, int device) const {
     return context.device == device || peers_[context.device][device].load(std::memory_order_relaxed) ||
            anywhere_.load(std::memory_order_relaxed);

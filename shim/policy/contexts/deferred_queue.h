@@ -62,7 +62,7 @@ class DeferredQueue {
     bool waited = false;            // the call waited for the device
     std::uint64_t left_bytes = 0;   // for wait_for_context(): bytes that wait for other contexts
     bool others_cleaned = false;    // another thread may have reclaimed memory, so look again
-    Items items;                    // those that the caller must finish, if the user hands them out
+    Items items;                    // payloads that the caller must finish, if the user hands them out
   };
   enum class Sealing {
     always,

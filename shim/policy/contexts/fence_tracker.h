@@ -72,7 +72,7 @@ class FenceTracker {
   static bool can_tell();
   // True: fences are events. False: they depend on synchronising, because the driver lacks events, returns
   // NOT_SUPPORTED, or fails repeatedly. Also false after an unknown kind of capture: then our calls may not ask, and
-  // only the program's own synchronises show that work has finished.
+  // only the program's own synchronisation shows that work has finished.
   bool by_events() const {
     return has_events() && !events_refused_.load(std::memory_order_relaxed) && !captures_.has_unknown();
   }
@@ -94,7 +94,7 @@ class FenceTracker {
   // Like query(), but waits for the fence, in relaxed capture mode. NOT_READY: a capture prevents synchronising.
   CUresult wait(const Fence &fence, const Context *only = nullptr);
   // Repeats query() until the fence has passed or the query fails. NOT_READY: enough() returned true first, or
-  // kIdlePatienceNs are over.
+  // kIdlePatienceNs have passed.
   CUresult poll(const Fence &fence, FunctionRef<bool()> enough);
   // Whether all work that was submitted before this call to contexts that may reach the device has finished. False also
   // if that cannot be known without waiting.
@@ -105,8 +105,8 @@ class FenceTracker {
   // Keeps the events of a fence for other fences. REQUIRES: no thread asks about it any more.
   void recycle(Fence &fence) noexcept;
 
-  // For a synchronise of the program: now() before the call, and passed() with that value after it succeeded, which
-  // covers what was submitted before the call began.
+  // For a call by which the program synchronises: now() before the call, and passed() with that value after it
+  // succeeded, which covers what was submitted before the call began.
   std::uint64_t now() const { return contexts_.now(); }
   static void passed(Context &context, std::uint64_t since);
   void forget(const ContextRef &context);

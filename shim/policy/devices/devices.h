@@ -25,7 +25,7 @@ struct DeviceLimit {
 // What the first pool of a device preallocates. Sizes are in bytes.
 struct Preallocation {
   std::uint64_t bytes = 0;                       // 0: it grows on demand
-  std::uint64_t after = 0;                       // preallocates once that many are live on the device
+  std::uint64_t after = 0;                       // preallocates once this many bytes are live on the device
   std::uint64_t headroom = 0;                    // of free memory that it leaves to others
   bool leaves_context = false;                   // the headroom is at least what a context takes on the device
   bool exact = false;                            // all of it or nothing
@@ -150,7 +150,7 @@ class Devices {
 
   LimitSource &limits_;
   ledger::Ledger &ledger_;
-  // In the order of limits_.groups(), then that of processes without a group. Fixed before the first discovery.
+  // In the order of limits_.groups(), then the one of processes without a group. Fixed before the first discovery.
   std::vector<ledger::Membership *> groups_;
   bool group_missing_ = false;  // a group that was asked for could not be joined
   RankedMutex mutex_{Rank::kDevices};

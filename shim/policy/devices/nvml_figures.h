@@ -21,7 +21,7 @@ struct ProcessFigure {
 class ProcessFigures {
  public:
   virtual ~ProcessFigures() = default;
-  // Called under no lock.
+  // Never called under a lock.
   virtual ProcessFigure on(const Device &device) noexcept = 0;
 };
 

@@ -49,8 +49,8 @@ class AsyncPools {
   // Design: design/modes.md#hidden-pool
   bool owns_handle(std::uintptr_t handle) const;  // in the form in which the driver writes it
 
-  // Takes a complete block of the device's pool for `context`. If the driver has no memory, synchronises the stream
-  // once more and tries a last time; work of the program never waits for that stream.
+  // Takes a block of the device's pool for `context`, and waits until its allocation is complete. If the driver has no
+  // memory, synchronises the stream once more and tries a last time; work of the program never waits for that stream.
   CUresult take(int device, const ContextRef &context, std::uint64_t bytes, CUdeviceptr *address);
   CUresult put_back(const ContextRef &context, CUdeviceptr address);
   // Takes a retained clean block of that size; 0: there is none. Blocks are retained if the limit leaves no room for

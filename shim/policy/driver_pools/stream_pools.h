@@ -99,8 +99,8 @@ class StreamPools {
   std::uint64_t latest_figure(const Pool &pool);  // the driver's latest figure of what the pool reserves
   // Reserves `bytes` more for the call. False: the limits do not leave that much.
   bool extend(Pool &pool, Call &call, std::uint64_t bytes);
-  // Reserves all by which the pool can still grow to its cap, for a call that only the cap keeps within the limit.
-  // nullopt: the limits do not leave that much, because other memory is charged.
+  // Reserves all bytes by which the pool can still grow to its cap, for a call that only the cap keeps within the
+  // limit. nullopt: the limits do not leave that much, because other memory is charged.
   std::optional<Call> reserve_to_cap(Pool &pool);
   void finish_and_release(Pool &pool, const Call &call, bool success);
   // Returns how many of the call's reserved bytes the caller must release now. This is 0 if the call succeeded, or if

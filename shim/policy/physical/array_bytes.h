@@ -7,7 +7,7 @@
 
 namespace ration::policy {
 
-// Whether the array is sparse or of deferred mapping, so that it takes no memory of its own.
+// Whether the array is sparse or has deferred mapping, so that it takes no memory of its own.
 inline bool is_mapped_later(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
   return (shape.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0;
 }
