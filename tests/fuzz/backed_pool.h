@@ -1,4 +1,4 @@
-// A SharedPool with a test's upstream, under the interface of a Pool.
+// A SharedPool with a test's upstream and the interface of a Pool.
 #pragma once
 
 #include <algorithm>

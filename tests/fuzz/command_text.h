@@ -26,7 +26,7 @@ Play play_of(std::span<const std::uint8_t> bytes);
 // The letter and the three characters. A size is rounded down to the next one that they can express.
 std::string text_of(const Command &command);
 
-// Plays all commands and empties the pool. The first error, or an empty string.
+// Plays all commands and empties the pool. Returns the first error, or an empty string.
 std::string outcome_of(const Play &play);
 
 }  // namespace ration::pool

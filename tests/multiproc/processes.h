@@ -1,5 +1,5 @@
-// Processes for a test: forked, synchronised by barriers in shared memory, waited for with a deadline that fails with a
-// message.
+// Processes for a test: forked, synchronised by barriers in shared memory, and waited for until a deadline, at which
+// the test fails with a message.
 // Threads: only the test's; a process that forks here has no others unless the test says so.
 #pragma once
 
@@ -103,7 +103,7 @@ T count_of(T quick, T full) {
   return is_long() ? full : quick;
 }
 
-// MULTIPROC_SEED, or a random seed; printed.
+// Returns MULTIPROC_SEED, or a random seed, and prints it.
 std::uint64_t seed_of(const char *test);
 
 class Random : public ration::shapes::Random {

@@ -42,9 +42,9 @@ Block *live_block(const Words &words, size_t index);
 // A block that an allocation may use; null if the program uses the number already.
 Block *unused_block(const Words &words, size_t index);
 Context *live_context(const Words &words, size_t index);
-// default, legacy, own or s3. False: the program's stream is not alive.
+// The stream that a word names: default, legacy, own or s3. False: the program's stream is not alive.
 bool stream_word(const Words &words, size_t index, CUstream &stream);
-// A place in a block: start, middle, last or end, one past the last.
+// A place in a block: start, middle, last, or end (one past the last).
 CUdeviceptr place_word(const Block &block, const Words &words, size_t index);
 
 }  // namespace oracle

@@ -1,4 +1,4 @@
-// The text of a program, one operation a line: `t1 alloc b3 1048576` is what thread 1 does. README.md lists the
+// The text of a program, one operation per line: `t1 alloc b3 1048576` is what thread 1 does. README.md lists the
 // operations. Layer: none. Threads: one.
 #pragma once
 

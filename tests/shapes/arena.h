@@ -41,7 +41,7 @@ struct Smallest {
   std::uint64_t bytes;
   std::size_t most_holes;  // during its replay
 };
-// By pool_replay's bisection, to 0.05 %.
+// Found by pool_replay's bisection, to 0.05 %.
 Smallest smallest_arena(const pool::replay::Trace &trace, const NamedPolicy &policy);
 
 }  // namespace ration::shapes

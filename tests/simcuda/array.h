@@ -1,6 +1,6 @@
 // CUDA arrays: memory that has a shape and no address. An array or a mipmapped array owns its memory; levels and planes
-// are also arrays, and own none. Rows are stored in whole 64 bytes, eight rows at a time, level after level, and the
-// total in whole 64 KiB, as tiles are.
+// are also arrays, but own no memory. Rows are stored in whole 64 bytes, eight rows at a time, level after level, and
+// the total in whole 64 KiB, as tiles are.
 // Layer: driver.h. Threads: under Driver::mutex.
 #pragma once
 #include <cstdint>
@@ -52,7 +52,7 @@ void lay_out(ArrayMemory &memory, unsigned levels);
 // Allocates memory for a context's new array. Under the lock. On an error nothing stays allocated.
 CUresult create_array_memory(Context &context, const CUDA_ARRAY3D_DESCRIPTOR &shape, bool mipmapped, unsigned levels,
                              ArrayMemory **memory);
-// Null: the handle is of no live array.
+// Null: no live array has this handle.
 Array *find_array(CUarray handle);
 ArrayMemory *find_mipmapped_array(CUmipmappedArray handle);
 // Waits for the work of the array's context, as a free does, and releases the memory.

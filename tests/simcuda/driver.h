@@ -125,7 +125,7 @@ int ordinal_of(const Device &device);
 // The live allocation that contains the address; end() if none. Under the lock.
 std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t address);
 std::map<std::uintptr_t, HostBlock>::iterator host_block_at(std::uint64_t address);
-// Device memory for a context, as cuMemAlloc returns it. Under the lock. OUT_OF_MEMORY leaves *address unchanged.
+// Allocates device memory for a context, as cuMemAlloc does. Under the lock. OUT_OF_MEMORY leaves *address unchanged.
 CUresult allocate(Context &context, std::uint64_t bytes, std::uint64_t *address, bool legacy32 = false);
 // The same from the given address space, at a multiple of `granule` bytes.
 CUresult allocate_in(AddressSpace *space, Context &context, std::uint64_t granule, std::uint64_t bytes,
@@ -134,7 +134,7 @@ CUresult allocate_in(AddressSpace *space, Context &context, std::uint64_t granul
 // being freed.
 CUresult begin_free(std::uint64_t address, std::map<std::uint64_t, Allocation>::iterator *block);
 void finish_free(std::uint64_t address, std::uint64_t id);
-// The memory of a block: whole granules, at addresses of `space`.
+// Take or return the memory of a block: whole granules, at addresses of `space`.
 CUresult take_memory(Device &device, AddressSpace *space, std::uint64_t bytes, std::uint64_t *address);
 void give_memory(Device &device, std::uint64_t address, std::uint64_t bytes);
 void release_allocation(std::map<std::uint64_t, Allocation>::iterator allocation);

@@ -14,9 +14,9 @@ struct NodeList {
   std::size_t count;
 };
 
-// INVALID_VALUE: not all are nodes of the graph, or one is there twice.
+// INVALID_VALUE: not all are nodes of the graph, or one is listed twice.
 CUresult nodes_in(const Graph &graph, const NodeList &list, Frontier *found);
-// Whether the edges have no data of their own; others are not simulated.
+// Whether the edges have no data of their own; edges with data are not simulated.
 bool plain(const CUgraphEdgeData *data, std::size_t count);
 
 // `body(graph, dependencies)` adds the node and writes its handle.

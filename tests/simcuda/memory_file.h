@@ -23,7 +23,7 @@ struct MemoryFile {
 };
 using MemoryFileRef = std::shared_ptr<MemoryFile>;
 
-inline constexpr std::uint64_t kLabelBytes = 4096;  // of a page
+inline constexpr std::uint64_t kLabelBytes = 4096;  // one page
 
 // This process's file. Null: none can be made.
 MemoryFileRef own_memory_file();
@@ -34,7 +34,7 @@ MemoryFileRef memory_file_of(int exported);
 
 // A file description for the memory of the label at `offset`; -1: there is none.
 int export_description(const MemoryFile &file, std::uint64_t offset);
-// The position of a description; false: it cannot be found out.
+// The position of a description; false: it cannot be determined.
 bool position_of(int exported, std::uint64_t *offset);
 // Keeps the description without its descriptor; null: it cannot be kept.
 void *keep_description(int exported, std::uint64_t offset);

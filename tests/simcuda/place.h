@@ -1,5 +1,5 @@
 // Locates the bytes of a copy or a fill and checks that all exist. Layer: driver.h.
-// Threads: under Driver::mutex; the bytes stay mapped for ever, so stream work may use them without it.
+// Threads: under Driver::mutex; the bytes stay mapped for ever, so stream work may use them without the mutex.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -18,7 +18,7 @@ namespace simcuda {
 struct Device;
 
 inline constexpr std::uint64_t kVmmGranularity = std::uint64_t{2} << 20;
-inline constexpr std::uint64_t kPastTheEnd = std::uint64_t{64} << 20;  // how far a mapping may extend there
+inline constexpr std::uint64_t kPastTheEnd = std::uint64_t{64} << 20;  // how far a mapping may extend past the end
 
 // Part of a memory file; freed with the last handle that names it, and the last description that was exported.
 struct PhysicalMemory {
@@ -26,7 +26,7 @@ struct PhysicalMemory {
   std::uint64_t offset = 0;
   std::uint64_t label = 0;  // its offset, before the memory; only if `labelled`
   bool labelled = false;    // it may be exported
-  void *kept = nullptr;     // the description of what another process exported
+  void *kept = nullptr;     // the file description that another process exported
   std::uint64_t bytes = 0;
   std::uint64_t id = 0;
   Device *charged = nullptr;  // null: memory of the host, or imported from another process

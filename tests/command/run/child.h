@@ -25,7 +25,7 @@ class Child {
   Child &operator=(const Child &) = delete;
 
   std::string read_line();                         // of its stdout; empty at its end
-  void type(const std::string &keys) const;        // at its terminal
+  void type(const std::string &keys) const;        // types at the child's terminal
   void await_echo(const std::string &text) const;  // until the terminal shows it
   void hang_up();                                  // closes its terminal
   void signal(int number) const;

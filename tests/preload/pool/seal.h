@@ -6,14 +6,14 @@
 
 namespace preload::pool {
 
-// Finds the present mappings of files below `folder`; returns how many. Once.
+// Finds the present mappings of files below `folder`; returns how many. Call it once.
 int find_mappings(const char *folder);
 void seal();
 void unseal();
 // Reads a sealed byte, to test that this is noticed.
 void touch_sealed();
 
-// One at a time on a thread.
+// At most one at a time on each thread.
 class SealedCall {
  public:
   SealedCall();

@@ -1,5 +1,5 @@
 // The contexts in which the adversary works, and each thread's streams and buffers there.
-// Layer: C++ over the driver API. Threads: a Site is constant once made; a Bench belongs to one thread.
+// Layer: C++ over the driver API. Threads: a Site is constant once made; a Desk belongs to one thread.
 #pragma once
 
 #include <array>
@@ -39,7 +39,7 @@ struct Desk {
 };
 
 struct SiteChoice {
-  bool second_context;  // of device 0, created
+  bool second_context;  // created on device 0
   bool second_device;   // reaches device 0's memory as a peer
   bool green;           // a green context on device 0
 };

@@ -15,7 +15,7 @@ class SystemCalls {
   struct Counts {
     unsigned long long waits = 0;  // sched_yield and the sleeps: waiting for another thread
     unsigned long long others = 0;
-    int last = -1;  // of the others, by number
+    int last = -1;  // the number of the latest of the other calls
   };
 
   // To be called before the counted thread starts, from a thread that is not counted.

@@ -35,7 +35,7 @@ struct Kind {
   const char *name;
   bool any_word;       // writes whatever word it is given; else every byte of it must be the same
   bool reads;          // leaves the block alone and fetches its bytes
-  bool between_sites;  // may run in another context than the block's
+  bool between_sites;  // may run in a context other than the block's
   bool by_scratch;     // needs scratch
   unsigned char late_byte;
   CUresult (*submit)(const Act &act);

@@ -22,7 +22,7 @@ struct Driver {
 extern Driver driver;
 
 // Opens libcuda.so.1 and performs the look-ups of driver_lookups.inc in order. False: no driver library. A name that
-// the driver lacks leaves its slot null and is no failure.
+// the driver lacks leaves its slot null, which is not a failure.
 bool load_driver();
 
 // Calls a slot that may be null; null returns code 36 ("requires a newer driver").

@@ -49,7 +49,7 @@ class FakeArrays {
   std::function<std::uint64_t(const CUDA_ARRAY3D_DESCRIPTOR &)> needs = [](const CUDA_ARRAY3D_DESCRIPTOR &shape) {
     return std::uint64_t{shape.Width} * std::max<std::uint64_t>(shape.Height, 1);
   };
-  std::uint64_t most_at_once = 0;  // bytes of the device that were in use at any moment
+  std::uint64_t most_at_once = 0;  // the most bytes of the device that were in use at one time
 
   std::size_t live() const { return live_.size(); }
 

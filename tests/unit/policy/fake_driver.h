@@ -43,7 +43,7 @@ class FakeDriver {
     const std::lock_guard lock(mutex_);
     fails.clear();
   }
-  std::map<CUcontext, CUresult> broken;           // the code that its events, synchronises and all calls in it return
+  std::map<CUcontext, CUresult> broken;  // the code that its events, synchronisations and all other calls in it return
   std::function<void(CUdeviceptr)> after_free;    // inside the driver's free, when the address is free already
   std::function<void(CUcontext)> during_destroy;  // inside a destroy or release, while the context still exists
   std::function<void()> after_destroy;            // inside a destroy, when the context and its addresses are gone

@@ -54,7 +54,7 @@ class FakeTimeline {
 
   static inline thread_local CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-  // Counts of events that no correct caller causes.
+  // Counts of faults that no correct caller causes.
   int spoilt() const;     // captures that were invalidated other than by spoil()
   int dead_uses() const;  // of events and streams that are gone
   std::set<std::string> forbidden() const;

@@ -6,7 +6,7 @@ namespace ration::test {
 // How many allocations of this thread still succeed; negative: all.
 inline thread_local int allocations_left = -1;
 
-// Inside, the fake driver's own allocations always succeed.
+// While it lives, the fake driver's own allocations always succeed.
 class UnlimitedHostMemory {
  public:
   UnlimitedHostMemory() : left_(allocations_left) { allocations_left = -1; }
