@@ -1,5 +1,5 @@
 // RATION_FLAGS: which variables `ration run` set from its options, each with a checksum of its value. If a script that
-// it started sets such a variable anew, the variable counts as set by the script. Layer: config. Threads: pure
+// it started sets such a variable again, the variable counts as set by the script. Layer: config. Threads: pure
 // functions.
 #pragma once
 

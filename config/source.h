@@ -37,7 +37,7 @@ struct Origin {
   [[nodiscard]] std::string written() const;
   // The setting as the user gave it: "--limit 8g" for an option of `ration run`, otherwise written().
   [[nodiscard]] std::string as_given() const;
-  // What is in force because of it: written(), or "none (RATION_GUARANTEE=much is refused)".
+  // The value in force because of it: written(), or "none (RATION_GUARANTEE=much is refused)".
   [[nodiscard]] std::string in_force() const;
 };
 

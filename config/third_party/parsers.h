@@ -34,7 +34,7 @@ struct ParsedValue {
 
 using Parser = ParsedValue(std::string_view value, Environment environment);
 
-// XLA_CLIENT_MEM_FRACTION: FRACTION, START+ (grows to the whole device) or START-CAP. The limit is exact, cut to 18
+// XLA_CLIENT_MEM_FRACTION: FRACTION, START+ (grows to the whole device) or START-CAP. The limit is exact to 18
 // decimals. A fraction above 1 sets the whole device as the limit, and managed memory is then only counted.
 Parser parse_mem_fraction;
 Parser parse_xla_preallocate;

@@ -1,5 +1,5 @@
-// Opens our files under numbers above those of the standard streams. A program may have closed these, and what it still
-// prints to them must not reach our files.
+// Opens our files under numbers above those of the standard streams. A program may have closed these, and text that it
+// still prints to them must not reach our files.
 // Layer: base. Threads: any. Only system calls.
 #pragma once
 

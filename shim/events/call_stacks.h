@@ -60,8 +60,8 @@ class CallStacks {
   };
   using Sets = std::array<std::array<Seen, kWays>, kSets>;
   static unsigned set_of(const void *at);
-  // What the process had loaded when the loader was last asked. Replaced as a whole, because the loader is never asked
-  // under a lock of ours.
+  // The files that the process had loaded when the loader was last asked. Replaced as a whole, because the loader is
+  // never asked under a lock of ours.
   struct Loaded {
     LoadedModules modules;
     PythonFrames python;

@@ -1,5 +1,5 @@
 // The groups in a state folder as an observer sees them: the members, and the memory that each of them holds. Reading
-// also cleans up: it reclaims what dead members held, and removes the files of groups that have no members.
+// also cleans up: it reclaims the memory of dead members, and removes the files of groups that have no members.
 // Layer: ledger (a leaf). Threads: values; any process may read at any time, without disturbing the members.
 #pragma once
 

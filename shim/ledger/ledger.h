@@ -36,8 +36,8 @@ class Account {
   void set_limit(std::uint64_t bytes);
   std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
 
-  // Adds the account to a group and charges the group with what the account holds so far. False: the account is in too
-  // many groups. REQUIRES: one thread at a time.
+  // Adds the account to a group and charges the group with the bytes held so far. False: the account is in too many
+  // groups. REQUIRES: one thread at a time.
   bool share(Membership *membership, int device);
   bool is_shared_with(const Membership *membership) const;
   // Writes the limit and the largest total of that group to `figures`: now, whenever the group refuses, and in
@@ -65,7 +65,7 @@ class Account {
 
   // Reserved and committed bytes.
   std::uint64_t charged() const { return charged_.load(std::memory_order_relaxed); }
-  // What could still be reserved; 0 if a limit is already exceeded.
+  // The bytes that could still be reserved; 0 if a limit is already exceeded.
   std::uint64_t available() const;
   // Like available(), but for the process's own limit only; 0 if the account is closed.
   std::uint64_t left_of_limit() const;
@@ -114,14 +114,14 @@ class Account {
   Membership *tightest(int &device) const;
   // The members of its groups that claim most on this device, each process once.
   std::vector<Holder> holders(std::size_t most) const;
-  // Reclaims what dead members held, in every group that has a limit on this device.
+  // Reclaims the memory of dead members, in every group that has a limit on this device.
   void reclaim_from_dead() noexcept;
   // Reclaims in all groups. True: within the last `seconds` a member that held memory of the device was found dead, so
   // the driver may not have freed all of that memory yet.
   bool member_died_within(std::uint64_t seconds) noexcept;
 
   // The next functions concern the figures that other processes see. The published use may be off by the larger of 1
-  // MiB and a 64th of what is charged. The fast path calls the next two: a request that would make the difference
+  // MiB and a 64th of the charged bytes. The fast path calls the next two: a request that would make the difference
   // larger takes the slow path, which publishes.
   bool exceeds_published(std::uint64_t used) const {
     return used > published_used_.load(std::memory_order_relaxed) + publish_span_.load(std::memory_order_relaxed);
@@ -144,7 +144,7 @@ class Account {
     return used > least ? used - least : 0;
   }
   void publish(const Published &published);
-  // Raises the published peak to what is held now. Called after the driver served memory whose use is not published.
+  // Raises the published peak to the bytes held now. Called after the driver served memory whose use is not published.
   void publish_peak();
   // Whether other processes see exactly these figures. Reads shared memory.
   bool shows(std::uint64_t used, std::uint64_t allocations) const;

@@ -1,7 +1,7 @@
 // Gives a member a descriptor with which to check the life bytes of the other members. It keeps a descriptor from the
 // time of joining, because a process that changes its user or its root folder later can no longer open the file. If the
-// program has closed that descriptor, it opens the file anew. Layer: ledger. Threads: any; one makes and ends it. Owns:
-// the descriptor.
+// program has closed that descriptor, it opens the file again. Layer: ledger. Threads: any; one makes and ends it.
+// Owns: the descriptor.
 #pragma once
 
 #include <string>

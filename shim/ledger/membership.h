@@ -1,6 +1,6 @@
 // The membership of this process in one group: its slot in the group's file, from joining until the process ends.
 // Layer: ledger. Threads: every function is safe. In a forked child, every function of the parent's object does nothing
-// or refuses. Owns: the slot. The process never frees it; after its end, other processes reclaim what it held.
+// or refuses. Owns: the slot. The process never frees it; after its end, other processes reclaim its memory.
 #pragma once
 
 #include <array>
@@ -132,12 +132,12 @@ class Membership {
   // limit(): if the file was cut short, the last limit that was seen.
   std::uint64_t limit(int device) const;
   std::uint64_t total(int device) const;
-  // What the limit leaves, and what is left of a guarantee; 0 if the ledger is not usable. `tree_held` as for
-  // reserve(). Without a limit, available_below_limit() is UINT64_MAX.
+  // The bytes that the limit and a guarantee leave; 0 if the ledger is not usable. `tree_held` as for reserve().
+  // Without a limit, available_below_limit() is UINT64_MAX.
   std::uint64_t available_below_limit(int device, std::uint64_t tree_held = 0) const;
   std::uint64_t available(int device, std::uint64_t tree_held = 0) const;
 
-  // The number of processes in the group, including this one, and dead ones from which nobody has reclaimed yet.
+  // The number of processes in the group, including this one and dead ones from which nobody has reclaimed yet.
   std::uint32_t members() const;
 
   // Whether the group has a limit on any device.
@@ -147,7 +147,7 @@ class Membership {
   std::vector<Holder> holders(int device, std::size_t most) const;
 
   void publish(int device, const Published &published);
-  // Raises the published peak to what is held now. Called before memory is returned without a publication.
+  // Raises the published peak to the bytes held now. Called before memory is returned without a publication.
   void publish_peak(int device);
   bool shows(int device, std::uint64_t used, std::uint64_t allocations) const;
 
@@ -185,8 +185,8 @@ class Membership {
   [[nodiscard]] Woken wait_for_wish(std::uint32_t seen, std::uint64_t ns) const;
   // Wakes the sleepers as a wish would.
   void wake_sleepers() const;
-  // What another member holds beyond the blocks of its program. `bytes` is an upper bound, because the published use
-  // may be off. is_stopped() recognises only members in this PID namespace. A stopped process returns nothing.
+  // The memory that another member holds beyond its program's blocks. `bytes` is an upper bound, because the published
+  // use may be off. is_stopped() recognises only members in this PID namespace. Stopped processes return nothing.
   struct Idle {
     std::uint32_t slot = 0;
     std::uint64_t life = 0;
@@ -204,12 +204,12 @@ class Membership {
   // A lower bound of the part of surplus() that is in granules, which can be returned whatever the device is doing.
   std::uint64_t surplus_in_granules(int device) const { return surplus_of(device, Bound::in_granules); }
 
-  // Reclaims what dead members held, and recomputes the limit of the device from the living members if it is wrong.
+  // Reclaims the memory of dead members, and recomputes the limit of the device from the living members if it is wrong.
   void reclaim_from_dead(int device) noexcept;
   // Also reclaims. True: within the last `seconds` a member that held memory of the device was found dead, by any
   // process, so the driver may not have freed all of that memory yet.
   bool member_died_within(int device, std::uint64_t seconds) noexcept;
-  // What is wrong with the group's file, and the consequence. Empty: nothing is wrong, or it was reported before.
+  // The problem with the group's file, and its consequence. Empty: there is none, or it was reported before.
   std::string trouble();
 
  private:

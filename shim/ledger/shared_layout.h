@@ -103,8 +103,8 @@ struct PackedStitching {
 inline constexpr std::uint64_t kUnordered = UINT64_MAX;
 inline constexpr std::uint64_t kRefused = UINT64_MAX - 1;
 
-// What one process claims of one device: its guarantee, whether it holds that memory or not, plus the memory that it
-// holds and that no guarantee covers.
+// The memory that one process claims on one device: its guarantee, whether it holds that memory or not, plus the memory
+// that it holds and that no guarantee covers.
 struct Cell {
   // The bytes that the owner claims after its last even and its last odd operation. An operation writes its value here
   // before it changes the total.

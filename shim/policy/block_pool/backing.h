@@ -50,8 +50,8 @@ class Backing {
   virtual Taken take(const PoolCall &call, const Wanted &wanted) = 0;
   // Returns a piece to the driver. False: the driver refused.
   virtual bool give_back(const char *api, const ContextRef &context, const pool::Slab &piece) noexcept = 0;
-  // Returns memory that no block of the pool lies in: `need.bytes` of it, or as much as there is. `idle`: the device is
-  // idle.
+  // Returns memory in which no block of the pool lies: `need.bytes` of it, or as much as there is. `idle`: the device
+  // is idle.
   virtual Returned give_back_free(const Room::Need &need, const ContextRef &context, bool idle) noexcept = 0;
   // The most bytes that give_back_free() could return once all retired blocks are clean. `asking`: the request comes
   // from this pool.

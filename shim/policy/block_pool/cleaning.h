@@ -13,7 +13,7 @@ class Cleaning {
  public:
   Cleaning(FenceTracker &fences, const PoolCall &call) : fences_(fences), call_(call) {}
 
-  // Reclaims what is clean; true if anything was. If the pool may grow and little is freed, does nothing, because
+  // Reclaims clean blocks; true if there were any. If the pool may grow and little is freed, does nothing, because
   // asking costs driver calls. If the pool may grow and more than the quarantine's cap is freed, waits briefly.
   bool collect(bool may_grow);
   // Waits until something is clean; if only a capture in another thread prevents that, waits for a limited time.

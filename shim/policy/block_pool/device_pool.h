@@ -1,4 +1,4 @@
-// What the pools of one device share: how much they hold, what was freed and is not clean yet, and who preallocates.
+// The state that the pools of one device share: the bytes held, the quarantine, and the turn to preallocate.
 // Layer: policy/block_pool. Threads: any; no lock is held across a driver call. Owns: the device's quarantine.
 #pragma once
 

@@ -1,6 +1,6 @@
 // The most frequent calls: an allocation that finds a hole, and a free. Each is one critical section of the context's
-// pool. Such a call (a hit) touches only the totals and what that lock guards, and asks the driver only for the current
-// context; with a log, its record follows. A call whose change must be published in the ledger is not a hit.
+// pool. Such a call (a hit) touches only the totals and the data under that lock, and asks the driver only for the
+// current context; with a log, its record follows. A call whose change must be published in the ledger is not a hit.
 // Layer: policy/block_pool. Threads: any.
 // Design: design/fast-path.md#one-critical-section
 #pragma once

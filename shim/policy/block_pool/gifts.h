@@ -28,10 +28,10 @@ class Gifts {
   void give_to_others(const char *api, int device) noexcept;
   // Whether a wish was granted so recently that the process that made it may still be about to take the memory.
   bool gave_lately(int device) const;
-  // Applies the limits that were ordered for this process. On a device where it holds more than that, gives back what
-  // is free and closes the fast path.
+  // Applies the limits that were ordered for this process. On a device where it holds more than that, gives back free
+  // memory and closes the fast path.
   void heed_orders(const char *api) noexcept;
-  // Whether an ordered limit lies below what is held and leaves no room to use `bytes` more.
+  // Whether an ordered limit lies below the held bytes and leaves no room to use `bytes` more.
   bool is_beyond_order(int device, std::uint64_t bytes);
   // Called by the giver while the program makes no calls: applies thresholds and orders, and publishes.
   void look_after() noexcept;

@@ -24,7 +24,7 @@ class GranuleBacking final : public Backing {
   // Turns an empty pool into one of granules, before its first request. False if granules were not asked for, if the
   // device has none, or if they would lose too much of its limit.
   bool open(const ContextRef &context, ContextPool &pool) noexcept;
-  // What pools of a device are made of, according to its driver, and why.
+  // The backing of a device's pools, according to its driver, and the reason for it.
   BackingKind backing_on(CUdevice handle, std::string &reason) { return support_.backing_on(handle, reason); }
   // Whether other processes can open blocks that lie in the granules of a device.
   bool can_share(int device) const { return support_.kind(device).exportable; }

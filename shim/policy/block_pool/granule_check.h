@@ -19,10 +19,10 @@ class GranuleCheck {
                const pool::stitch::Layout &layout)
       : account_(ledger.account(device)), unreturned_(unreturned), device_(device), handle_(handle), layout_(layout) {}
 
-  // If the driver refuses `kind`, tries a plain one and sets `kind` to that. What the driver does not take back stays
-  // charged until it does.
+  // If the driver refuses `kind`, tries a plain one and sets `kind` to that. Memory that the driver does not take back
+  // stays charged until it does.
   Result run(GranuleKind &kind);
-  // What failed, as text.
+  // The reason for a failure, as text.
   const std::string &reason() const { return reason_; }
 
  private:

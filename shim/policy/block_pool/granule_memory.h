@@ -52,7 +52,7 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
         change_(account_.changes()) {
     parts.unreturned.retry();
   }
-  // Releases what the last plan left reserved.
+  // Releases the bytes that the last plan left reserved.
   ~GranuleMemory() override { release_rest(); }
 
   std::optional<std::uint64_t> create(std::uint64_t bytes) noexcept override;

@@ -1,4 +1,4 @@
-// What each device's driver says about granules, and how they are made and made accessible there.
+// The support for granules on each device, as its driver reports it, and how to make granules and give access to them.
 // Layer: policy/block_pool. Threads: any; no lock is held.
 #pragma once
 
@@ -19,8 +19,8 @@ constexpr const char *name_of(BackingKind kind) {
   return kind == BackingKind::slab ? "slab" : kind == BackingKind::vmm ? "vmm" : "auto";
 }
 
-// What granules are made for, if the device can: to be mapped by other processes, and to be reached by network cards.
-// The alignment equals the size, so that an atomic one needs no library.
+// The uses that granules allow, if the device can: mapping by other processes, and access by network cards. The
+// alignment equals the size, so that an atomic one needs no library.
 struct alignas(2) GranuleKind {
   bool exportable = false;
   bool rdma = false;
@@ -33,7 +33,7 @@ class GranuleSupport {
       : devices_(devices), ledger_(ledger), asked_(asked) {}
 
   BackingKind asked() const { return asked_; }
-  // What pools of a device are made of, according to its driver, and why.
+  // The backing of a device's pools, according to its driver, and the reason for it.
   BackingKind backing_on(CUdevice handle, std::string &reason);
 
   struct Answer {
@@ -43,7 +43,7 @@ class GranuleSupport {
   };
   // Asks the driver; allocates nothing.
   static Answer ask(CUdevice handle);
-  // What was noted about a device; nullopt: nothing yet.
+  // The answer that was noted for a device; nullopt: none yet.
   std::optional<Answer> known(int device) const;
   void note(int device, std::uint64_t page_bytes, GranuleKind kind);
   GranuleKind kind(int device) const { return of_[device].kind.load(std::memory_order_relaxed); }

@@ -13,7 +13,7 @@
 
 namespace ration::policy {
 
-// What became of a free on the fast path.
+// The outcome of a free on the fast path.
 struct Freed {  // fits two registers
   enum Kind : std::uint8_t {
     no,     // nothing happened; take the slow path
@@ -60,7 +60,7 @@ class KeptFrees {
     }
     return freed;
   }
-  // Calls take(addresses, count, bytes) with what is kept, which then belongs to the caller.
+  // Calls take(addresses, count, bytes) with the kept blocks, which then belong to the caller.
   template <class Take>
   void hand_over(const Take &take) {
     if (const std::uint32_t count = count_.load(std::memory_order_relaxed); count != 0) {

@@ -1,4 +1,4 @@
-// What the pools of one device may take, and what they leave alone. Mode async also uses these bounds.
+// How much the pools of one device may take, and how much they leave alone. Mode async also uses these bounds.
 // Layer: policy/block_pool. Threads: any; an answer may be out of date when it is used.
 #pragma once
 

@@ -59,12 +59,12 @@ class Quarantine final : public DeferredQueue {
   void collect_freed(bool large) noexcept;
   Cleaned wait(std::uint64_t seen) noexcept;
   Cleaned wait_for_context(const Context &context) noexcept;
-  // These include what the fast path retired. retired() counts all blocks so far; the other two cover what is in
-  // quarantine now.
+  // These include blocks that the fast path retired. retired() counts all blocks so far; the other two cover the blocks
+  // in quarantine now.
   std::uint64_t retired();
   std::uint64_t bytes();
   std::uint64_t blocks();
-  std::uint64_t freed_bytes() const { return DeferredQueue::bytes(); }  // without what the fast path retired since
+  std::uint64_t freed_bytes() const { return DeferredQueue::bytes(); }  // without the fast path's recent frees
 
   // Whether more than the cap is freed and not clean. There is a cap only if waiting is the only way to learn what is
   // clean, and growth would take from other processes.
@@ -85,7 +85,7 @@ class Quarantine final : public DeferredQueue {
   using Batch = QuarantineBatch;
 
   bool reclaim(Items &items, Cleaned &cleaned) override REQUIRES(mutex_);
-  // Takes in what the fast paths retired. Blocks for which the host has no memory stay there, covered by no fence.
+  // Takes in the blocks that the fast paths retired. If the host lacks memory, they stay there, without a fence.
   void gather() override REQUIRES(mutex_);
   bool worth_sealing() override REQUIRES(mutex_);
   void note_seal(Seal seal) override REQUIRES(mutex_);

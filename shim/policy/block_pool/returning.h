@@ -21,14 +21,14 @@ class Returning {
   // The bytes that could go back to the driver: slabs without a live block, and whole granules. The granules of the
   // pool that asks do not count, because it keeps them.
   std::uint64_t returnable(int device, const ContextPool *asking = nullptr);
-  // Reclaims what the device has finished using.
+  // Reclaims memory that the device has finished using.
   void clean(int device) noexcept;
   // Granules go back at once, slabs only if the device is idle, because the driver's free of a slab waits for the
   // device's work. With `briefly`, this waits until the device is idle. False: there was nothing, the device is at
   // work, or the driver refused.
   // Design: design/granules.md#returning-slabs
   bool give_back(const Room::Need &need, Room::Patience patience) noexcept;
-  // Gives back what is free beyond the device's threshold, and what this process holds beyond an order (`ration set`).
+  // Gives back memory that is free beyond the device's threshold, or held beyond an order (`ration set`).
   // Called after frees, when the quarantine has been asked.
   void keep_to_threshold(const char *api, int device) noexcept;
   // If there is a threshold, asks the quarantine, then does the same.

@@ -39,9 +39,9 @@ class Room {
   };
   // Makes room for the bytes in the device's account. False: the memory that is left cannot make enough room.
   virtual bool make_room(const Need &need, Patience patience) noexcept = 0;
-  // Returns to the driver all that is wholly free, if the device is idle. With `briefly`, then asks others for what the
-  // device still lacks. False: nothing came. Also true if the device now has enough free memory, though others may take
-  // some of it.
+  // Returns to the driver all that is wholly free, if the device is idle. With `briefly`, then asks others for memory
+  // that the device still lacks. False: nothing came. Also true if the device now has enough free memory, though others
+  // may take some of it.
   virtual bool give_back(const Need &need, Patience patience) noexcept = 0;
   // Returns `bytes` of free memory, from whatever holds it, or as much as there is. Does not wait. False: there was
   // none.

@@ -16,7 +16,7 @@ class SealPace {
   static constexpr std::uint64_t kFinestBlocks = 1024;  // in the smallest epoch
 
   // `pool_bytes`: the size of the device's pools. `slack_bytes`: how much may stay unsealed. `most_bytes`: how large
-  // the pools can become. `takes_from_others`: other processes could use what the pools take.
+  // the pools can become. `takes_from_others`: other processes could use memory that the pools take.
   void set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes, std::uint64_t most_bytes,
                  bool takes_from_others) {
     finest_bytes_ = std::max(pool_bytes / 8, slack_bytes);
@@ -30,7 +30,7 @@ class SealPace {
   bool is_worthwhile(DeferredSize open) const {
     return open.blocks >= kFinestBlocks / 4 || open.bytes >= finest_bytes_ / 4;
   }
-  // What may still be freed before a seal is due, if only one thread frees.
+  // How much may still be freed before a seal is due, if only one thread frees.
   DeferredSize left(DeferredSize open) const {
     const bool refused = open.blocks < next_seal_blocks_;
     const std::uint64_t blocks = refused ? next_seal_blocks_ : epoch_blocks();
@@ -45,11 +45,11 @@ class SealPace {
   // The free of a block of this size or more seals at once. Few such blocks fit, so the program will need the memory
   // again soon, and a later fence would also wait for all that the program submits until then.
   std::uint64_t large_bytes() const { return large_bytes_.load(std::memory_order_relaxed); }
-  // A pool that could grow should first look for freed memory once this much is not clean: half of what the pools hold,
+  // A pool that could grow should first look for freed memory once this much is not clean: half of the pools' bytes,
   // but at least 64 MiB.
   std::uint64_t cap_bytes() const { return cap_bytes_.load(std::memory_order_relaxed); }
   // The most bytes that may be freed and not clean if only a call that waits learns what is clean; UINT64_MAX: no cap.
-  // What the last wait could not clean, because of other contexts, does not count: the next wait comes a full cap
+  // Bytes that the last wait could not clean, because of other contexts, do not count: the next wait comes a full cap
   // later.
   // Design: design/groups.md#frees-that-wait
   std::uint64_t most_unwaited_bytes(std::uint64_t freed_bytes) const {
@@ -57,7 +57,7 @@ class SealPace {
                ? cap_bytes() + std::min(left_bytes_.load(std::memory_order_relaxed), freed_bytes)
                : UINT64_MAX;
   }
-  // Called after a wait for one context; `bytes`: what the other contexts keep.
+  // Called after a wait for one context; `bytes`: the bytes that other contexts keep.
   void note_left(std::uint64_t bytes) { left_bytes_.store(bytes, std::memory_order_relaxed); }
 
  private:

@@ -14,7 +14,7 @@ class SlabMerger {
  public:
   explicit SlabMerger(FenceTracker &fences, events::Journal &journal) : fences_(fences), journal_(journal) {}
 
-  // Called before placing a block so large that few fit. Cleans what was freed if the block would otherwise lie next to
+  // Called before placing a block so large that few fit. Cleans freed memory if the block would otherwise lie next to
   // it, and merges free slabs if one slab could hold more such blocks.
   void prepare(const PoolCall &call);
 

@@ -41,7 +41,7 @@ class AddressBook {
   // record is written.
   Inserted insert(std::uint64_t address, const Block &block, std::optional<Block> &displaced);
 
-  // Called after the record. False: the block's context has gone meanwhile, and the caller must finish the block's end.
+  // Called after the record. False: the block's context is gone by now, and the caller must finish the block's end.
   [[nodiscard]] bool announce(std::uint64_t address) { return cancel_end(address); }
 
   enum class Found {

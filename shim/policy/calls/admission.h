@@ -26,7 +26,7 @@ class Admission {
 
   // Whether the request's bound fits, if necessary after freeing other memory, without a wait or with a brief one.
   bool has_room(const Request &request, const Contexts::Current &where, Room::Patience patience = Room::Patience::none);
-  // Reserves `request.upper_bound`, runs `act`, and commits what it obtained. If denied, returns OUT_OF_MEMORY and
+  // Reserves `request.upper_bound`, runs `act`, and commits the memory obtained. If denied, returns OUT_OF_MEMORY and
   // holds nothing. The driver's own error is returned unchanged. `surplus` is for calls that may commit more than is
   // needed: it gets a transit, which the caller ends once the excess is released.
   // Design: design/charging.md#reserve-first
@@ -44,13 +44,13 @@ class Admission {
   // The same in the current context; refuses if the limit is unknown. A request that is not charged is not rounded, and
   // gets room as in act_with_room().
   CUresult obtain_here(AddressBook &book, const Request &request, Act act, Undo undo, CUdeviceptr *key);
-  // Enters a block of a driver's pool, and charges what the pool now reserves for it. `bytes`: the block's size.
+  // Enters a block of a driver's pool, and charges the bytes that the pool then reserves. `bytes`: the block's size.
   CUresult enter_pooled(const StreamPools::PoolRef &pool, const Request &request, const Contexts::Current &where,
                         const ContextRef &owner, std::uint64_t bytes, Undo undo, CUdeviceptr obtained,
                         CUdeviceptr *address);
 
-  // Runs `act`, which takes device memory that is not charged. If the driver has none left, what is free elsewhere goes
-  // back to the device, and `act` runs again.
+  // Runs `act`, which takes device memory that is not charged. If the driver has none left, memory that is free
+  // elsewhere goes back to the device, and `act` runs again.
   CUresult act_with_room(const Request &request, const Contexts::Current &where, Act act, Obtained &obtained);
 
   // Whether a configured fault refuses the request; if so, records it. False if the driver would refuse the request
@@ -58,7 +58,7 @@ class Admission {
   bool refuses_on_purpose(const Request &request, const Contexts::Current &where);
 
   CUresult deny(const Request &request, const Contexts::Current &where, events::Reason reason);
-  // `needed`: what must be free for the request. `sharing`: a handle for other processes was refused, not memory.
+  // `needed`: bytes that must be free for the request. `sharing`: a handle for other processes was refused, not memory.
   void record_oom(const char *api, std::uint64_t requested, std::uint64_t needed, int device, events::Reason reason,
                   const Context *of, bool sharing = false);
 

@@ -14,7 +14,7 @@ namespace ration::policy {
 
 struct CallParts;
 
-// What is known about a device. These are hints: figures of two requests may be mixed up.
+// Facts about a device. These are hints: figures of two requests may be mixed up.
 struct AsyncHints {
   std::atomic<std::uint64_t> splinters{0};       // idle bytes in pieces too small for a request
   std::atomic<std::uint64_t> splintered_for{0};  // the size of that request, in bytes

@@ -29,10 +29,10 @@ class Books {
   // Runs `end` on the block at `address`; on success the block leaves `book`. INVALID_VALUE if another thread is ending
   // it: a call that is forwarded now could free the address's next owner.
   CUresult end(AddressBook &book, const char *api, std::uint64_t address, End end);
-  // For a block whose end was begun in its book: logs the end and releases what was charged for it.
+  // For a block whose end was begun in its book: logs the end and releases the bytes charged for it.
   void end_block(const char *api, const AddressedBlock &block);
   void record_end(const char *api, CUdeviceptr address, const Block &block, CUstream stream);
-  // Releases what was charged for this block alone.
+  // Releases the bytes charged for this block alone.
   void discharge(const Block &block);
   // Called after a block's record: publishes the figures of its device, if they count the block.
   void publish(const Block &block) noexcept;

@@ -1,4 +1,4 @@
-// What the classes of this folder work with: one struct of collaborators, and the user's options.
+// The collaborators of this folder's classes, in one struct, and the user's options.
 // Layer: policy/calls. Threads: values, fixed once the runtime has filled them in.
 #pragma once
 
@@ -43,7 +43,7 @@ struct Options {
   bool defers() const { return pool || async; }
 };
 
-// What all calls of the program work with.
+// The collaborators of all calls.
 struct CallParts {
   const Options &options;
   Faults &faults;

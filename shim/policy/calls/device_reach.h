@@ -1,5 +1,5 @@
-// What must be known about work before it is submitted: which other devices' memory it may use without peer access (by
-// copies, fills and graphs), which frees come before it, and whether a synchronous call has to wait for it
+// Facts that must be known about work before it is submitted: which other devices' memory it may use without peer
+// access (by copies, fills and graphs), which frees come before it, and whether a synchronous call has to wait for it
 // (sync_memops.h). A fence for a device's blocks covers only contexts that may reach that device (Contexts::may_reach).
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 // Called from: hooks, around the driver's call.

@@ -27,7 +27,7 @@ class GraphMemory {
  public:
   explicit GraphMemory(const CallParts &parts) : parts_(parts) {}
 
-  // Called when a graph of the program has got an allocation node.
+  // Called when a graph of the program has received an allocation node.
   void note_allocation() noexcept;
   // Whether any executable graph that allocates exists; if none does, launches need not come here.
   bool holds_any() const { return count_.load(std::memory_order_relaxed) != 0; }
@@ -42,7 +42,7 @@ class GraphMemory {
 
   struct Part {
     GraphNeed need;
-    StreamPools::PoolRef pool;                           // nullptr: the driver gives no figure; charged to the end
+    StreamPools::PoolRef pool;                           // nullptr: the driver gives no figure; stays charged
     std::uint64_t left_bytes = 0;                        // of blocks that a launch leaves, in whole units
     std::atomic<std::uint64_t> enough{UINT64_MAX};       // what the pool held at a run; the graph needs no more
     std::atomic<std::uint64_t> losses_seen{UINT64_MAX};  // by the latest run for which memory was reserved
@@ -79,7 +79,7 @@ class GraphMemory {
   // count as live from the beginning.
   void begin_launch(const Exec &exec) noexcept;
   void end_launch(const char *api, const Exec &exec, bool success);
-  // `bytes`: what was instantiated when the pool held `before`.
+  // `bytes`: the bytes that were instantiated when the pool held `before`.
   void learn(const StreamPools::Pool &pool, std::uint64_t bytes, std::uint64_t before) noexcept;
 
   const CallParts &parts_;

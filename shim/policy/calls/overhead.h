@@ -51,7 +51,7 @@ class Overhead {
                         FunctionRef<ContextRef()> note);
   // Called when a context has ended, and with it all that was taken for it.
   void context_ended(const Context &context) noexcept;
-  // If overhead is charged, counts what launches have taken since, according to NVML's figure.
+  // If overhead is charged, counts the memory that launches have taken since, according to NVML's figure.
   void correct(int device) noexcept;
 
  private:

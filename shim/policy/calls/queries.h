@@ -47,7 +47,7 @@ class Queries {
  private:
   std::uint64_t free_on(const char *api, const Device &device, std::uint64_t really_free,
                         const std::optional<std::uint64_t> &shown);
-  // What the program sees as the device's size: the smaller of its own limit and its groups'. nullopt: the real size.
+  // The device's size as the program sees it: the smaller of its own and its groups' limit. nullopt: the real size.
   std::optional<std::uint64_t> shown_limit(const Device &device) const;
   // The BUFFER_ID of a pool's block or of an imported one; 0 for any other.
   std::uint64_t buffer_id(CUdeviceptr address);

@@ -1,5 +1,5 @@
 // Makes room for memory that the driver takes on its own account: contexts, code, stacks. A pool that was preallocated,
-// or that kept what was freed, must not make a call fail that the driver alone would have served.
+// or that kept freed memory, must not make a call fail that the driver alone would have served.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Makes room in a device's account for a request that does not fit, from everything that holds memory of the device:
-// pending frees, the driver's pools, destroyed pools, free slabs and granules, and what other processes do not use.
+// pending frees, the driver's pools, destroyed pools, free slabs and granules, and unused memory of other processes.
 // The cheapest and least disturbing source comes first.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
@@ -39,7 +39,7 @@ class RoomMaker final : public Room {
   // Called when a destroyed driver's pool of the device still holds memory (an orphan): the memory goes back once
   // the work that is submitted by now has finished.
   void fence_orphans(int device) noexcept;
-  // Releases what destroyed driver pools held, as far as the device has finished using it. Never waits.
+  // Releases the memory that destroyed driver pools held, as far as the device has finished using it. Never waits.
   void release_orphans(const char *api, int device) noexcept;
 
  private:
@@ -51,7 +51,7 @@ class RoomMaker final : public Room {
   bool make_own_room(const Need &need, Patience patience) noexcept;
   // The most that make_own_room() could give. Granules of the asking pool do not count, because it keeps them.
   std::uint64_t own_reach(const Need &need) noexcept;
-  // What a need lacks if the groups leave as much as they do now and this process gives `own` bytes itself.
+  // The bytes that a need lacks if the groups leave as much as they do now and this process gives `own` bytes itself.
   static std::uint64_t lacking(const ledger::Account &account, const Need &need, std::uint64_t own);
   // Asks the other members of this process's groups, whose threads give at once. Waits until nothing is missing, but
   // at most kAskNs after the last memory came. Does not wait if the members that can be expected to give
@@ -64,8 +64,8 @@ class RoomMaker final : public Room {
                   FunctionRef<std::uint64_t(std::uint64_t)> missing) noexcept;
   // The same for room within the limits. True: some memory came, or the room is there by now.
   bool comes_from_others(const Need &need, std::uint64_t own) noexcept;
-  // Waits for what other members hold and use, as long as the setting allows. Does not wait for what this process
-  // itself uses.
+  // Waits for memory that other members hold and use, as long as the setting allows, but not for memory that this
+  // process uses.
   bool wait_for_members(const Need &need) noexcept;
   // Records a wait, unless it was so short that it was only a check.
   void record_wait(const Need &need, const char *how, std::uint64_t start_ns, std::uint64_t available_before) noexcept;

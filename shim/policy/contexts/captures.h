@@ -84,12 +84,12 @@ CUresult capture_status(CUstream stream, CUstreamCaptureStatus &status);
 // asking about the legacy stream invalidates a capture that this stream is not part of.
 bool is_captured(CUstream stream);
 
-// What the driver returns for this thread's allocations while captures run: STREAM_CAPTURE_UNSUPPORTED if a capture
-// forbids them, and that capture is then invalid. Determined by a free of null, which is refused as an allocation would
-// be and costs nothing (H100, H200, driver 580.159). Calls for physical memory are not refused.
+// The driver's result for this thread's allocations while captures run: STREAM_CAPTURE_UNSUPPORTED if a capture forbids
+// them, and that capture is then invalid. Determined by a free of null, which is refused as an allocation would be and
+// costs nothing (H100, H200, driver 580.159). Calls for physical memory are not refused.
 CUresult forbidden_by_captures();
 
-// What the driver returns for an allocation on the stream before it looks for memory: SUCCESS, or an error because the
+// The driver's result for an allocation on the stream before it looks for memory: SUCCESS, or an error because the
 // stream is invalid, or because a capture or an earlier error of its context forbids it.
 CUresult wrong_with_stream(CUstream stream);
 

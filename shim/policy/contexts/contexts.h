@@ -224,8 +224,8 @@ class Contexts {
   std::vector<ContextRef> live();
   // Called when `api` has destroyed the context: from now on no block may be entered for it.
   void forget(const ContextRef &context, const char *api);
-  // The same for a context whose end we did not see. The thread that gets it from take_ended_unseen() releases what it
-  // held.
+  // The same for a context whose end we did not see. The thread that gets it from take_ended_unseen() releases its
+  // memory.
   void forget_unseen(const ContextRef &context) noexcept;
   std::vector<ContextRef> take_ended_unseen();
   bool has_ended_unseen() const noexcept { return has_ended_unseen_.load(std::memory_order_relaxed); }

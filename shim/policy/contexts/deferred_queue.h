@@ -75,7 +75,7 @@ class DeferredQueue {
     before_work_left_ = kMostBeforeWork;
   }
   bool has_unsealed() const { return unsealed_.load(std::memory_order_relaxed) != 0; }
-  // Reclaims what is clean. Never waits for the device.
+  // Reclaims clean payloads. Never waits for the device.
   Cleaned collect(Sealing sealing) noexcept;
   // Collects; if nothing was clean, waits for the oldest epoch, unless reclaimed() is no longer `seen`. If everything
   // was freed in stream order, waits at most kIdlePatienceNs: the driver would not have waited in those frees, and the
@@ -85,7 +85,7 @@ class DeferredQueue {
   // Waits until everything that was added before the call is clean.
   Cleaned drain() noexcept;
   // Waits as the driver's own free does, for the work that was submitted to `context` before the call, then reclaims
-  // what is clean. During a capture it waits for nothing.
+  // clean payloads. During a capture it waits for nothing.
   Cleaned wait_for_context(const Context &context) noexcept;
 
   // Blocks and bytes that were added and are not reclaimed yet, and the number of blocks reclaimed so far.

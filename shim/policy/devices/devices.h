@@ -22,7 +22,7 @@ struct DeviceLimit {
   std::uint64_t bytes;  // effective: never above the device's total
 };
 
-// What the first pool of a device preallocates. Sizes are in bytes.
+// The preallocation of a device's first pool. Sizes are in bytes.
 struct Preallocation {
   std::uint64_t bytes = 0;                       // 0: it grows on demand
   std::uint64_t after = 0;                       // preallocates once this many bytes are live on the device

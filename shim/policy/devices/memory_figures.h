@@ -28,8 +28,8 @@ struct MemoryFigures {
 };
 
 // Adjusts lists of processes to these figures, so that the sum over all processes is never more than `used`. This
-// process is shown with `own` bytes, which excludes what its pools hold but do not use. The other processes share the
-// rest of `used` in proportion to what they hold.
+// process is shown with `own` bytes, which excludes unused memory of its pools. The other processes share the rest of
+// `used` in proportion to the memory that they hold.
 // Design: design/nvml.md#lists-of-processes
 class ProcessShares {
  public:

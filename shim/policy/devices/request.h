@@ -25,7 +25,7 @@ struct Request {
   bool invalid = false;        // the driver refuses it regardless of memory, so it is asked even beyond the limit
 };
 
-// What one driver call obtained: an address, or a handle's value.
+// The memory that one driver call obtained: an address, or a handle's value.
 struct Obtained {
   CUdeviceptr address = 0;
   std::uint64_t bytes = 0;

@@ -43,7 +43,7 @@ class PendingFrees {
   // Releases `pending` once `stream` has passed this point. If no event can be recorded there, it stays charged until
   // its context ends, so the charge is never too low.
   void add(Pending pending, CUstream stream) noexcept;
-  // Releases what the device has passed. True: something was released.
+  // Releases the entries that the device has passed. True: something was released.
   bool poll(int device) { return release_passed(device, 0); }
   // First waits for everything that is pending on the device, even if another thread is waiting for it. Waits at most
   // kIdlePatienceNs, because the work on the device may itself wait for this call to return.
