@@ -1,4 +1,4 @@
-// What device work waits for: flags, which a program sets, and locks, which it takes and gives back. If a call of the
+// The flags and locks that device work waits for. A program sets flags, and takes and releases locks. If a call of the
 // program waits, the watch sets all flags and releases all locks. Layer: none. Threads: any.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What a program has: contexts, streams, blocks and so on, by the numbers that it gives them. A program that runs its
-// threads side by side uses each object in one thread only. Layer: the driver API, stamp.h. Threads: see above.
+// The objects of a program: contexts, streams, blocks and so on, by the numbers that it gives them. A program that runs
+// its threads side by side uses each object in one thread only. Layer: the driver API, stamp.h. Threads: see above.
 #pragma once
 
 #ifndef __CUDA_API_VERSION_INTERNAL

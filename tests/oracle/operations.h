@@ -1,4 +1,4 @@
-// What a program can do: an operation makes one driver call, and the preparations for it, and returns the call's code,
+// The operations of a program. Each makes one driver call, and the preparations for it, and returns the call's code,
 // then `:` and what the program saw. "-": the object does not exist. "?": nothing that could be compared.
 // Layer: the driver API, objects.h, stamp.h, flags.h. Threads: see objects.h.
 #pragma once

@@ -52,7 +52,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
 
   // --- what the test does with blocks ---
 
-  // The program has got this block.
+  // The program has received this block.
   void take(const Block &block) {
     const Turn turn(mutex_);
     Blocked &blocked = blocks_[block.address];

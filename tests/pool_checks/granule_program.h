@@ -1,5 +1,5 @@
 // A program that allocates, frees, retires and reclaims in a pool of granules, on a device that checks its use. It
-// checks what the pool answers.
+// checks the pool's answers.
 #pragma once
 
 #include <algorithm>

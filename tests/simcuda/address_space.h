@@ -1,6 +1,6 @@
 // The addresses and the bytes of one simulated device: a sparse memory file, mapped twice. The program sees device
 // addresses without access; the simulator has a private read-write view. Managed memory is mapped once, for both. Pages
-// are untouched until used. Other processes of the machine can map what is published in the file.
+// are untouched until used. Other processes of the machine can map memory that is published in the file.
 // Layer: none. Threads: the caller locks; view() needs no lock. Owns: its mappings, for ever.
 #pragma once
 #include <cstddef>

@@ -60,7 +60,7 @@ Context *find_context(CUcontext handle);
 CUresult push_current(Context *context);
 Context *pop_current();
 
-// Makes a limit take this many bytes of the device, and give back what exceeds them. OUT_OF_MEMORY: nothing changed.
+// Makes a limit take this many bytes of the device, and give back any more. OUT_OF_MEMORY: nothing changed.
 CUresult resize_limit(Context &context, CUlimit limit, std::uint64_t bytes);
 // The limit's value when the context was made; its memory is part of the context's.
 std::size_t default_limit(CUlimit limit);

@@ -1,5 +1,5 @@
-// Memory that graphs allocate. A block has its own addresses, with bytes, for as long as a graph can allocate it. What
-// the device is charged is not these bytes, but the part of its GraphPool that launches need together.
+// Memory that graphs allocate. A block has its own addresses, with bytes, for as long as a graph can allocate it. The
+// device is not charged for these bytes, but for the part of its GraphPool that launches need together.
 // Layer: graph_pool.h, driver.h. Threads: under Driver::mutex.
 #pragma once
 #include <cstdint>
@@ -41,16 +41,16 @@ GraphNode *add_free(Graph &graph, std::uint64_t address, std::vector<GraphNode *
 // Its bytes are lost.
 void discard(const GraphBlock &block);
 
-// What a launch needs of one device: the most at any time, and the part for blocks that it leaves allocated.
+// The memory that a launch needs on one device: the most at any time, and the part for blocks that it leaves allocated.
 struct GraphNeed {
   Device *device = nullptr;
   std::uint64_t most = 0;
   std::uint64_t left = 0;
 };
-// Grows the pools so that each need fits in addition to what is held. `live`: blocks that the launch itself frees
-// first. OUT_OF_MEMORY: nothing has changed.
+// Grows the pools so that each need fits in addition to the memory that is held. `live`: blocks that the launch itself
+// frees first. OUT_OF_MEMORY: nothing has changed.
 CUresult provide(const std::vector<GraphNeed> &needs, const std::vector<std::shared_ptr<GraphBlock>> &live);
-// What a launch must wait for: all else that uses its devices' pools.
+// The work that a launch must wait for: everything else that uses its devices' pools.
 std::vector<Mark> turn(const std::vector<GraphNeed> &needs);
 void take_turn(const std::vector<GraphNeed> &needs, const Mark &end);
 
@@ -62,7 +62,7 @@ void free_graph_block(Lock &lock, std::map<std::uint64_t, Allocation>::iterator 
                       const std::shared_ptr<Stream> &stream);
 void free_graph_block_at_once(std::map<std::uint64_t, Allocation>::iterator block);
 
-// Gives back what neither queued work nor a live block needs.
+// Gives back memory that neither queued work nor a live block needs.
 void trim_graph_pool(Device &device);
 // Called when the device's last context has ended, and with it all memory of graphs.
 void end_graph_memory(Device &device);

@@ -18,8 +18,8 @@ struct MachineDevice {
   unsigned char uuid[16];
 };
 
-// What one process holds of one device. A reservation is first pending, then committed. Readers load pending before
-// committed, so that they never miss bytes in transit between the two; they may briefly count them twice.
+// The memory that one process holds on one device. A reservation is first pending, then committed. Readers load pending
+// before committed, so that they never miss bytes in transit between the two; they may briefly count them twice.
 struct Held {
   std::atomic<std::uint64_t> pending;
   std::atomic<std::uint64_t> committed;

@@ -1,4 +1,4 @@
-// What the calls of libnvidia-ml.so.1 share: the machine that they look at, and how they name its devices.
+// Shared by the calls of libnvidia-ml.so.1: the machine that they look at, and how they name its devices.
 // Layer: machine.h. Threads: any. Owns: its view of the machine, for ever.
 #pragma once
 #include <mutex>

@@ -17,7 +17,7 @@ struct Place {
   bool waits() const { return on_host() || marked; }  // for a synchronous copy or fill
 };
 
-// What work may touch: memory that exists now, or also what a graph allocates by the time that it runs.
+// The memory that work may touch: memory that exists now, or also memory that a graph allocates before the work runs.
 enum class Reach : unsigned char { kNow, kInGraph };
 inline Reach reach_of(const Stream &stream) {
   return stream.capture == nullptr ? Reach::kNow : Reach::kInGraph;

@@ -1,4 +1,4 @@
-// What the programs of this folder share: a context on device 0, and blocks with a pattern at both ends. Driver API
+// Shared by the programs of this folder: a context on device 0, and blocks with a pattern at both ends. Driver API
 // only, so that they also run on the simulated driver.
 #pragma once
 #include <cuda.h>

@@ -1,5 +1,5 @@
-// A second process of the same program, started afresh with arguments, and a socket between the two. (A driver does not
-// survive a fork, so a child that uses one must be started afresh.)
+// A second process of the same program, newly started with arguments, and a socket between the two. (A driver does not
+// survive a fork, so a child that uses one must be newly started.)
 // Layer: question.h. Owns: the process, killed and reaped at the latest by the destructor; the socket.
 #pragma once
 #include <poll.h>
@@ -20,7 +20,7 @@ namespace question {
 
 constexpr int kParent = 3;  // the child's end of the socket
 
-// What one process sends to the other: a text, and perhaps an open file.
+// A message from one process to the other: a text, and perhaps an open file.
 struct Message {
   std::string text;
   int file = -1;
@@ -111,7 +111,7 @@ class Child {
   int socket_ = -1;
 };
 
-// What main() runs in a child: its part, with a driver that is ready. A Stop ends it.
+// Runs the child's part for main(), with a driver that is ready. A Stop ends it.
 template <class Part>
 int run_child(Part &&part) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);

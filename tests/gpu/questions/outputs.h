@@ -1,4 +1,4 @@
-// What a call does to its outputs: each is left `untouched`, is `zeroed` or `changed`. Layer: question.h.
+// The effect of a call on its outputs: each is left `untouched`, is `zeroed` or `changed`. Layer: question.h.
 #pragma once
 #include <algorithm>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 
 namespace question {
 
-// What one call writes to. Every output is filled with a pattern before the call.
+// The outputs of one call. Every output is filled with a pattern before the call.
 class Outputs {
  public:
   template <class Value>

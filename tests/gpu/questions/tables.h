@@ -47,7 +47,7 @@ inline const char *suffix(When when) {
 // Under which further circumstances a row is played: none; those of any call; also those of a stream.
 enum class Crossed { kNot, kCalls, kStreams };
 
-// What every table needs. A table's scene derives from it and adds what its rows work on.
+// The state that every table needs. A table's scene derives from it and adds what its rows work on.
 struct Stage {
   Stage() {
     must(cuCtxGetCurrent(&context));

@@ -1,4 +1,4 @@
-// What the runtime programs share: errors end the program, and blocks are filled with a pattern and verified on the
+// Shared by the runtime programs: errors end the program, and blocks are filled with a pattern and verified on the
 // device. A plain C++ compiler has no kernels; there, fills and copies of the simulator's small runtime do the same.
 #pragma once
 #include <cuda_runtime.h>

@@ -1,4 +1,4 @@
-// What a core that contains recorder.cc reports about a call while it runs, on the thread that makes the call.
+// The reports that a core with recorder.cc makes about a call while it runs, on the thread that makes the call.
 // The program defines and exports preload_record.
 #pragma once
 

@@ -1,6 +1,6 @@
 // Removes all access to the mappings of some files, to detect each touch. A touch is a fault, or a system call that
-// asks whether there would be one. A touch is noted for the call that its thread is in, and the mappings are accessible
-// until that call has ended.
+// asks whether an access would fault. A touch is noted for the call that its thread makes, and the mappings are
+// accessible until that call has ended.
 // Layer: libc only. Threads: any, each for its own calls. Owns: the handler of SIGSEGV.
 #pragma once
 
@@ -17,7 +17,7 @@ void touch_sealed();
 class SealedCall {
  public:
   SealedCall();
-  // Seals again what the call touched.
+  // Seals everything that the call touched again.
   void end();
   bool faulted() const { return faulted_; }
   // No other thread had the mappings open meanwhile, so each touch was noticed. To be called after end().

@@ -46,7 +46,7 @@ std::vector<unsigned char> read_back(CUdeviceptr address, std::size_t bytes);
 bool runs_through(CUstream stream);
 
 // A host function that blocks a stream until the gate is opened, at the latest by the destructor, which waits until all
-// of them have ended. Host functions of other streams wait for it as well.
+// these functions have ended. Host functions of other streams wait for it as well.
 class Gate {
  public:
   Gate() = default;

@@ -48,7 +48,7 @@ inline void become_test(const std::string &name, const std::vector<std::pair<std
   _exit(121);
 }
 
-// What was written to stderr while `body` ran in this process.
+// The text that was written to stderr while `body` ran in this process.
 template <class Body>
 std::string stderr_of(const Body &body) {
   int ends[2];

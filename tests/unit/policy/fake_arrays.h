@@ -45,7 +45,7 @@ class FakeArrays {
 
   Tells tells;
   bool honours_deferral = true;
-  // What an array of the shape needs.
+  // The bytes that an array of the shape needs.
   std::function<std::uint64_t(const CUDA_ARRAY3D_DESCRIPTOR &)> needs = [](const CUDA_ARRAY3D_DESCRIPTOR &shape) {
     return std::uint64_t{shape.Width} * std::max<std::uint64_t>(shape.Height, 1);
   };
@@ -100,7 +100,7 @@ inline policy::ArrayShape shape_of(std::uint64_t mib, unsigned flags = 0) {
   return {{1024, static_cast<std::size_t>(mib) * 1024, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, flags}};
 }
 
-// What the hooks of cuArray3DCreate_v2 and cuArrayDestroy do.
+// The work of the hooks of cuArray3DCreate_v2 and cuArrayDestroy.
 struct ArrayProgram {
   explicit ArrayProgram(Program &its_program) : program(its_program) {}
   CUdeviceptr create(const policy::ArrayShape &shape) {

@@ -1,5 +1,5 @@
 // Graphs that allocate, for one test, in addition to its FakeDriver. All of them share one pool of the first device. It
-// grows by steps, and only a trim gives back what no launch needs. Threads: one, except for the hooks.
+// grows by steps, and only a trim gives back memory that no launch needs. Threads: one, except for the hooks.
 #pragma once
 
 #include <deque>

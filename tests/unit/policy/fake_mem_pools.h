@@ -1,5 +1,5 @@
-// The driver's memory pools for one test, in addition to its FakeDriver: they grow by steps, and keep what is freed
-// until they are trimmed. Threads: any; a test reads and sets what is public while no other thread runs.
+// The driver's memory pools for one test, in addition to its FakeDriver: they grow by steps, and keep freed memory
+// until they are trimmed. Threads: any; a test reads and sets public members while no other thread runs.
 #pragma once
 
 #include <functional>

@@ -43,7 +43,7 @@ inline std::unique_ptr<TestLimits> limit_of(std::uint64_t bytes) {
   return limits;
 }
 
-// Figures of a monitor. If `lists` is set, they include what this process holds of the fake driver's first device.
+// Figures of a monitor. If `lists` is set, they include this process's memory on the fake driver's first device.
 class FakeFigures : public policy::ProcessFigures {
  public:
   policy::ProcessFigure on(const policy::Device &device) noexcept override {
@@ -137,7 +137,7 @@ struct Program {
     return tally().devices[device].denied[static_cast<int>(reason)];
   }
 
-  // What a hook's boundary does first.
+  // The first step of a hook's boundary.
   runtime::Assembly &crossed() noexcept {
     try {
       parts.describe();
