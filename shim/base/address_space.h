@@ -18,8 +18,8 @@ extern constinit std::atomic<std::atomic<std::uint64_t> *> page;
 
 }  // namespace address_space
 
-// A number that differs between a process and each of its forked descendants, so that these can tell what they did not
-// inherit. Process IDs do not suffice: they may be equal across PID namespaces, and after they wrap around.
+// A number that differs between a process and each of its forked descendants, by which they can find out what they did
+// not inherit. Process IDs do not suffice: they may be equal across PID namespaces, and after they wrap around.
 inline std::uint64_t this_address_space() {
   const std::atomic<std::uint64_t> *const number = address_space::page.load(std::memory_order_acquire);
   const std::uint64_t here = number != nullptr ? number->load(std::memory_order_relaxed) : 0;

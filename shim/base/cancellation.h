@@ -1,5 +1,5 @@
-// Keeps a thread from being cancelled inside Ration. Calls of ours such as write(2) and open(2) are cancellation
-// points; a cancellation there would unwind through noexcept functions, which ends the process.
+// Keeps a thread from being cancelled inside Ration. Its calls of write(2), open(2) and others are cancellation points;
+// a cancellation there would unwind through noexcept functions, which ends the process.
 // Layer: base. Threads: concerns the calling thread only.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Notes what a thread holds across driver calls (gates, pins, counts). The program may leave such a call by longjmp out
-// of a signal handler or a callback. No destructor of ours runs then, so what was held must be released later, from
+// of a signal handler or a callback. Then no destructor of Ration runs, so what was held must be released later, from
 // these notes.
 // Layer: base. Threads: each thread notes and releases its own; the notes are in its state, never on its stack.
 #pragma once

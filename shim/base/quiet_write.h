@@ -1,4 +1,4 @@
-// Writes a message of ours to a descriptor of the program. Layer: base. Threads: any; no lock.
+// Writes a message of Ration to a descriptor of the program. Layer: base. Threads: any; no lock.
 #pragma once
 
 #include <signal.h>

@@ -39,7 +39,7 @@ class CallStacks {
   bool is_kept(std::uint64_t stack) const { return stack >> 32U == part_.load(std::memory_order_relaxed); }
 
   // The stack of the calling thread; 0: it could not be read or written. Call it at the beginning of a call by the
-  // program, while the thread holds no lock of ours: it may ask the loader which files are loaded.
+  // program, while the thread holds none of Ration's locks: it may ask the loader which files are loaded.
   std::uint64_t here(Write write) noexcept;
   // To be called when a new part of the log begins. The earlier part will be removed, so each stack is written again
   // from now on, under a new number. Takes no lock.
@@ -61,7 +61,7 @@ class CallStacks {
   using Sets = std::array<std::array<Seen, kWays>, kSets>;
   static unsigned set_of(const void *at);
   // The files that the process had loaded when the loader was last asked. Replaced as a whole, because the loader is
-  // never asked under a lock of ours.
+  // never asked under a lock of Ration.
   struct Loaded {
     LoadedModules modules;
     PythonFrames python;

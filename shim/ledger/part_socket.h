@@ -1,6 +1,6 @@
 // The socket over which an opener of a block gets, from its exporter, the descriptors of the physical memory that the
-// block is made of. The socket's name is that of the exporter's file with `.sock`. Each connection carries one request
-// for a few parts.
+// block is made of. The socket is named after the exporter's file, with `.sock` added. Each connection carries one
+// request for a few parts.
 // Layer: ledger. Threads: one opens and removes it, one serves; any may ask. Owns: the process's one socket; forked
 // children close it.
 #pragma once

@@ -28,7 +28,7 @@ class Giver {
       start_now();
     }
   }
-  // Stops giving for good. Returns once no thread is giving, but after kLastGiftNs at the latest.
+  // Stops giving for good. Returns once no thread is giving, or at the latest after kLastGiftNs.
   void stop() noexcept;
   // The same, but returns once the threads have ended, or after `most_ns`. An unbounded wait is only for a process that
   // continues without this library's state, as tests do.

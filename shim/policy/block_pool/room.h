@@ -20,7 +20,7 @@ class Room {
     std::uint64_t block_bytes = 0;
     std::uint64_t begun_ns = 0;  // when the call began; 0: now
   };
-  // Whether to wait for the device, for kIdlePatienceNs at most. REQUIRES of `briefly`: other threads wait for nothing
+  // Whether to wait for the device, for at most kIdlePatienceNs. REQUIRES of `briefly`: other threads wait for nothing
   // that this thread holds.
   enum class Patience { none, briefly };
   // Bounds how often and how long a request tries again because others took its room first.

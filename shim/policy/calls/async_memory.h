@@ -31,12 +31,12 @@ class AsyncMemory {
   CUresult allocate(Request request, const Contexts::Current &where, const StreamPools::PoolRef &pool, Act act,
                     CUdeviceptr *address);
 
-  // Ends a block of ours: the driver gets it back once the device has finished the work before this free.
+  // Ends one of Ration's blocks: the driver gets it back once the device has finished the work before this free.
   CUresult defer(CUdeviceptr address, const Block &block);
   CUresult finish_free(const char *api, const Block &block);
   // The answer to another free of a block that the program has freed but that is not back in the driver yet.
   CUresult refuse_deferred();
-  // The live block of ours around an address, and where it begins.
+  // The live block of Ration around an address, and where it begins.
   std::optional<Block> block_at(CUdeviceptr address, CUdeviceptr *base = nullptr);
 
  private:

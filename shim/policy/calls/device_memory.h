@@ -1,5 +1,5 @@
-// cuMemAlloc and similar synchronous calls: from a pool of ours, from the driver's pools (mode async), or from the
-// driver.
+// cuMemAlloc and similar synchronous calls: from one of Ration's pools, from the driver's pools (mode async), or from
+// the driver.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 

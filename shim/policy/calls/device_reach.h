@@ -20,7 +20,7 @@ class DeviceReach {
   struct Work {
     CUstream stream = nullptr;      // for a synchronous call: the handle of the default stream
     CUdeviceptr addresses[2] = {};  // 0: none
-    CUcontext parties[2] = {};      // other contexts than those of the stream and of the calling thread
+    CUcontext parties[2] = {};      // contexts other than those of the stream and of the calling thread
     bool anywhere = false;          // it may use any memory; its addresses are not checked
   };
   // The devices of the memory that the work uses; -1: none for which a fence is needed.

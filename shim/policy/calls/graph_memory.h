@@ -4,7 +4,7 @@
 // A driver of 2026 takes nothing when it instantiates a graph. The first launch or upload takes the most that the graph
 // has at one time, from memory that all graphs of the device share and that only a trim gives back (an H100, driver
 // 580). Another driver may take the memory at the instantiation. That is assumed until the driver is seen to take
-// nothing there; a small graph of ours tests it if the program's first graph would not fit.
+// nothing there; a small graph of Ration tests it if the program's first graph would not fit.
 // Design: design/charging.md#graphs
 #pragma once
 

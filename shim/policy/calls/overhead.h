@@ -2,10 +2,10 @@
 // calls that take it, counted by kind, and charged if that was asked for (charge_context).
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 //
-// A figure is what the driver reports minus what Ration has charged. If NVML lists this process, it is the figure of
-// the process. Otherwise it is that of the device, and a neighbour's change during the call counts as ours, up to what
-// the call can take. Measured calls that overlap share one baseline. Each call moves the baseline by what it found, so
-// that nothing is counted twice.
+// A figure is what the driver reports minus what Ration has charged. If NVML lists this process, the figure is for the
+// process. Otherwise it is for the device, and a neighbour's change during the call counts as ours, up to what the call
+// can take. Measured calls that overlap share one baseline. Each call moves the baseline by what it found, so that
+// nothing is counted twice.
 #pragma once
 
 #include <array>

@@ -87,7 +87,7 @@ struct Context {
   Context(const Context &) = delete;
   Context &operator=(const Context &) = delete;
 
-  // Prevents the context's destruction while a driver call of ours uses it. False: it is being destroyed, or has ended.
+  // Prevents the context's destruction while a driver call by Ration uses it. False: it is ending, or has ended.
   bool pin();
   void unpin() {
     if (held::forget(drop_pin, this)) {
@@ -171,9 +171,9 @@ class Contexts {
     PrimaryGate(Contexts &contexts, int device) : ReentrantGate(contexts.primary_gates_[device]) {}
   };
 
-  // The context of the calling thread. If a green context is current, it is the device's primary context, whose memory
-  // the green one uses. If no context is current, `error` is what a call that needs one returns; if the driver serves
-  // such a call nevertheless, it is charged to the first device, the strictest interpretation.
+  // The context of the calling thread. For a green context it is the device's primary context, whose memory the green
+  // one uses. If no context is current, `error` is what a call that needs one returns; if the driver serves such a call
+  // nevertheless, it is charged to the first device, the strictest interpretation.
   // Design: design/first-use.md#no-context
   struct Current {
     ContextRef context;

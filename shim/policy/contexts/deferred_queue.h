@@ -56,7 +56,7 @@ class DeferredQueue {
   DeferredQueue &operator=(const DeferredQueue &) = delete;
 
   struct Cleaned : DeferredSize {
-    CUresult error = CUDA_SUCCESS;  // of a driver call of ours that failed, and so cleaned nothing
+    CUresult error = CUDA_SUCCESS;  // of a driver call by Ration that failed, and so cleaned nothing
     bool capturing = false;         // a capture runs, so open payloads cannot be sealed
     bool ending = false;            // a context is being destroyed, so they cannot be sealed either
     bool waited = false;            // the call waited for the device

@@ -150,7 +150,7 @@ class Devices {
 
   LimitSource &limits_;
   ledger::Ledger &ledger_;
-  // In the order of limits_.groups(), then the one of processes without a group. Fixed before the first discovery.
+  // In the order of limits_.groups(), then the group of processes without a group. Fixed before the first discovery.
   std::vector<ledger::Membership *> groups_;
   bool group_missing_ = false;  // a group that was asked for could not be joined
   RankedMutex mutex_{Rank::kDevices};
