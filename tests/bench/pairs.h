@@ -25,7 +25,7 @@ void allocate_and_free(Memory &memory, std::size_t pairs) {
   for (std::size_t i = 0; i < pairs; ++i) memory.free(memory.allocate(kBlockBytes));
 }
 
-// Replaces every block in turn by one of another size, in an order other than that of addresses.
+// Replaces every block in turn by one of another size, but not in address order.
 template <class Memory>
 void replace(Memory &memory, std::vector<std::uintptr_t> &blocks, std::size_t pairs) {
   for (std::size_t i = 0; i < pairs; ++i) {

@@ -10,7 +10,7 @@
 
 namespace simcuda {
 
-inline constexpr std::uint64_t kUnitBytes = 512;  // every address and every size is a multiple
+inline constexpr std::uint64_t kUnitBytes = 512;  // every address and every size is a multiple of this
 
 class AddressSpace {
  public:

@@ -38,7 +38,7 @@ struct Graph {
 
 // Adds a node, which gets a handle, and returns it.
 GraphNode *add_node(Graph &graph, GraphNode node);
-// Null: the handle is no node of any graph that the program can reach.
+// Null: the handle is not a node of any graph that the program can reach.
 GraphNode *find_node(CUgraphNode handle);
 
 inline CUgraph handle_of(const Graph *graph) {
@@ -49,7 +49,7 @@ inline CUgraphNode handle_of(const GraphNode *node) {
 }
 
 CUgraph publish(std::shared_ptr<Graph> graph);
-// Null: the handle is no graph.
+// Null: the handle is not a graph.
 std::shared_ptr<Graph> find_graph(CUgraph handle);
 
 // A copy of the nodes and of all child graphs. For the program: each node and child graph has a handle; the caller

@@ -16,7 +16,7 @@ struct GraphExec {
   bool frees_at_launch() const { return (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0; }
 };
 
-// Null: the handle is no executable graph.
+// Null: the handle is not an executable graph.
 std::shared_ptr<GraphExec> find_exec(CUgraphExec handle);
 
 }  // namespace simcuda

@@ -1,4 +1,4 @@
-// The order in which a graph runs, with that of its child graphs, and the memory that this takes.
+// The order in which a graph and its child graphs run, and the memory that this takes.
 // Layer: graph_memory.h. Threads: under Driver::mutex.
 #pragma once
 #include <memory>

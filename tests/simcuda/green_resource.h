@@ -10,7 +10,7 @@ struct ResourceDescriptor {
   unsigned multiprocessors = 0;
 };
 
-// Null: the handle is no descriptor.
+// Null: the handle is not a descriptor.
 const ResourceDescriptor *find_descriptor(CUdevResourceDesc handle);
 CUresult tell_resource(CUdevice device, unsigned multiprocessors, CUdevResourceType type, CUdevResource *resource);
 

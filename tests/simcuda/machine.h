@@ -61,7 +61,7 @@ class Machine {
   bool reserve(unsigned device, std::uint64_t bytes);
   void release(unsigned device, std::uint64_t bytes);
 
-  // Bytes that all processes hold, after reclaiming those of dead processes.
+  // Bytes that all processes hold, after reclaiming the bytes of dead processes.
   std::uint64_t used(unsigned device);
   struct Holder {
     unsigned pid;

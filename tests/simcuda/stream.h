@@ -84,8 +84,8 @@ CUresult find_stream(Lock &lock, CUstream handle, std::shared_ptr<Stream> *strea
 enum class Form : unsigned char { kAsynchronous, kSynchronous };
 enum class Until : unsigned char { kQueued, kDone };
 
-// Runs a host function of the program: one at a time in the process, whatever the streams (H100, H200, driver 580.159:
-// one that blocks kept those of other streams and contexts from running), in the order in which they become due.
+// Runs a host function of the program: one at a time in the process, over all streams (H100, H200, driver 580.159: a
+// blocked one also blocked those of other streams and contexts), in the order in which they become due.
 void in_turn(const std::function<void()> &host_function);
 
 // Work and the kind of node that it becomes in a graph.

@@ -153,7 +153,7 @@ class Spin {
 
  private:
   CUcontext context_ = nullptr;
-  volatile unsigned *words_ = nullptr;  // in pinned memory; [0]: has begun (1) or ended (2); [1]: shall stop
+  volatile unsigned *words_ = nullptr;  // in pinned memory; [0]: has begun (1) or ended (2); [1]: set to stop it
 };
 
 }  // namespace question

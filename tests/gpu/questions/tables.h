@@ -44,7 +44,7 @@ inline const char *suffix(When when) {
   return "";
 }
 
-// Under which further circumstances a row is played: none; those of any call; also those of a stream.
+// The further circumstances under which a row is played: none; those of any call; also those of a stream.
 enum class Crossed { kNot, kCalls, kStreams };
 
 // The state that every table needs. A table's scene derives from it and adds what its rows work on.
@@ -241,7 +241,7 @@ void ask(Test &test, const Table<Scene> &table) {
   test.note("Codes; untouched, zeroed or changed; signal: what killed the process, 9 where the call did not return.");
 }
 
-// main() of a program of tables; the name of a test is that of its table.
+// main() of a program of tables; each test has the name of its table.
 template <class Scene>
 int run_tables(int count, char **arguments, const Tables<Scene> &(*tables)(), std::initializer_list<Case> cases) {
   if (count < 4) return run(cases, Driver::kUntouched);

@@ -37,7 +37,7 @@ struct Arena {
   void *late_host = nullptr;        // kMostBytes, pinned: the bytes that a late copy from the host leaves
 
   bool prepare();
-  // Blocks that another thread shall free.
+  // Blocks that another thread is to free.
   void hand_over(CUdeviceptr address);
   std::optional<CUdeviceptr> handed_over();
 
