@@ -152,7 +152,7 @@ class Account {
 
   // Whose memory would help: for `limits`, that of the members of its groups; for `device`, that of any process on it.
   enum class Of { limits, device };
-  // Tells these processes how many bytes this process lacks, which they may hold unused.
+  // Tells these processes how many bytes this process lacks, as they may hold unused memory.
   void want(std::uint64_t bytes, Of of);
   // Shows other processes that an allocation waits for this many bytes; 0: none waits any more.
   void show_waiting(std::uint64_t bytes);

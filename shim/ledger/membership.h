@@ -171,7 +171,7 @@ class Membership {
   // Shows other members that an allocation waits for this many bytes; 0: none waits any more.
   void show_waiting(int device, std::uint64_t bytes);
 
-  // Tells the other members how many bytes of the device this one lacks, which they may hold unused.
+  // Tells the other members how many bytes of the device this one lacks, as they may hold unused memory.
   void want(int device, std::uint64_t bytes);
   // The last such wish of any member, as a word that differs from the one before; 0: there was none.
   // wished_by_another(): the bytes in such a word; 0 if it is a wish of this member.

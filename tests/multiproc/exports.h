@@ -57,7 +57,7 @@ struct Meeting {
   ExportToken token;
 };
 
-// Run by a child: exports a block, publishes its token and stays.
+// Run by a child: exports a block, publishes its token and keeps running.
 inline void export_and_stay(const Folder &folder, Meeting &meeting) {
   std::string problem;
   const auto file = ExportFile::make(folder.path(), problem);

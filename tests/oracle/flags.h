@@ -8,7 +8,7 @@ namespace oracle {
 
 inline constexpr int kMostFlags = 64;
 
-// A piece of device work: it waits for the flag, then for the lock; -1: for none.
+// A piece of device work: it waits for the flag, then for the lock; -1: none.
 struct Gate {
   int flag = -1;
   int lock = -1;

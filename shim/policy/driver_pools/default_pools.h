@@ -19,8 +19,8 @@ class DefaultPools {
       : devices_(devices), ledger_(ledger), stream_pools_(stream_pools) {}
 
   // The pool to pass to the driver if the program passes `handle`. The stand-in is made at the first call for a default
-  // pool that is still empty. Returns `handle` itself for any other pool, or if the device has no limit, or the driver
-  // no caps.
+  // pool that is still empty. Returns `handle` itself for any other pool, or if the device has no limit or the driver
+  // has no caps.
   CUmemoryPool behind(CUmemoryPool handle) noexcept;
   // The handle by which the program knows a pool.
   CUmemoryPool shown(CUmemoryPool handle) const noexcept;

@@ -21,7 +21,7 @@ class HandedOut {
     live_[address] = bytes;
     return free_behind && free_before;
   }
-  // Before the free: another thread may get the address at once.
+  // To be called before the free, because another thread may get the address at once.
   void give(std::uint64_t address) {
     const std::lock_guard guard(mutex_);
     live_.erase(address);

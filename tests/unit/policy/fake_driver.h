@@ -29,7 +29,7 @@ class FakeDriver {
   std::uint64_t context_bytes = 0;          // of each context
   std::uint64_t most_at_once = UINT64_MAX;  // larger allocations do not succeed, whatever is free
   std::atomic<bool> streams_wait{false};    // events are not ready until this is false or somebody synchronises
-  std::atomic<bool> keeps_waiting{false};   // however long a thread polls
+  std::atomic<bool> keeps_waiting{false};   // events are never ready, however long a thread polls
   std::atomic<int> polls{0};                // polls that ended with the streams' work: each is kPolled looks in a row
   static constexpr int kPolled = 20;
   std::atomic<int> next_passed{0};        // this many queries of an event are answered as ready nevertheless

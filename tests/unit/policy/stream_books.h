@@ -13,7 +13,7 @@ inline const CUmemoryPool kPool = FakeMemPools::handle(1);
 inline const CUmemoryPool kOther = FakeMemPools::handle(2);
 
 struct StreamBooks {
-  // One call as the policy makes it, with its upper bound reserved before.
+  // One call as the policy makes it, with its upper bound reserved beforehand.
   void allocate(CUmemoryPool handle, std::uint64_t bytes, int device = 0) {
     const policy::StreamPools::PoolRef pool = pools.find(handle, device);
     const std::uint64_t bound = pools.upper_bound(*pool, bytes);
