@@ -56,8 +56,25 @@ void PendingFrees::add(Pending pending, CUstream stream) noexcept {
     return;
   }
   added.front() = std::move(pending);
-  Guard guard(mutex_);
-  pending_.splice(pending_.end(), added);
+  {
+    Guard guard(mutex_);
+    enter(added);
+  }
+  finish(added);
+}
+
+void PendingFrees::enter(std::list<Pending> &entries) noexcept {
+  const auto is_pending = [](const Pending &one) {
+    return one.context->ended_by.load(std::memory_order_acquire) == nullptr;
+  };
+  std::list<Pending> kept = take_out(entries, is_pending);
+  pending_.splice(pending_.end(), kept);
+}
+
+void PendingFrees::finish(const std::list<Pending> &ended) noexcept {
+  for (const Pending &pending : ended) {
+    finish(pending);
+  }
 }
 
 std::uint64_t PendingFrees::bytes_of(const Pending &pending) {
@@ -119,23 +136,24 @@ bool PendingFrees::release_passed(int device, std::uint64_t until_ns) {
   const RelaxedCapture relaxed;
   const std::size_t released =
       taken.remove_if([&](const Pending &pending) { return release_if_passed(pending, until_ns); });
-  Guard guard(mutex_);
-  pending_.splice(pending_.end(), taken);
-  --releasing_[device];
-  releasing_bytes_[device] -= bytes;
-  wake_waiters();
-  return released > 0 || others_released;
+  {
+    Guard guard(mutex_);
+    enter(taken);
+    --releasing_[device];
+    releasing_bytes_[device] -= bytes;
+    wake_waiters();
+  }
+  finish(taken);
+  return released > 0 || !taken.empty() || others_released;
 }
 
-void PendingFrees::drop(const ContextRef &context) {
+void PendingFrees::drop(const ContextRef &context) noexcept {
   std::list<Pending> gone;
   {
     Guard guard(mutex_);
     gone = take_out(pending_, [&](const Pending &one) { return one.context == context; });
   }
-  for (const Pending &pending : gone) {
-    finish(pending);
-  }
+  finish(gone);
 }
 
 }  // namespace ration::policy

@@ -52,10 +52,14 @@ class PendingFrees {
   // counts in full.
   std::uint64_t bytes(int device);
   // To be called when a context has ended: everything that was pending in it has ended too.
-  void drop(const ContextRef &context);
+  void drop(const ContextRef &context) noexcept;
 
  private:
   void finish(const Pending &pending);
+  void finish(const std::list<Pending> &ended) noexcept;
+  // Moves the entries into `pending_`, except those whose context has ended: drop() may have run already, so the caller
+  // finishes what is left in `entries`.
+  void enter(std::list<Pending> &entries) noexcept REQUIRES(mutex_);
   bool release_passed(int device, std::uint64_t until_ns);  // until_ns 0: does not wait
   // True: it was released.
   bool release_if_passed(const Pending &pending, std::uint64_t until_ns);

@@ -49,6 +49,20 @@ TEST_CASE("bytes stay charged until their stream passes, and are waited for befo
   CHECK(driver.live_events() == 0);
 }
 
+TEST_CASE("a free that meets the end of its context in another thread releases its bytes") {
+  FakeDriver driver;
+  Program program(limit_of(1000));
+  const CUcontext context = program.create();
+  const CUdeviceptr block = program.take(1000);
+  driver.streams_wait = true;
+  driver.on_query = [&] {
+    driver.on_query = nullptr;
+    std::thread([&] { CHECK(program.destroy(context) == CUDA_SUCCESS); }).join();
+  };
+  CHECK(program.free_async(block) == CUDA_SUCCESS);
+  CHECK(program.charged() == 0);
+}
+
 TEST_CASE("a wait for queued frees is logged, a look is not") {
   const ScratchFolder folder;
   QueuedFree queued(folder / "log");
