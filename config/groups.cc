@@ -66,7 +66,7 @@ std::string read_tree(Settings &settings, std::string_view item) {
     // The item may be just a limit.
     (void)parse_limit(item.substr(equals == std::string_view::npos ? 0 : equals + 1), settings.stray_group_limit);
     return in_quotes(item) +
-           " begins with no number that `ration run --group-tree` made; write, for example, ration run "
+           " does not begin with a number that `ration run --group-tree` made; write, for example, ration run "
            "--group-tree=8GiB, which sets this variable for what it starts";
   }
   if (find(settings, Group::Kind::kTree, number) != nullptr) {
@@ -106,8 +106,8 @@ void assign_nameless(Settings &settings, const Group &nameless, std::vector<Prob
                                    [](const Origin &each) { return each.key == "group_limit"; });
   problems.push_back(
       problem_at("group_limit", origin->as_given(),
-                 misnamed ? "its group has no name that can be used" : "no group is given" + where_to_name(*origin),
-                 "; held as a limit of this process alone", false));
+                 misnamed ? "its group's name cannot be used" : "no group is given" + where_to_name(*origin),
+                 "; enforced for this process alone", false));
 }
 
 }  // namespace
@@ -205,9 +205,10 @@ void check_guarantee(Settings &settings, std::vector<Problem> &problems) {
   });
   if (!settings.guarantee.empty() && origin != settings.origins.end() && !is_named) {
     origin->instead = "none";
-    problems.push_back(problem_at("guarantee", origin->as_given(),
-                                  "no group is given that could leave it to this process" + where_to_name(*origin),
-                                  "; nothing is guaranteed", false));
+    problems.push_back(
+        problem_at("guarantee", origin->as_given(),
+                   "a guarantee is part of a group's limit, and no group is given" + where_to_name(*origin),
+                   "; nothing is guaranteed", false));
   }
 }
 

@@ -16,7 +16,7 @@ constexpr std::size_t kMostProblems = 8;  // for one limit: a list for many mach
 constexpr std::size_t kMostNamed = 16;
 constexpr std::size_t kLeastDigits = 12;  // digits of a UUID, including its "GPU-"
 
-constexpr std::string_view kHoldsNowhere = "; that limit holds nowhere";
+constexpr std::string_view kHoldsNowhere = "; that limit has no effect";
 
 using Devices = std::vector<DeviceIdentity>;
 
@@ -160,7 +160,7 @@ void report_reserves(const Settings &settings, const std::vector<DeviceIdentity>
     if (std::any_of(reserves.begin(), reserves.end(), takes_all) && ++reported <= kMostProblems) {
       const Origin *origin = settings.origin_of("reserve");
       problems.push_back(problem_at("reserve", origin != nullptr ? origin->as_given() : "reserve",
-                                    "it leaves nothing of device " + std::to_string(device.ordinal) + ", which has " +
+                                    "it leaves no memory on device " + std::to_string(device.ordinal) + ", which has " +
                                         show_bytes(device.total_bytes) + "; every allocation there is refused",
                                     {}, false));
     }

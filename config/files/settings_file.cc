@@ -37,7 +37,7 @@ class FileReader {
     if (!tree.wrong.empty()) {
       refuse(tree.place, tree.wrong);
     } else if (tree.root.kind != Kind::kObject) {
-      refuse({}, R"(a file of settings is one object, as {"limit": "8GiB"})");
+      refuse({}, R"(a settings file must be one object, such as {"limit": "8GiB"})");
     } else {
       once_each(tree.root);
       read_object(tree.root, false);
@@ -88,8 +88,9 @@ class FileReader {
 
   void read_rules(const JsonNode &rules) {
     if (rules.kind != Kind::kArray || rules.children.size() > kMostRules) {
-      refuse(rules.place,
-             R"(rules are a list of at most 256, as "rules": [{"match": {"exe": "*/python3*"}, "limit": "40%"}])");
+      refuse(
+          rules.place,
+          R"(rules must be a list of at most 256, such as "rules": [{"match": {"exe": "*/python3*"}, "limit": "40%"}])");
       return;
     }
     for (const JsonNode &rule : rules.children) {
@@ -182,7 +183,7 @@ class FileReader {
 
   void lock(const JsonNode &locked, std::size_t first) {
     if (locked.kind != Kind::kArray) {
-      refuse(locked.place, R"(locked is a list of keys, as "locked": ["limit"])");
+      refuse(locked.place, R"(locked must be a list of keys, such as "locked": ["limit"])");
       return;
     }
     const bool may_lock = is_of_system();

@@ -222,8 +222,8 @@ ParsedValue parse_tf_unified_memory(std::string_view value, Environment) {
 }
 
 ParsedValue parse_tf_deterministic(std::string_view value, Environment) {
-  return parse_tf_switch<&Settings::deterministic_reuse>(
-      value, "", "mode async uses memory again in the program's own order", true);
+  return parse_tf_switch<&Settings::deterministic_reuse>(value, "",
+                                                         "mode async reuses memory in the program's own order", true);
 }
 
 // A signed 64-bit number, with optional white space around it.

@@ -49,7 +49,7 @@ constexpr Variable kVariables[] = {
     {"NVIDIA_GPU_MEMORY_REQUEST", nullptr, Sets::kNothing,
      "a scheduler reserves it for the container; RATION_GUARANTEE does that for a process of a group"},
     {"XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", nullptr, Sets::kNothing,
-     "it sizes a pool inside JAX; here all memory comes from one"},
+     "it sizes a pool inside JAX; Ration serves all memory from one pool"},
     {"TF_DEVICE_MIN_SYS_MEMORY_IN_MB", nullptr, Sets::kNothing,
      "TensorFlow leaves that much free; RATION_RESERVE does that for any program"},
     {"TF_ENABLE_GPU_GARBAGE_COLLECTION", nullptr, Sets::kNothing,

@@ -77,7 +77,7 @@ std::string parse_item(std::string_view text, bool is_alone, LimitItem &item) {
     return "an item of the list is empty; " + std::string(kItemExample);
   }
   if (equals == std::string_view::npos) {
-    return in_quotes(text) + " names no device; " + std::string(kItemExample) + " (decimals follow a point, as 0.4)";
+    return in_quotes(text) + " names no device; " + std::string(kItemExample) + " (use a decimal point, as in 0.4)";
   }
   if (std::string wrong = parse_device(text.substr(0, equals), item); !wrong.empty()) {
     return wrong;

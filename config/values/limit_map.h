@@ -50,7 +50,7 @@ bool set_source_of_new(LimitMap &items, const std::string &written, bool everywh
 // An error in a limit that is found only when the devices are known.
 struct DeviceError {
   enum class Kind {
-    kAbsent,    // there is no such device: the limit holds nowhere
+    kAbsent,    // there is no such device: the limit has no effect
     kNoUuids,   // the devices' UUIDs are unknown: the limit holds on each device
     kDoubtful,  // several devices fit, or one device has two limits
   };

@@ -189,7 +189,8 @@ std::string read_diagnostics(Settings &settings, const Option &option, std::stri
   std::string file;
   if (colon != std::string_view::npos) {
     const std::string_view name = value.substr(colon + 1);
-    if (std::string wrong = name.empty() ? "a file follows the colon" : read_plain_text(name, file); !wrong.empty()) {
+    if (std::string wrong = name.empty() ? "a file name must follow the colon" : read_plain_text(name, file);
+        !wrong.empty()) {
       return wrong + "; write, for example, debug:ration.log";
     }
   }

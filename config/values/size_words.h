@@ -73,7 +73,7 @@ static inline void ration_add_wrong_unit(struct RationSizeWords *words, const ch
   } else if (first == 'x' && digits == 1 && number[0] == '0') {
     ration_add(words, "hexadecimal is not read; write the bytes in decimal or with a unit, as 8GiB");
   } else if (first == ',' || first == '_' || first == '\'') {
-    ration_add(words, "digits are not grouped, and decimals follow a point; write, for example, 1048576 or 0.4");
+    ration_add(words, "use no digit grouping, and a decimal point; write, for example, 1048576 or 0.4");
   } else if (first == '.') {
     ration_add(words, "a number has one decimal point; write, for example, 1.5GiB");
   } else {

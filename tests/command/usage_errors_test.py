@@ -92,7 +92,7 @@ LINES = {
     "run --log-size 200000 ls": "run: --log-size 200000: that is 200000 bytes, below the smallest size, 1MiB",
     "run --log-size 5 ls": "run: --log-size 5: that is 5 bytes, below the smallest size, 1MiB; likely meant: 5MiB or 5GiB",
     "run --limit 4x ls": "run: --limit 4x: \"x\" is not a unit; the units are B, k m g t, Ki Mi Gi Ti, KiB MiB GiB TiB, KB MB GB TB and %",
-    "run --sim 8GiB --reserve 20GiB ls": "run: --reserve 20GiB: it leaves nothing of device 0, which has 8.00GiB",
+    "run --sim 8GiB --reserve 20GiB ls": "run: --reserve 20GiB: it leaves no memory on device 0, which has 8.00GiB",
     "run --fail nth ls": "run: --fail nth: nth needs a number from 1 on; write, for example, nth=3",
     "run --summary - ls": "run: --summary -: a summary goes to a file, and stdout is the program's; write, for example, run.json, or json for stderr",
     "run --summary /nosuch/s.json ls": "run: --summary /nosuch/s.json: cannot write /nosuch/s.json: there is no folder /nosuch",

@@ -180,14 +180,14 @@ def twice(folder):
 
 def no_pools(folder):
     """For a device or a driver without memory pools mode pool serves, and the log says so."""
-    lines, records = outcome("served", folder, "mode pool serves it", most=GIB, SIMCUDA_ATTRIBUTES="115=0")
+    lines, records = outcome("served", folder, "mode pool is used instead", most=GIB, SIMCUDA_ATTRIBUTES="115=0")
     expect("pools of the driver's", dict(lines)["cuMemPoolCreate"], 0)
     expect("mode", (records[0]["mode"], {device["mode"] for device in records[0]["devices"]}), ("pool", {"pool"}))
     expect_that("slabs", of_type(records, "slab_alloc") != [])
 
 
 def pool_refused(folder):
-    lines, records = outcome("served", folder, "mode pool serves it", most=GIB, SIMCUDA_FAIL="cuMemPoolCreate@1:801,cuMemPoolCreate@2:801")
+    lines, records = outcome("served", folder, "mode pool is used instead", most=GIB, SIMCUDA_FAIL="cuMemPoolCreate@1:801,cuMemPoolCreate@2:801")
     expect("pools of the driver's", dict(lines)["cuMemPoolCreate"], 2)  # one for the attempt without a cap
     expect_that("slabs", of_type(records, "slab_alloc") != [])
 

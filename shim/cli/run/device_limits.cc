@@ -25,7 +25,7 @@ std::string error_in_reserve(const std::string &value, const std::vector<config:
   const auto *size = std::get_if<config::Size>(&amount);
   for (const config::DeviceIdentity &device : devices) {
     if (size != nullptr && device.total_bytes != 0 && size->bytes_of(device.total_bytes) >= device.total_bytes) {
-      return "it leaves nothing of device " + std::to_string(device.ordinal) + ", which has " +
+      return "it leaves no memory on device " + std::to_string(device.ordinal) + ", which has " +
              config::show_bytes(device.total_bytes);
     }
   }

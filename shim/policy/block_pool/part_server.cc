@@ -50,7 +50,7 @@ bool PartServer::start(const std::string &state_folder, std::uint64_t exporter, 
   }
   running_.store(false);
   ledger::PartSocket::remove(state_folder_, exporter_);
-  problem = "no thread can be made that serves other processes";
+  problem = "the thread that serves other processes cannot be created";
   return false;
 }
 

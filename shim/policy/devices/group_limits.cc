@@ -94,7 +94,7 @@ void Devices::enter_groups(const events::DeviceFacts &facts, std::vector<std::st
       if (held == limit.value() && before > held && before != ledger::kNoLimit) {
         lines.push_back(uses_smallest(" now uses", "another member asked for " + limits_.spoken(before)));
       } else if (held != limit.value() && group->has_ordered_limit(place)) {
-        lines.push_back(on + " is " + limits_.spoken(held) + ", as `ration set` has made it (" + asked + ")");
+        lines.push_back(on + " is " + limits_.spoken(held) + ", as changed by `ration set` (" + asked + ")");
       } else if (held != limit.value()) {
         lines.push_back(uses_smallest(" uses", asked));
       }

@@ -77,7 +77,7 @@ bool AsyncPools::set_up(CUmemoryPool pool, int device) {
 void AsyncPools::make(DevicePool &device_pool, int device) {
   const Device *known_device = parts_.devices.find(device);
   if (known_device == nullptr || !supported_on(known_device->handle)) {
-    events::say("mode async: device " + std::to_string(device) + " has no memory pools; mode pool serves it");
+    events::say("mode async: device " + std::to_string(device) + " has no memory pools; mode pool is used instead");
     return;
   }
   const RelaxedCapture relaxed;
@@ -99,7 +99,7 @@ void AsyncPools::make(DevicePool &device_pool, int device) {
   }
   if (result != CUDA_SUCCESS) {
     events::say("mode async: device " + std::to_string(device) + ": no memory pool can be made (error " +
-                std::to_string(result) + "); mode pool serves it");
+                std::to_string(result) + "); mode pool is used instead");
     return;
   }
   if (!set_up(pool, device)) {

@@ -92,7 +92,7 @@ TEST_CASE("a variable that limits an absent device gets one line of the library,
   CHECK(ended.out == "got 10\n");
   CHECK(ended.err.find(
             "ration: RATION_LIMIT=0=1GiB,3=8GiB,4=8GiB: there are no devices \"3\" and \"4\", only 0 (GPU-") == 0);
-  CHECK(says(ended.err, "); that limit holds nowhere\n"));
+  CHECK(says(ended.err, "); that limit has no effect\n"));
   CHECK(run_test::lines_in(ended.err) == 1);
 }
 

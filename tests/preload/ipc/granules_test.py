@@ -239,7 +239,7 @@ def no_thread(machine):
             break
         exporter.end()
     expect("refused", code, OUT_OF_MEMORY)
-    expect_that(f"a line: {exporter.member.err()}", "no thread can be made" in exporter.member.err())
+    expect_that(f"a line: {exporter.member.err()}", "cannot be created" in exporter.member.err())
     expect("sockets", sockets(exporter), [])
     resource.prlimit(process, resource.RLIMIT_AS, before)
     importer.do(f"open {exporter.share()}")

@@ -92,7 +92,7 @@ def without_group(folder):
     given = environment(folder)
     raised(ValueError, "a guarantee (guarantee=) needs a group that leaves it", 'write, for example: group="lab"', guarantee="2GiB",
            environment=given)
-    for key, value, words in (("group_limit", "2GiB", "no group is given (RATION_GROUP); held as a limit of this process alone"),
+    for key, value, words in (("group_limit", "2GiB", "no group is given (RATION_GROUP); enforced for this process alone"),
                               ("limit", "7=1GiB", 'there is no device "7"')):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")

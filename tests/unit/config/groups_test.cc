@@ -96,7 +96,7 @@ TEST_CASE("a group limit without a group limits this process alone, with one lin
     INFO(group);
     const Reading reading = read({group, "RATION_GROUP_LIMIT=0=3GiB", "RATION_LIMIT=8GiB"});
     REQUIRE(reading.problems.size() == 1);
-    CHECK(reading.lines().find("RATION_GROUP_LIMIT=0=3GiB: no group is given (RATION_GROUP); held as a limit of this "
+    CHECK(reading.lines().find("RATION_GROUP_LIMIT=0=3GiB: no group is given (RATION_GROUP); enforced for this "
                                "process alone\n") == 0);
     CHECK_FALSE(reading.problems[0].fatal_for_cli);
     CHECK(reading.settings.groups.empty());
@@ -109,7 +109,7 @@ TEST_CASE("the limit of a group with a malformed name limits this process alone,
   const Reading reading = read({"RATION_GROUP=a b", "RATION_GROUP_LIMIT=3GiB", "RATION_GROUP_TREE=" + kOuter});
   REQUIRE(reading.problems.size() == 2);
   CHECK(reading.problems[0].line.find("RATION_GROUP=a b: ") == 0);
-  CHECK(reading.problems[1].line.find("RATION_GROUP_LIMIT=3GiB: its group has no name that can be used") == 0);
+  CHECK(reading.problems[1].line.find("RATION_GROUP_LIMIT=3GiB: its group's name cannot be used") == 0);
   CHECK(reading.settings.limit_on(kFirst).bytes == 3 * kGiB);
   REQUIRE(reading.settings.groups.size() == 1);
   CHECK(stated(reading, 0) == std::nullopt);

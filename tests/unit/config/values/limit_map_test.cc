@@ -194,7 +194,7 @@ TEST_CASE("an absent device gets a line, and other limits are unchanged") {
   REQUIRE(reading.problems.size() == 1);
   CHECK(reading.problems[0].line ==
         "RATION_LIMIT=0=8GiB,5=2GiB: there is no device \"5\", only 0 (GPU-1f2e3d4c) and 1 (GPU-1f2e9999); that limit "
-        "holds nowhere");
+        "has no effect");
   CHECK_FALSE(reading.problems[0].fatal_for_cli);
   CHECK(reading.settings.limit_on(kFirst).bytes == 8 * kGiB);
   CHECK(reading.settings.limit_on(kSecond).bytes == kSixteenGiB);
@@ -236,7 +236,7 @@ TEST_CASE("a reserve that leaves nothing of a device gets a line") {
     reading.settings.resolve_devices({kFirst, kSecond}, reading.problems);
     REQUIRE(reading.problems.size() == lines);
     for (const auto &problem : reading.problems) {
-      CHECK(problem.line.find(std::string("RATION_RESERVE=") + written + ": it leaves nothing of device ") == 0);
+      CHECK(problem.line.find(std::string("RATION_RESERVE=") + written + ": it leaves no memory on device ") == 0);
     }
   }
 }

@@ -29,7 +29,7 @@ TEST_CASE("the likely cause is named once for each kind of character") {
   }
   CHECK(likely_cause("8\u00a0GiB") == "; likely cause: a non-breaking blank (U+00A0)");
   CHECK(likely_cause("8\u202fGiB") == "; likely cause: a non-breaking blank (U+202F)");
-  CHECK(likely_cause("8\u2009GiB") == "; likely cause: a blank that is not a plain one (U+2009)");
+  CHECK(likely_cause("8\u2009GiB") == "; likely cause: a blank other than a plain space (U+2009)");
   CHECK(likely_cause("8GiB\u200b") == "; likely cause: an invisible character (U+200B)");
   CHECK(likely_cause("–limit") == "; likely cause: an en dash (–) for a minus");
   CHECK(likely_cause("—limit") == "; likely cause: an em dash (—) for two minuses");

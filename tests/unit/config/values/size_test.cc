@@ -145,7 +145,7 @@ const Refused kRefused[] = {
     {"1.", "digit must follow"},
     {"1.GiB", "digit must follow"},
     {"1.2.3", "one decimal point"},
-    {"0,4", "decimals follow a point"},
+    {"0,4", "a decimal point"},
     {"1,000,000", "not grouped"},
     {"1_000_000", "not grouped"},
     {"0.1234567890123456789", "18 decimals"},
