@@ -2,12 +2,15 @@
 // leaf). Sizes are in bytes, times in nanoseconds. The caller owns the strings, which must outlive the call.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/saturating.h"
 
 namespace ration::events {
 
@@ -106,6 +109,15 @@ struct Oom {
   std::vector<Holder> holders{};  // the processes that hold most in the group that refused, or on the full device
   bool sharing = false;           // not memory but a handle for sharing was refused; counted separately
   std::uint64_t needed = 0;       // bytes that must be free; more than `requested` if a driver pool grows in steps
+
+  // How many more bytes under the limit that refused would have served the request. 0: unknown, because memory that the
+  // process held was free but did not serve it, or because the device may have had too little.
+  std::uint64_t lacking() const {
+    const std::uint64_t all = std::max(requested, needed);
+    const bool is_by_limit = reason == Reason::limit || reason == Reason::group;
+    const bool is_all_used = reserved == used && quarantined == 0;
+    return is_by_limit && is_all_used && device_free.value_or(0) >= all ? minus_or_zero(all, largest_free) : 0;
+  }
 };
 
 // The pool obtained a slab from the driver.

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "base/file_name.h"
 #include "base/held.h"
-#include "base/saturating.h"
 #include "base/thread_number.h"
 #include "events/explained_events.h"
 #include "events/json_lines.h"
@@ -23,17 +22,6 @@ namespace {
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
-}
-
-// How many more bytes under the limit that refused would have served the request. 0: unknown, because memory that the
-// process held was free but did not serve it, or because the device may have had too little.
-std::uint64_t missing(const Oom &event) {
-  const std::uint64_t needed = std::max(event.requested, event.needed);
-  const bool is_by_limit = event.reason == Reason::limit || event.reason == Reason::group;
-  const bool is_all_used = event.reserved == event.used && event.quarantined == 0;
-  return is_by_limit && is_all_used && event.device_free.value_or(0) >= needed
-             ? minus_or_zero(needed, event.largest_free)
-             : 0;
 }
 
 }  // namespace
@@ -189,7 +177,7 @@ void Journal::count(const Oom &event) {
   bump(event.sharing ? tally_->refused_shares : tally_->devices[event.device].denied[static_cast<int>(event.reason)]);
   if (!event.sharing) {
     publish_refusal(*tally_, event.device,
-                    {event.requested, missing(event), event.device_free ? event.largest_free : UINT64_MAX});
+                    {event.requested, event.lacking(), event.device_free ? event.largest_free : UINT64_MAX});
     publish_holders(*tally_, event.device, event.holders);
   }
 }

@@ -159,6 +159,9 @@ void format(Line &line, const Oom &event, int thread) {
       thread, event.device, event.api, event.requested, name_of(event.reason), event.used, event.limit,
       event.device_free ? std::to_string(*event.device_free) : "null", event.largest_free, event.reserved,
       event.quarantined, event.capturing);
+  if (const std::uint64_t lacking = event.lacking(); lacking != 0) {
+    add(line, R"(,"lacking":{})", lacking);
+  }
   if (!event.group.name.empty()) {
     add(line, R"(,"group":"{}","group_limit":{},"group_reserved":{},"group_claimed":{})", event.group.name,
         event.group.limit, event.group.reserved, event.group.claimed);

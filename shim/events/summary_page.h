@@ -77,7 +77,7 @@ struct SummaryPage {
     std::atomic<std::uint32_t> current;  // number of the valid entry, from 1; 0: none
     struct Request {
       std::uint64_t bytes;
-      std::uint64_t missing;       // this many more bytes would have served it; 0: unknown
+      std::uint64_t lacking;       // this many more bytes would have served it; 0: unknown
       std::uint64_t largest_free;  // UINT64_MAX: unknown
     } of[2];
   } refused[kMaxTalliedDevices];

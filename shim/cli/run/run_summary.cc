@@ -152,8 +152,8 @@ std::string count_line(const Row &row) {
                      counted(device.frees, "free, ", "frees, ") + refusals(device);
   if (const auto &largest = device.largest_refused; largest.bytes != 0) {
     line += "; largest refused: " + config::show_bytes(largest.bytes) + " requested";
-    if (largest.missing != 0) {
-      line += ", " + config::show_bytes(largest.missing) + " short";
+    if (largest.lacking != 0) {
+      line += ", " + config::show_bytes(largest.lacking) + " short";
     } else if (largest.largest_free < largest.bytes) {
       line += ", the largest free piece had " + config::show_bytes(largest.largest_free);
     }
@@ -348,7 +348,7 @@ Json device_json(const events::Summary::Device &device, std::size_t ordinal,
       {"frees", device.frees},
       {"refusals_by_reason", std::move(refused)},
       {"largest_refused_bytes", largest.bytes},
-      {"lacking_bytes", logs::or_null(largest.missing != 0, largest.missing)},
+      {"lacking_bytes", logs::or_null(largest.lacking != 0, largest.lacking)},
       {"largest_free", logs::or_null(largest.bytes != 0 && largest.largest_free != UINT64_MAX, largest.largest_free)},
       {"holders", std::move(holders)},
       {"live_blocks", device.live_count},

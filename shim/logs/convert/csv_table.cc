@@ -16,7 +16,7 @@ constexpr std::array<const char *, 42> kCsvKeys = {
     "range",    "how",           "blocks",    "bytes", "result",      "slabs",         "granules",
     "count",    "pool_reserved", "reason",    "used",  "limit",       "device_free",   "largest_free",
     "reserved", "quarantined",   "capturing", "group", "group_limit", "group_claimed", "group_reserved"};
-constexpr const char *kLastColumns = ",holders,caller\n";
+constexpr const char *kLastColumns = ",lacking,holders,caller\n";
 
 std::string csv_cell(const std::string &text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) {
@@ -63,9 +63,11 @@ class CsvTable : public Converter {
       }
       separator = ",";
     }
-    out_ << ',';
-    if (record.has("holders")) {
-      out_ << csv_cell(record.value("holders"));
+    for (const char *key : {"lacking", "holders"}) {
+      out_ << ',';
+      if (record.has(key)) {
+        out_ << csv_cell(record.value(key));
+      }
     }
     out_ << ',' << csv_cell(caller_of(record.number("stack"))) << '\n';
   }

@@ -86,7 +86,7 @@ class History {
     std::uint64_t used = 0, limit = 0, largest_free = 0;
     std::optional<std::uint64_t> device_free;  // nullopt: the driver could not be asked
     Need need;
-    std::uint64_t missing = 0;     // how many more bytes would have sufficed; 0: unknown
+    std::uint64_t lacking = 0;     // this many more bytes would have served it; 0: unknown
     std::uint64_t stack = 0;       // 0: unknown; of the largest request
     std::vector<NamedGroup> held;  // memory held at that time, by the groups that held most
     Group held_by_others;          // count: number of groups

@@ -116,18 +116,6 @@ History::Need need_of(const Record &oom, const History::Device &device, bool has
   return need;
 }
 
-std::uint64_t missing_of(const Record &oom, const History::Device &device, const History::Need &need) {
-  const bool is_by_limit = oom.text("reason") == "limit";
-  if (need.sure != Sure::enough || (!is_by_limit && oom.text("reason") != "group")) {
-    return 0;
-  }
-  const bool is_all_used = oom.number("reserved") == oom.number("used") && oom.number("quarantined") == 0;
-  if (is_all_used && device.mode != "async" && is_exact(oom.text("api"))) {
-    return minus_or_zero(oom.number("req"), oom.number("largest_free"));
-  }
-  return is_by_limit ? minus_or_zero(need.bytes, oom.number("limit")) : 0;
-}
-
 std::string remedy(const History::Refusal &refusal) {
   if (refusal.reason == "limit") {
     return limit_words(refusal);

@@ -14,9 +14,6 @@ namespace ration::logs {
 // Design: design/log.md#advised-limits
 History::Need need_of(const Record &oom, const History::Device &device, bool has_all, bool is_first);
 
-// How much higher the limit would have had to be for the request, in bytes; 0: unknown.
-std::uint64_t missing_of(const Record &oom, const History::Device &device, const History::Need &need);
-
 // A change by the user that would have prevented the refusal; one sentence.
 std::string remedy(const History::Refusal &refusal);
 

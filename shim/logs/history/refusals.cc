@@ -72,7 +72,7 @@ void History::oom(const Record &record) {
     entry->largest_free = record.number("largest_free");
     entry->device_free = record.known_number("device_free");
     entry->need = need_of(record, where, dropped_ == 0, is_first);
-    entry->missing = missing_of(record, where, entry->need);
+    entry->lacking = record.number("lacking");
     entry->by = refused_by(record, where.total);
     note_holders(where, *entry);
   }

@@ -52,8 +52,8 @@ std::string seconds(std::uint64_t ns) {
 }
 
 std::string lack_words(const History::Refusal &refusal) {
-  if (refusal.missing != 0) {
-    return config::show_exact_bytes(refusal.missing) + " short";
+  if (refusal.lacking != 0) {
+    return config::show_exact_bytes(refusal.lacking) + " short";
   }
   return refusal.device_free && refusal.largest_free < refusal.largest.bytes
              ? "the largest free piece had " + config::show_exact_bytes(refusal.largest_free)

@@ -92,7 +92,7 @@ OrderedJson refusals_of(const History &history, const History::Device &device) {
                         {"largest_refused_bytes", each.largest.bytes},
                         {"largest_seq", each.largest.seq},
                         {"largest_ts", each.largest.ts_ns},
-                        {"lacking_bytes", or_null(each.missing != 0, each.missing)},
+                        {"lacking_bytes", or_null(each.lacking != 0, each.lacking)},
                         {"held", held_of(each)},
                         {"used", each.used},
                         {"limit", each.limit},

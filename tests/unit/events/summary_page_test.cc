@@ -76,11 +76,11 @@ events::SummaryPage::Refused::Request largest_of(const std::vector<events::Oom> 
 TEST_CASE("the largest refused request and what it lacked are of one refusal") {
   const auto largest = largest_of({refused(600, 100), refused(900, 800), refused(800, 0)});
   CHECK(largest.bytes == 900);
-  CHECK(largest.missing == 100);
+  CHECK(largest.lacking == 100);
   CHECK(largest.largest_free == 800);
   events::Oom step = refused(900, 900);  // of a driver's pool
   step.needed = 1400;
-  CHECK(largest_of({step}).missing == 500);
+  CHECK(largest_of({step}).lacking == 500);
 }
 
 TEST_CASE("how much more would have served a request is not known if free memory did not serve it") {
@@ -94,7 +94,7 @@ TEST_CASE("how much more would have served a request is not known if free memory
   injected.reason = events::Reason::fault;
   for (const events::Oom &each : {fragmented, unclean, full_device, injected}) {
     CHECK(largest_of({each}).bytes == 900);
-    CHECK(largest_of({each}).missing == 0);
+    CHECK(largest_of({each}).lacking == 0);
     CHECK(largest_of({each}).largest_free == 800);
   }
   full_device.device_free = std::nullopt;

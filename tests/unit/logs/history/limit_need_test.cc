@@ -178,19 +178,15 @@ TEST_CASE("what was refused before would be held, too, under a larger limit") {
       log_in("direct", "", {denial("cuMemAllocAsync", config::kMiB), denial("cuMemAllocAsync", 2 * config::kMiB)}));
   CHECK(refusal.need.bytes == 2 * config::kMiB);
   CHECK(refusal.need.sure == Sure::least);
-  CHECK(refusal.missing == 0);
 }
 
-TEST_CASE("a request is short of what the limit lacks, where a limit is known that would have served it") {
+TEST_CASE("what a request lacked is what its record says, and unknown if it says nothing") {
   const std::string own = block_at("0x1", 46 * config::kMiB, kOwn);
-  CHECK(refusal_in(log_in("direct", "", {own, denial("cuMemAlloc_v2", 5 * config::kMiB)})).missing == 3 * config::kMiB);
-  CHECK(refusal_in(log_in("pool", "slab", {own, denial("cuMemAlloc_v2", 5 * config::kMiB)})).missing == 0);
-  const auto in_group = [&](const std::string &more) {
-    return refusal_in(log_in("direct", "", {own, denial("cuMemAlloc_v2", 5 * config::kMiB, more)})).missing;
+  const auto lacking = [&](const std::string &more) {
+    return refusal_in(log_in("direct", "", {own, denial("cuMemAlloc_v2", 5 * config::kMiB, more)})).lacking;
   };
-  CHECK(in_group(R"("reason":"group","reserved":8388608)") == 5 * config::kMiB - 1);
-  CHECK(in_group(R"("reason":"group","reserved":8388609)") == 0);
-  CHECK(in_group(R"("reason":"device","reserved":8388608)") == 0);
+  CHECK(lacking(R"("reason":"limit","lacking":12345)") == 12345);
+  CHECK(lacking(R"("reason":"limit")") == 0);
 }
 
 TEST_CASE("no limit is known to serve a request for which the device may have too little") {
