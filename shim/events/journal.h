@@ -87,8 +87,8 @@ class Journal {
 
   // Names one of the process's groups in the totals. group_figures(): where that group's figures on a device are kept.
   // REQUIRES: group < kMostGroups.
-  void name_group(unsigned group, std::uint32_t kind, const std::string &name) noexcept {
-    publish_group(*tally_, group, kind, name);
+  void name_group(unsigned group, std::uint32_t kind, const std::string &name, std::uint64_t random) noexcept {
+    publish_group(*tally_, group, kind, name, random);
   }
   GroupFigures &group_figures(unsigned group, int device) noexcept { return tally_->group_figures[device][group]; }
 

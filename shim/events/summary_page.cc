@@ -75,7 +75,7 @@ std::vector<Summary::Group> groups_in(const SummaryPage &page, int device) {
     if (group.is_written.load(std::memory_order_acquire) != 0) {
       const GroupFigures &figures = page.group_figures[device][i];
       groups.push_back({group.kind, std::string(group.name, strnlen(group.name, sizeof(group.name))),
-                        value_of(figures.limit), value_of(figures.most_claimed)});
+                        value_of(figures.limit), value_of(figures.most_claimed), group.random});
     }
   }
   return groups;
@@ -117,9 +117,11 @@ SummaryPage *create_summary_page(const std::string &directory, std::int64_t pid,
   return page;
 }
 
-void publish_group(SummaryPage &page, unsigned number, std::uint32_t kind, const std::string &name) {
+void publish_group(SummaryPage &page, unsigned number, std::uint32_t kind, const std::string &name,
+                   std::uint64_t random) {
   SummaryPage::Group &group = page.groups[number];
   group.kind = kind;
+  group.random = random;
   name.copy(group.name, sizeof(group.name));
   group.is_written.store(1, std::memory_order_release);  // pairs with the acquire in groups_in
 }

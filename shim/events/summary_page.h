@@ -45,7 +45,7 @@ struct DeviceTally {
 // Design: design/log.md#summary-page
 struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
-  static constexpr std::uint32_t kVersion = 16;
+  static constexpr std::uint32_t kVersion = 17;
 
   std::atomic<std::uint64_t> magic;  // written last: a page without it is incomplete
   std::uint32_t version;
@@ -95,6 +95,7 @@ struct SummaryPage {
   struct Group {
     std::atomic<std::uint32_t> is_written;
     std::uint32_t kind;
+    std::uint64_t random;  // tells it from other groups of its name
     char name[72];
   } groups[kMostGroups];
   GroupFigures group_figures[kMaxTalliedDevices][kMostGroups];
@@ -117,6 +118,7 @@ struct Summary {
     std::string name;
     std::uint64_t limit;         // 0: none
     std::uint64_t most_claimed;  // the most that all members together claimed
+    std::uint64_t random = 0;    // tells it from other groups of its name, whose members had ended
   };
   struct Device {
     std::uint64_t total, limit, live_bytes, live_count, peak_bytes, allocs, frees;
@@ -152,7 +154,8 @@ struct Summary {
 SummaryPage *create_summary_page(const std::string &directory, std::int64_t pid, const std::string &program);
 
 // Writes the name of one of the process's groups. REQUIRES: number < kMostGroups.
-void publish_group(SummaryPage &page, unsigned number, std::uint32_t kind, const std::string &name);
+void publish_group(SummaryPage &page, unsigned number, std::uint32_t kind, const std::string &name,
+                   std::uint64_t random);
 
 // Writes who holds the memory that a request on the device lacked. Only the first call for a device has an effect.
 void publish_holders(SummaryPage &page, int device, const std::vector<Holder> &holders);

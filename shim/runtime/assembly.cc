@@ -76,7 +76,7 @@ void Assembly::name_groups(const std::vector<events::DeviceFacts> &facts) {
     if ((*each)->kind() == ledger::GroupKind::kNone) {
       continue;
     }
-    journal.name_group(number, static_cast<std::uint32_t>((*each)->kind()), (*each)->name());
+    journal.name_group(number, static_cast<std::uint32_t>((*each)->kind()), (*each)->name(), (*each)->random());
     for (const events::DeviceFacts &device : facts) {
       ledger.account(device.ordinal).leave_figures(each->get(), &journal.group_figures(number, device.ordinal));
     }

@@ -46,7 +46,7 @@ std::string name_of(const events::Summary &process) {
 }
 
 bool is_same(const events::Summary::Group &a, const events::Summary::Group &b) {
-  return a.kind == b.kind && a.name == b.name;
+  return a.kind == b.kind && a.name == b.name && a.random == b.random;
 }
 
 // The most that any process saw claimed in the group on the device: each looked only when it took memory itself.

@@ -165,8 +165,8 @@ TEST_CASE("a page has the groups of a process and what it saw of them, by device
   const ScratchFolder folder;
   std::string problem;
   events::Journal journal(logging_to("", folder.path()), problem);
-  journal.name_group(0, 2, "lab");
-  journal.name_group(1, 1, std::string(100, 'x'));
+  journal.name_group(0, 2, "lab", 7);
+  journal.name_group(1, 1, std::string(100, 'x'), 8);
   journal.group_figures(0, 1).limit = 4000;
   journal.group_figures(0, 1).most_claimed = 3000;
   int taken = 0;
@@ -183,6 +183,7 @@ TEST_CASE("a page has the groups of a process and what it saw of them, by device
   for (const events::Summary::Device &device : summary.devices) {
     REQUIRE(device.groups.size() == 2);
     CHECK(device.groups[0].kind == 2);
+    CHECK(device.groups[0].random == 7);
     CHECK(device.groups[0].name == "lab");
     CHECK(device.groups[1].name == std::string(72, 'x'));
   }

@@ -156,6 +156,11 @@ TEST_CASE("what the members of a group held at most is the most that any of them
   CHECK(lines[1].ends_with("(all members: up to 5.00GiB seen)"));
   CHECK(lines[3].ends_with("(all members: up to 5.00GiB seen)"));
   CHECK(lines[5].ends_with("(all members: up to 7.00GiB seen)"));
+  // A group that ended before another one of its name began is not that one.
+  events::Summary::Device later = member("GPU-a", 1ull << 30);
+  later.groups[0].random = 7;
+  CHECK(summary_lines({process(1, {member("GPU-a", 2ull << 30)}), process(2, {later})})[3].ends_with(
+      "(all members: up to 1.00GiB seen)"));
 }
 
 TEST_CASE("the JSON of a group has exact bytes, and its name as ration ps has it") {
