@@ -265,6 +265,9 @@ void History::add(const Record &record) {
       if (const Block *ended = blocks_.ended(); ended != nullptr) {
         end(*ended);
       }
+      seen_frees_ += record.type == Type::free                                   ? (record.is_charged() ? 1 : 0)
+                     : blocks_.ended() != nullptr && blocks_.ended()->is_charged ? 1
+                                                                                 : 0;
       if (Block *begun = blocks_.begun(); begun != nullptr) {
         begin(*begun, record);
       }
@@ -301,7 +304,11 @@ void History::add(const Record &record) {
     case Type::end:
       ended_ = true;
       take_totals(record);
-      dropped_ = std::max(dropped_, left_out_ + record.number("dropped"));  // a `dropped` record may be lost
+      of_end_ = {record.number("allocs"), record.number("frees")};
+      if (const std::uint64_t all = left_out_ + record.number("dropped"); all > dropped_) {
+        dropped_ = all;  // a `dropped` record may be lost
+        lost_until_ = UINT64_MAX;
+      }
       failed_allocs_ = record.number("failed_allocs");
       failed_frees_ = record.number("failed_frees");
       ooms_ = record.number("ooms");

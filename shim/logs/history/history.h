@@ -5,6 +5,7 @@
 // Groups are counted as records come; those at the peak are copied when the first block after the peak is freed.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -112,7 +113,8 @@ class History {
     std::uint64_t reserved_bytes = 0;  // slabs, blocks of the driver, and the driver's pools
     Moment peak, reserved_peak;
     std::uint64_t allocs = 0, frees = 0;
-    std::uint64_t unseen = 0;  // live blocks at the end without a record in the log
+    std::uint64_t unseen = 0;     // live blocks at the end without a record in the log
+    bool has_all_counts = false;  // false: there may be more allocations and frees
     std::uint64_t live_count() const { return allocs - frees + unseen; }
     std::uint64_t refusal_count() const;
     // The figures of each group, with its name.
@@ -150,9 +152,10 @@ class History {
   config::DeviceIdentity identity(std::size_t device) const {
     return {static_cast<int>(device), devices_[device].uuid, devices_[device].total};
   }
-  // Sums over all devices of the log, of charged blocks only. Refusals include those of missing records.
-  std::uint64_t allocs() const { return sum(&Device::allocs); }
-  std::uint64_t frees() const { return sum(&Device::frees); }
+  // Sums over all devices of the log, of charged blocks only, including those of missing records as far as the end
+  // counts them.
+  std::uint64_t allocs() const { return std::max(sum(&Device::allocs), of_end_.allocs); }
+  std::uint64_t frees() const { return std::max(sum(&Device::frees), of_end_.frees); }
   std::uint64_t refusals() const { return sum(&Device::refusal_count) + unseen_refusals_; }
   struct Growth {
     Levels levels;
@@ -248,7 +251,12 @@ class History {
     std::uint64_t peak = 0, reserved_peak = 0, live_count = 0, live_bytes = 0;
   };
   void take_totals(const Record &record);
+  // Whether the free of a live block may be among the missing records.
+  bool may_be_freed(const Block &block) const {
+    return ended_ && of_end_.frees > seen_frees_ && block.is_charged && block.seq <= lost_until_;
+  }
   static void fill_in(Device &device, const Totals &totals);
+  void count_missing();
   // Figures of a device that are certain although records are missing: sums over blocks may be too high after a loss,
   // because records of frees may be lost.
   struct Sure {
@@ -265,8 +273,14 @@ class History {
   std::uint64_t left_out_ = 0;                    // the part of dropped_ that was in parts of the log that are gone
   std::uint64_t ooms_ = 0, unseen_refusals_ = 0;  // ooms_: from the `end` record
   std::vector<Totals> totals_;
-  std::vector<Sure> sure_;     // by device, since the first loss
-  std::uint64_t lost_at_ = 0;  // number of the latest `dropped` record; 0: none
+  struct Counts {
+    std::uint64_t allocs = 0, frees = 0;
+  };
+  Counts of_end_;                 // of charged blocks, from the `end` record
+  std::uint64_t seen_frees_ = 0;  // of charged blocks that a record ended, known or not
+  std::vector<Sure> sure_;        // by device, since the first loss
+  std::uint64_t lost_at_ = 0;     // number of the latest `dropped` record; 0: none
+  std::uint64_t lost_until_ = 0;  // the same, and the greatest number if records before the `end` are lost as well
 };
 
 // The grouping that a user named, or one sentence with the error.

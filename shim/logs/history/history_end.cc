@@ -1,13 +1,14 @@
 // Adds the end of a log to its history: totals, ages, and the groups that grow.
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include "logs/history/history.h"
 
 namespace ration::logs {
 namespace {
 
-constexpr const char *kMissing = "records that the log lacks";
+constexpr const char *kMissing = "unknown: the log lacks records";
 
 }  // namespace
 
@@ -35,7 +36,7 @@ void History::note_loss(std::uint64_t seq) {
       return Sure{0, each.peak, each.reserved_peak};
     });
   }
-  lost_at_ = seq;
+  lost_at_ = lost_until_ = seq;
   for (Sure &each : sure_) {
     each.live = 0;
   }
@@ -60,13 +61,12 @@ void History::correct_peaks(std::size_t ordinal) {
 
 // Corrects what was never freed if records are missing: only the `end` record includes those.
 void History::fill_in(Device &device, const Totals &totals) {
-  const std::uint64_t seen = device.allocs - device.frees;
-  if (totals.live_count == seen && totals.live_bytes == device.live_bytes) {
-    return;
-  }
-  Group missing{totals.live_bytes - device.live_bytes, totals.live_count - seen};
-  if (totals.live_count <= seen || totals.live_bytes < device.live_bytes) {  // of which blocks is unknown
-    missing = {totals.live_bytes, totals.live_count};
+  const Group seen = std::accumulate(device.live.begin(), device.live.end(), Group(), [](Group sum, const auto &each) {
+    return Group{sum.bytes + each.second.bytes, sum.count + each.second.count};
+  });
+  Group missing{totals.live_bytes - seen.bytes, totals.live_count - seen.count};
+  if (totals.live_count < seen.count || totals.live_bytes < seen.bytes || (missing.count == 0 && missing.bytes != 0)) {
+    missing = {totals.live_bytes, totals.live_count};  // of which blocks is unknown
     device.live.clear();
     device.live_stacks.clear();
     device.live_others.clear();
@@ -74,9 +74,29 @@ void History::fill_in(Device &device, const Totals &totals) {
   if (missing.count != 0) {
     device.live[kMissing] = device.live_others[kMissing] = missing;
   }
-  device.frees += minus_or_zero(seen, totals.live_count);
-  device.unseen = minus_or_zero(totals.live_count, seen);
+  const std::uint64_t counted = device.allocs - device.frees;
+  device.frees += minus_or_zero(counted, totals.live_count);
+  device.unseen = minus_or_zero(totals.live_count, counted);
   device.live_bytes = totals.live_bytes;
+}
+
+// The `end` record counts for all devices together, so its counts are of a device only if no other was used.
+void History::count_missing() {
+  Device *used = nullptr;
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    if (devices_[i].allocs != 0 || i >= totals_.size() || totals_[i].peak != 0) {
+      if (used != nullptr || i >= totals_.size()) {
+        return;
+      }
+      used = &devices_[i];
+    }
+  }
+  if (used != nullptr && of_end_.allocs >= used->allocs && of_end_.allocs - of_end_.frees == used->live_count()) {
+    used->allocs = of_end_.allocs;
+    used->frees = of_end_.frees;
+    used->unseen = 0;
+    used->has_all_counts = true;
+  }
 }
 
 void History::find_growth(Device &device) {
@@ -100,12 +120,21 @@ void History::find_growth(Device &device) {
 void History::finish() {
   for (Device &each : devices_) {
     keep_peak(each);
+    each.has_all_counts = is_whole();
   }
   blocks_.each([this](const Block &block) {
-    if (block.note.live != nullptr) {
-      Group &group = *block.note.live;
-      group.oldest_ns = std::max(group.oldest_ns, minus_or_zero(last_ts_ns_, block.ts_ns));
+    if (block.note.live == nullptr) {
+      return;
     }
+    if (may_be_freed(block)) {
+      for (Group *each : {block.note.live, block.note.place}) {
+        --each->count;
+        each->bytes -= block.bytes;
+      }
+      return;
+    }
+    Group &group = *block.note.live;
+    group.oldest_ns = std::max(group.oldest_ns, minus_or_zero(last_ts_ns_, block.ts_ns));
   });
   std::uint64_t seen = 0;
   for (std::size_t i = 0; i < devices_.size(); ++i) {
@@ -121,6 +150,9 @@ void History::finish() {
     for (const Refusal &refusal : each.refusals) {
       seen += refusal.api != "cuIpcGetMemHandle" ? refusal.count : 0;  // the end counts refused handles separately
     }
+  }
+  if (ended_ && dropped_ != 0) {
+    count_missing();
   }
   unseen_refusals_ = minus_or_zero(ooms_, seen);
   growth_ = {};

@@ -23,7 +23,7 @@ std::string caveat_of_losses(const History &history) {
                         : "") +
          (is_disk ? " (its disk was full, or a file size limit reached)" : "") +
          (history.has_ended()
-              ? ": peaks and leaks come from its end record; other figures cover only the records that it has"
+              ? ": peaks, counts and leaks come from its end record; other figures cover only the records that it has"
               : ": figures cover only the records that it has");
 }
 

@@ -107,7 +107,7 @@ void add_device(Lines &lines, const History &history, std::size_t ordinal, std::
     lines.push_back("  " + when);
   }
   std::string counts =
-      "  " + at_least(history.is_whole()) + cli::counted(device.allocs, "allocation, ", "allocations, ");
+      "  " + at_least(device.has_all_counts) + cli::counted(device.allocs, "allocation, ", "allocations, ");
   counts += cli::counted(device.frees, "free", "frees");
   if (device.waits != 0) {
     counts += "; " + cli::counted(device.waits, "wait", "waits") + " of ";

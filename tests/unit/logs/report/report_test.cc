@@ -4,7 +4,9 @@
 #include "catch.h"
 #include "cli/base/text_table.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 
 using namespace ration;
 using namespace ration::logs;
@@ -131,6 +133,39 @@ TEST_CASE("a peak that a log cannot know is unknown, or at least what the log ha
   // A full disk may have kept everything after this from the log.
   CHECK(has_line(report_text(report_of({alloc_record(1, 100)})[0], 10, 120), ": peak used at least 100 bytes of"));
   CHECK(has_line(report_text(report_of({alloc_record(1, 100), kEndRecord})[0], 10, 120), ": peak used 100 bytes of"));
+}
+
+TEST_CASE("after a loss, counts are those of the end, and no block that may have been freed is named as a leak") {
+  const auto report_of = [](int first_freed, int frees) {
+    std::vector<std::string> records = {alloc_record(1, 100), alloc_record(2, 20), R"({"t":"dropped","count":9)",
+                                        alloc_record(3, 7)};
+    if (first_freed != 0) {
+      records.push_back(free_record(first_freed));
+    }
+    records.push_back(R"({"t":"end","live":[{"dev":0,"count":2,"bytes":27}],"peak":[150],"reserved_peak":[150],)"
+                      R"("ooms":0,"allocs":)" +
+                      std::to_string(frees + 2) + R"(,"frees":)" + std::to_string(frees) + R"(,"dropped":9)");
+    std::vector<Report> reports;
+    reports.push_back({"x", history_of(log_of(records), By::size)});
+    return reports;
+  };
+  const auto leaks = [](const std::vector<Report> &reports) {
+    std::map<std::string, std::uint64_t> bytes;
+    const auto document = nlohmann::json::parse(report_json(reports));
+    for (const auto &each : document["leaks"]) {
+      bytes[each["caller"]] = each["bytes"];
+    }
+    return bytes;
+  };
+  // Of the 300 frees the log has none or one: which of the first two blocks they were is unknown.
+  for (const int first_freed : {0, 1}) {
+    const auto some = report_of(first_freed, 300);
+    CHECK(leaks(some) == std::map<std::string, std::uint64_t>{{"4B to 8B", 7}, {"unknown: the log lacks records", 20}});
+    CHECK(has_line(report_text(some[0], 10, 120), "  302 allocations, 300 frees"));
+    CHECK(nlohmann::json::parse(report_json(some))["allocs"] == 302);
+  }
+  // If the log has all frees, what it has no free of was not freed.
+  CHECK(leaks(report_of(1, 1)) == std::map<std::string, std::uint64_t>{{"4B to 8B", 7}, {"16B to 32B", 20}});
 }
 
 TEST_CASE("a limit that was changed later is not told as the one that held") {
