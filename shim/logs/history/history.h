@@ -269,7 +269,8 @@ class History {
 
   bool ended_ = false, cut_off_ = false, has_stacks_ = false;
   bool is_refused_last_ = false;                  // no allocation came after the last refusal
-  std::uint64_t refused_last_ns_ = 0;             // time of the first refusal after the last allocation
+  std::uint64_t refused_last_ns_ = 0;             // the first refusal after the last allocation
+  std::string refused_last_;                      // the group of that request; empty: it has no stack
   std::uint64_t left_out_ = 0;                    // the part of dropped_ that was in parts of the log that are gone
   std::uint64_t ooms_ = 0, unseen_refusals_ = 0;  // ooms_: from the `end` record
   std::vector<Totals> totals_;

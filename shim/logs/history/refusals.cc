@@ -47,6 +47,7 @@ void History::oom(const Record &record) {
   if (!is_refused_last_) {
     is_refused_last_ = true;
     refused_last_ns_ = record.number("ts");
+    refused_last_ = record.number("stack") != 0 ? group_of(record) : "";
   }
   Device &where = device(record.device());
   const std::uint64_t asked = record.number("req");

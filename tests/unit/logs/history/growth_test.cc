@@ -211,6 +211,25 @@ TEST_CASE("weights that are loaded with a buffer for each do not grow where step
   CHECK_FALSE(grows_with_steps_of(300'000));
 }
 
+TEST_CASE("a pause before a refusal does not hide that the refused caller grew, but that of another one does") {
+  const auto growing_before_refusal_of = [](int stack) {
+    TimedLog log;
+    for (const std::string id : {"1", "2"}) {
+      log.add(R"({"t":"frame","id":)" + id + R"(,"mod":0,"off":0,"fn":"f)" + id + R"(","file":"x.py","line":1)");
+      log.add(R"({"t":"stack","id":)" + id + R"(,"frame":)" + id + R"(,"parent":0)");
+    }
+    for (int i = 0; i < 40; ++i) {
+      log.add(alloc_record(i, 100, R"("src":"driver","stack":1)"), 1'000'000);
+      log.step();
+    }
+    log.add(R"({"t":"oom","dev":0,"api":"cuMemAlloc_v2","req":1000,"reason":"limit","stack":)" + std::to_string(stack),
+            1'500'000'000);
+    return log.growing().size();
+  };
+  CHECK(growing_before_refusal_of(1) == 1);
+  CHECK(growing_before_refusal_of(2) == 0);
+}
+
 TEST_CASE("of a log the first half of its time is long before its end, but for the last second") {
   const auto grows_with_end_after = [](int ns, bool is_refused = false) {
     TimedLog log;
