@@ -53,8 +53,8 @@ def overview(view):
     refused, left = (text(view, f"#banner li:nth-child({n})") for n in (1, 2))
     expect_that(f"first what was refused: {refused}", re.fullmatch(
         r"Refused: 2 calls of cuMemAlloc_v2, over the limit; the largest 7\.[0-9]+GiB \([0-9]+ bytes\) at [0-9.]+ m?s, the largest free piece had [0-9.]+[MG]iB \([0-9]+ bytes\)\. It needs a limit of at least .* "
-        r"The program held [0-9]+MiB then: 512MiB by load \(loader\.py:7\), from main \(train\.py:40\), .* Show", refused))
-    expect_that(f"then what was left: {left}", re.fullmatch(rf"Leaked: 80MiB in 5 blocks, 80MiB of it by {re.escape(LEAK)}; the oldest 1\.[0-9]+ s old\. Show", left))
+        r"The program held [0-9]+MiB then: 512MiB by load \(loader\.py:7\), from main \(train\.py:40\), .*\sShow", refused))
+    expect_that(f"then what was left: {left}", re.fullmatch(rf"Leaked: 80MiB in 5 blocks, 80MiB of it by {re.escape(LEAK)}; the oldest 1\.[0-9]+ s old\.\sShow", left))
     expect("its name", text(view, "#banner .left"), LEAK)
     for part in ("#banner .left", "#time-title"):
         expect_that(f"{part} is in the first screen", is_in_first_screen(view, part))
@@ -201,6 +201,12 @@ def themes(view):
 
 def two_processes(view):
     expect("lines of processes", view.value("document.querySelectorAll('#processes tbody tr').length"), 2)
+    expect_that("which clock", text(view, "#subtitle").endswith("; all times count from then"))
+    shown = r"([0-9.]+) (m?s)"
+    for place, found, ns in (("the table", re.match(shown, text(view, "#processes tbody tr:nth-child(2) td:nth-child(4)")), "peak_ts"),
+                             ("the banner", re.search(rf" at {shown}.*pid 101", text(view, "#banner li:nth-child(2)")), "remedies[0].largest_ts")):
+        at = view.value(f"300 + rationPage.model.lanes[1].{ns} / 1e6")
+        expect_that(f"in {place} {found[0]}, in the chart {at} ms", abs(float(found[1]) * (1 if found[2] == "ms" else 1000) - at) <= 0.5)
     expect("lines in the chart, with the sum and the group's limit", view.value("rationPage.chart.graph.numColumns()"), 9)
     most, of_callers = view.value("[rationPage.chart.sum.map(each => each[1]), rationPage.chart.stack.points.map(point => point.held.reduce((sum, each) => "
                                   "sum + each, 0))].map(all => Math.max(...all))")

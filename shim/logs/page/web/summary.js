@@ -19,7 +19,7 @@ function heldWords(held) {
 // A line of the banner, which leads to what it is about.
 function bannerLine(word, isBad, where, onClick, ...words) {
   const line = element('li', {class: isBad ? 'bad' : ''}, element('b', {}, word), ' ', ...words, where);
-  line.append(' ', element('button', {type: 'button', onclick: onClick}, 'Show'));
+  line.append('\u00a0', element('button', {type: 'button', onclick: onClick}, 'Show'));
   return line;
 }
 
@@ -29,9 +29,9 @@ function refusalLines(model, show) {
   const lines = all.slice(0, refusalsInBanner).map(({lane, each}) => bannerLine('Refused:', true, whereOf(model, lane),
     () => show.moment(lane, lane.log.start_ns + each.largest_ts),
     `${atLeast(lane)}${counted(each.count, 'call', 'calls')} of ${each.api}, ${each.reason}; `,
-    `${each.largest_request ? `the largest ${exactBytes(each.largest_request)} ` : ''}at ${duration(each.largest_ts)}`,
+    `${each.largest_request ? `the largest ${exactBytes(each.largest_request)} ` : ''}at ${duration(lane.log.start_ns + each.largest_ts)}`,
     `${each.lack ? `, ${each.lack}` : ''}. ${each.remedy[0].toUpperCase()}${each.remedy.slice(1)}. `,
-    `The program held ${bytes(each.used)} then${each.held.length ? ': ' : '.'}`, ...heldWords(each.held.slice(0, callersInBanner)),
+    `The program held ${each.used ? bytes(each.used) : 'nothing'} then${each.held.length ? ': ' : '.'}`, ...heldWords(each.held.slice(0, callersInBanner)),
     each.holders.length ? `. By process: ${each.holders.join('; ')}.` : ''));
   if (all.length > lines.length) {
     lines.push(element('li', {}, `${all.length - lines.length} more kinds of refusals are in the chart.`));
@@ -94,7 +94,7 @@ function processRow(lane, show) {
       element('button', {type: 'button', title: 'Show only this process', onclick: () => show.lane(lane)}, lane.title)),
     cell(peakOf(lane, lane.peak_bytes), exact(lane.peak_bytes)),
     cell(`${lane.peak_is_exact ? '' : 'at least '}${percent(lane.peak_bytes, lane.limit_asked ? lane.limit : lane.total)} of ${limit}`),
-    cell(lane.peak_seq ? `${duration(lane.peak_ts)}, record ${lane.peak_seq}` : '–'),
+    cell(lane.peak_seq ? `${duration(lane.log.start_ns + lane.peak_ts)}, record ${lane.peak_seq}` : '–'),
     cell(peakOf(lane, lane.reserved_peak_bytes), exact(lane.reserved_peak_bytes)),
     cell(`${atLeast(lane)}${lane.allocs.toLocaleString('en')} / ${lane.frees.toLocaleString('en')}`),
     cell(lane.left_count ? `${bytes(lane.left_bytes)} in ${lane.left_count.toLocaleString('en')}` : `nothing${asFarAsItGoes(lane.log.ended)}`,
@@ -112,7 +112,8 @@ function showSummary(model, show) {
   byId('title').textContent = model.title;
   document.title = `${model.title} – Ration report`;
   byId('subtitle').textContent =
-    `${counted(model.logs.length, 'process', 'processes')}, ${duration(model.end)} from ${model.start.toISOString().replace('T', ' ').slice(0, 19)} UTC`;
+    `${counted(model.logs.length, 'process', 'processes')}, ${duration(model.end)} from ${model.start.toISOString().replace('T', ' ').slice(0, 19)} UTC`
+    + (model.logs.length > 1 ? '; all times count from then' : '');
 }
 
 function leftOutOf(lane) {
