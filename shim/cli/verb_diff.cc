@@ -100,6 +100,12 @@ Reasons reasons_of(const BothLogs &logs, const logs::LogDifference &difference, 
   };
   add_unknown(logs.before, difference.before.logs);
   add_unknown(logs.after, difference.after.logs);
+  for (std::size_t i = 0; i < logs.after.size(); ++i) {
+    if (logs.after[i].has_ended() && !logs.after[i].has_ended_cleanly()) {
+      reasons.push_back(config::printable(difference.after.logs[i]) +
+                        ": its last request was refused: what it would have used is unknown");
+    }
+  }
   for (const logs::DeviceDifference &each : difference.devices) {
     if (difference.before.has_exact_peak && most.is_exceeded_by(each.peak)) {
       reasons.push_back("device " + std::to_string(each.ordinal) + ": the peak has grown by " +
@@ -138,8 +144,9 @@ int run_verb(const DiffRequest &given) {
   std::unique_ptr<BothLogs> logs = read_both(request, by);
   if (const std::string *without = logs ? log_without_stacks(*logs, request) : nullptr) {
     const bool is_readable_again = can_be_read_again(request);
-    log_line("diff: " + config::printable(*without) + " was recorded without --stacks, the other with them: " +
-             (is_readable_again ? "callers are left out" : "callers differ, as a pipe is not read twice"));
+    log_line(
+        "diff: " + config::printable(*without) + " was recorded without --stacks, the other with them: " +
+        (is_readable_again ? "driver functions stand for callers" : "callers differ, as a pipe is not read twice"));
     logs = is_readable_again ? read_both(request, logs::History::By::call) : std::move(logs);
   }
   if (!logs) {

@@ -69,6 +69,10 @@ def grown(folder):
         said = ration("diff", first, second, "--fail-above", limit, status=status).splitlines()
         expect(f"reasons with {limit}", [line for line in said if line.startswith("--fail-above: device 1: ")],
                [f"--fail-above: device 1: the peak has grown by 2MiB (2097152 bytes), more than {limit}"] if status else [])
+    died = write(pathlib.Path(folder) / "died.jsonl", block(0x1000, 1 * MIB), REFUSAL, END)
+    expect("one that was refused", json.loads(ration("diff", first, died, "--json", "--fail-above", "0%", status=1))["reasons"],
+           [f"{died}: its last request was refused: what it would have used is unknown"])
+    ration("diff", died, first, "--fail-above", "1GiB")
     expect("no growth", json.loads(ration("diff", second, first, "--json", "--fail-above", "0%"))["holds"], True)
     expect("growth", json.loads(ration("diff", first, second, "--json", "--fail-above", "0%", status=1))["holds"], False)
 
@@ -130,7 +134,7 @@ def without_stacks(folder):
     for names in ((first, plain), (plain, first)):
         for grouping in ("caller", "library"):
             done = subprocess.run([RATION, "diff", *names, "--by", grouping], env=clean_environment(), capture_output=True, text=True, check=True)
-            expect("stderr", done.stderr, f"ration: diff: {plain} was recorded without --stacks, the other with them: callers are left out\n")
+            expect("stderr", done.stderr, f"ration: diff: {plain} was recorded without --stacks, the other with them: driver functions stand for callers\n")
             expect_that(done.stdout, "no caller changed" in done.stdout)
     expect_that("by size", "without --stacks" not in ration("diff", first, plain, "--by", "size"))
 
