@@ -71,6 +71,7 @@ class LogReplay {
   void tell_flaws() const;
   bool fits() const;
   bool is_whole() const { return log_.is_whole(); }
+  bool is_exact() const;
   // True if more may really be needed.
   bool is_least() const {
     return !is_whole() || refusals() != 0 ||
@@ -86,7 +87,6 @@ class LogReplay {
 
  private:
   DeviceAnswer answer_for(std::size_t ordinal) const;
-  bool is_exact() const;
   // When one pool gives granules to another is not known.
   bool has_several_pools(const DeviceAnswer &answer) const {
     return mode_ == ReplayMode::pool && answer.backing == Backing::vmm && answer.device->trace.pools > 1;
@@ -373,7 +373,8 @@ std::vector<std::string> text_of_all(const Replays &replays, bool found) {
 }
 
 Json json_of_all(const Replays &replays, bool find_min, bool fits) {
-  Json document = {{"schema", "ration.replay/1"}, {"fits", fits}};
+  const bool exact = std::all_of(replays.begin(), replays.end(), [](const auto &each) { return each->is_exact(); });
+  Json document = {{"schema", "ration.replay/1"}, {"exact", exact}, {"fits", fits}};
   if (find_min && fits) {
     const auto [most, sum] = minimum_and_sum(replays);
     document["min_limit"] = most;

@@ -383,8 +383,8 @@ def two_ranks(folder):
                 and f"all 2 together need {sum(least.values()) // MIB}MiB ({sum(least.values())} bytes)" == lines[2])
     expect("the limit of each", lines[3], f"min_limit={least['b']}")
     document = json.loads(ration(*words, "--json", cwd=folder))
-    expect("in JSON", (document["fits"], document["min_arena_bytes"], document["min_limit_sum"], [each["log"] for each in document["logs"]]),
-           (True, least["b"], sum(least.values()), ["a.jsonl", "b.jsonl"]))
+    expect("in JSON", (document["exact"], document["fits"], document["min_arena_bytes"], document["min_limit_sum"], [each["log"] for each in document["logs"]]),
+           (True, True, least["b"], sum(least.values()), ["a.jsonl", "b.jsonl"]))
     document = json.loads(ration("diff", "a.jsonl", "b.jsonl", "--json", "--", "b.jsonl", cwd=folder))
     expect("sums", [(document[side]["logs"], document["devices"][0][side]["peak_bytes"]) for side in ("before", "after")],
            [([{"log": "a.jsonl"}, {"log": "b.jsonl"}], sum(peak.values())), ([{"log": "b.jsonl"}], peak["b"])])
