@@ -118,6 +118,8 @@ def from_a_variable(folder):
     expect("status", done.returncode, 0)
     expect("files", names(folder), ["alone-run.jsonl", "counted-run.jsonl.zst"])
     expect("by either name", allocations(folder, "alone-run.jsonl.zst"), 5)
+    expect("which is said", ration(folder, "report", "alone-run.jsonl.zst", "--json").stderr,
+           "ration: report: alone-run.jsonl.zst is not there: alone-run.jsonl is read\n")
     expect("by either name", allocations(folder, "counted-run.jsonl"), CALLS // 2)
 
 

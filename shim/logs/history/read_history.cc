@@ -10,6 +10,9 @@ namespace ration::logs {
 
 ReadTo each_record(const std::string &verb, const std::string &log, const std::function<void(const Record &)> &take) {
   LogReader reader(log);
+  if (const std::string &file = reader.files().front(); file != log && reader.problem().empty()) {
+    cli::log_line(verb + ": " + config::printable(log) + " is not there: " + config::printable(file) + " is read");
+  }
   {
     Progress progress(log);
     for (Record record; reader.next(record);) {
