@@ -78,6 +78,16 @@ def without_the_option(folder):
     expect_that(f"an offset: {said}", "called by callers.copy+0x" in said and "it is not here" in said)
 
 
+def stripped(folder):
+    copy = program(folder)
+    subprocess.run(["strip", copy], check=True)
+    recorded(folder, copy, "refused", options=())
+    why = "functions of the program without a name: its file was stripped; leave out strip and -s, or link with -rdynamic"
+    expect(f"once in {report(folder)}", report(folder).splitlines().count(why), 1)
+    recorded(folder, program(folder), "refused", options=("--force",))
+    expect_that("not of another one", why not in report(folder))
+
+
 def every_reader(folder):
     copy = program(folder)
     recorded(folder, copy, "depths", 40)
@@ -224,7 +234,7 @@ def what_it_needs(folder):
     expect("find-min", (done.returncode, done.stderr), (2, "ration: find-min: --embed-names is an option of `ration run` alone\n"))
 
 
-main({"without the binary": without_the_binary, "without the option": without_the_option, "every reader": every_reader,
+main({"without the binary": without_the_binary, "without the option": without_the_option, "stripped": stripped, "every reader": every_reader,
       "compressed": compressed, "of a tree": of_a_tree, "in parts": in_parts, "keeps its bytes": keeps_its_bytes, "killed": killed,
       "interrupted": interrupted, "without room": without_room, "on a full disk": on_a_full_disk,
       "a process left behind": a_process_left_behind, "what it needs": what_it_needs})

@@ -38,6 +38,11 @@ std::vector<std::string> caveats_of_names(const History &history) {
   for (const auto &[path, why] : history.stacks().unnamed()) {
     lines.push_back("no names of functions in " + config::printable(path) + ": " + why);
   }
+  if (history.stacks().is_stripped()) {
+    lines.push_back(
+        "functions of the program without a name: its file was stripped; leave out strip and -s, or link with "
+        "-rdynamic");
+  }
   if (!history.stacks().unnamed().empty()) {
     lines.emplace_back("with ration run --embed-names a log has the names itself");
   }

@@ -25,8 +25,10 @@ ElfSymbols::ElfSymbols(const std::string &path) {
     return number < header->e_shnum ? file.read<Elf64_Shdr>(header->e_shoff + number * header->e_shentsize)
                                     : std::nullopt;
   };
+  is_stripped_ = true;
   for (unsigned i = 0; i < header->e_shnum; ++i) {
     const auto table = section(i);
+    is_stripped_ = is_stripped_ && !(table && table->sh_type == SHT_SYMTAB);
     const bool has_symbols = table && (table->sh_type == SHT_SYMTAB || table->sh_type == SHT_DYNSYM);
     const auto names = has_symbols ? section(table->sh_link) : std::nullopt;
     if (!names) {

@@ -14,6 +14,8 @@ class ElfSymbols {
 
   // In hexadecimal; empty: the file has none.
   const std::string &build_id() const { return build_id_; }
+  // Whether a linker's table of all functions is there, which `strip` removes.
+  bool is_stripped() const { return is_stripped_; }
   // The mangled name of the function that covers `address`; empty: unknown.
   const std::string &function_at(std::uint64_t address) const;
 
@@ -22,6 +24,7 @@ class ElfSymbols {
     std::uint64_t address, size;
     std::string name;
   };
+  bool is_stripped_ = false;
   std::string build_id_;
   std::vector<Function> functions_;  // sorted by address
 };

@@ -33,6 +33,8 @@ class StackTable {
   bool lacks_python() const;
   // Files whose functions have no names, and why (symbols.h). Covers only the stacks that were requested.
   const std::map<std::string, std::string> &unnamed() const { return symbols_.unnamed(); }
+  // Whether functions of the program have no names because its file was stripped.
+  bool is_stripped() const { return symbols_.is_stripped(program_); }
   // The library that requested the memory: the innermost one that belongs to neither the driver nor the runtime.
   std::string library(std::uint64_t stack);
 

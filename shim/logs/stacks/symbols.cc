@@ -223,6 +223,7 @@ class Symbols::File {
       : is_there_(is_file(path)), debug_(is_there_ ? path : ""), symbols_(is_there_ ? path : "") {}
 
   bool is_there() const { return is_there_; }
+  bool is_stripped() const { return symbols_.is_stripped(); }
   bool is(const std::string &build_id) const { return build_id.empty() || symbols_.build_id() == build_id; }
   std::vector<StackFrame> at(std::uint64_t address) const {
     std::vector<StackFrame> frames = debug_.at(address);
@@ -260,6 +261,9 @@ const std::vector<StackFrame> &Symbols::at(const Module &module, std::uint64_t o
     unnamed_[module.path] = "it has changed since";
   } else if (offset != 0) {
     frames = file->at(offset - 1);  // an address within the call, which returns to `offset`
+    if (frames.empty() && file->is_stripped()) {
+      stripped_.insert(module.path);
+    }
   }
   if (frames.empty()) {
     frames.emplace_back();

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,11 +34,14 @@ class Symbols {
   const std::vector<StackFrame> &at(const Module &module, std::uint64_t offset);
   // Files in which no function could be named, and why: "it has changed since", "it is not here".
   const std::map<std::string, std::string> &unnamed() const { return unnamed_; }
+  // Whether functions of a file have no names because it was stripped.
+  bool is_stripped(const std::string &path) const { return stripped_.count(path) != 0; }
 
  private:
   class File;
   std::map<std::string, std::unique_ptr<File>> files_;
   std::map<std::string, std::string> unnamed_;
+  std::set<std::string> stripped_;
   std::map<std::pair<std::string, std::uint64_t>, std::vector<StackFrame>> known_;  // by path and build id, and offset
 };
 
