@@ -42,7 +42,11 @@ def as_table(_):
     done = subprocess.run([RATION, "find-faults", "--sim", "1GiB", "--", ADD_VECTORS], env=command_environment(),
                           stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=HANG, check=False)
     lines = done.stdout.splitlines()
-    expect("status, stderr", (done.returncode, done.stderr), (1, ""))
+    again = f"ration run --fail nth=3 --sim 1GiB -- {ADD_VECTORS}"
+    expect("status, stderr", (done.returncode, done.stderr), (1, f"ration: find-faults: to see it again: {again}\n"))
+    done_again = subprocess.run([RATION, *again.split()[1:]], env=command_environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=HANG,
+                                check=False)
+    expect("status of that", done_again.returncode, 139)
     expect("rows", [line.split()[:4] for line in lines[1:4]],
            [[str(nth), "cuMemAlloc_v2", "16MiB", "CRASH" if nth == 3 else "error"] for nth in (1, 2, 3)])
     expect_that(lines[-1], lines[-1].startswith("3 allocations refused") and lines[-1].endswith(": 2 errors, 1 crash"))

@@ -49,10 +49,15 @@ std::string counts(const FaultSearch &search) {
 
 }  // namespace
 
-bool FaultSearch::is_survived() const {
-  return std::none_of(runs.begin(), runs.end(), [](const FaultRun &run) {
-    return run.survival == Survival::kCrash || run.survival == Survival::kHang;
-  });
+const FaultRun *FaultSearch::worst() const {
+  for (const Survival survival : {Survival::kCrash, Survival::kHang}) {
+    const auto first =
+        std::find_if(runs.begin(), runs.end(), [&](const FaultRun &run) { return run.survival == survival; });
+    if (first != runs.end()) {
+      return &*first;
+    }
+  }
+  return nullptr;
 }
 
 Survival survival_of(const RunEnd &end, bool prints_the_same) {

@@ -35,7 +35,8 @@ struct FaultSearch {
   bool is_cut = false;         // --first ended the search: there may be more calls to refuse
   bool compares = false;       // output is compared as well, because it was the same in every run without refusals
 
-  bool is_survived() const;  // no crash, no hang
+  const FaultRun *worst() const;  // the first crash, else the first hang; nullptr: there was none
+  bool is_survived() const { return worst() == nullptr; }
 };
 
 Survival survival_of(const RunEnd &end, bool prints_the_same);

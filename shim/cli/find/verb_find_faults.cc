@@ -16,6 +16,7 @@
 #include "cli/find/fault_table.h"
 #include "cli/find/repeated_run.h"
 #include "cli/find/run_options.h"
+#include "cli/run/next_step.h"
 #include "cli/run/run_preparation.h"
 #include "cli/run/temporary_folder.h"
 #include "logs/reader/log_reader.h"
@@ -149,6 +150,9 @@ int run_verb(const FindFaultsRequest &request) {
     } else {
       for (const std::string &line : fault_lines(search, output_width())) {
         std::cout << line << '\n';
+      }
+      if (const FaultRun *worst = search.worst(); worst != nullptr) {
+        log_line("find-faults: to see it again: " + again(request.run, "--fail nth=" + std::to_string(worst->nth)));
       }
     }
     return !flush_stdout() ? kOurError : search.is_survived() ? 0 : kDoesNotHold;

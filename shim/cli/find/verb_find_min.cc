@@ -72,6 +72,7 @@ class MinimumFinder {
   // 0 if a limit was found; otherwise the exit status (the reason was logged). Throws Refusal before the first run.
   int find();
   bool is_confirmed() const { return all_.back().end.succeeded(); }
+  bool is_refused() const { return all_.back().figures.refused; }
   std::uint64_t minimum() const { return all_.back().limit; }
   const std::vector<LimitedRun> &all() const { return all_; }
 
@@ -197,6 +198,11 @@ int run_verb(const FindMinRequest &request) try {
   if (!finder.is_confirmed()) {
     log_line(
         "find-min: the command failed now with a limit that was enough before: what it needs differs from run to run");
+  } else if (finder.is_refused()) {
+    log_line(
+        "find-min: under this limit requests were refused, yet the command exits with 0: it can do without that "
+        "memory, "
+        "or it is a shell, whose exit status hides that one of its programs failed");
   }
   if (request.json) {
     std::cout << json_of(finder, request) << '\n';

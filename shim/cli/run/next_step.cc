@@ -98,10 +98,10 @@ std::string variables(const RunRequest &request, const config::Settings &setting
   return line;
 }
 
-// The command line that repeats the run with a log of what is called `stacks`.
-std::string again_with_log(const RunRequest &request, const config::Settings &settings, const LogNames &log,
-                           const std::string &stacks) {
-  std::string line = variables(request, settings) + "ration run --log " + log.asked + " --stacks " + stacks;
+}  // namespace
+
+std::string again(const RunRequest &request, const std::string &options) {
+  std::string line = "ration run " + options;
   if (request.simulate) {
     line += " --sim " + typed(*request.simulate);
   }
@@ -120,10 +120,8 @@ std::string again_with_log(const RunRequest &request, const config::Settings &se
   for (const std::string &word : request.command) {
     line += " " + typed(word);
   }
-  return line + "; ration report " + log.written;
+  return line;
 }
-
-}  // namespace
 
 std::string next_step(const RunRequest &request, const config::Settings &settings,
                       const std::vector<events::Summary> &summaries, const std::vector<std::string> &logs) {
@@ -138,7 +136,10 @@ std::string next_step(const RunRequest &request, const config::Settings &setting
   }
   if (logs.empty() || settings.stacks < needed) {
     line += logs.empty() ? "to see what held the memory: " : "; to see which functions allocated it: ";
-    line += again_with_log(request, settings, unused_names(summaries.size() > 1), python ? "python" : "native");
+    const LogNames log = unused_names(summaries.size() > 1);
+    line += variables(request, settings) +
+            again(request, "--log " + log.asked + " --stacks " + (python ? "python" : "native")) + "; ration report " +
+            log.written;
   }
   return line;
 }

@@ -10,6 +10,9 @@
 
 namespace ration::cli {
 
+// The command line that runs the command of a request once more, with these options before those of the request.
+std::string again(const RunRequest &request, const std::string &options);
+
 // Empty if nothing was refused, apart from deliberate faults. Each command in it can be typed as it is, in the current
 // folder. `logs`: the run's files, named relative to that folder.
 std::string next_step(const RunRequest &request, const config::Settings &settings,
