@@ -76,7 +76,7 @@ bool write_header(int descriptor, const std::string &group) {
   header->slots = shared::kSlots;
   header->devices = shared::kDevices;
   header->cell_bytes = sizeof(shared::Cell);
-  header->random = random_number();
+  header->random.store(random_number(), std::memory_order_relaxed);
   group.copy(header->name, sizeof(header->name) - 1);
   for (shared::Device &device : header->device) {
     (void)device.limit.exchange({0, 0}, {kNoLimit, 0});

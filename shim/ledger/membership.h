@@ -73,7 +73,7 @@ class Membership {
   GroupKind kind() const { return kind_; }
   const std::string &name() const { return name_; }
   // Differs from that of an earlier group of the same name, of which no member was left.
-  std::uint64_t random() const { return file_.header().random; }
+  std::uint64_t random() const { return file_.header().random.load(std::memory_order_relaxed); }
 
   // The index of a device in this group; -1 if the group has no room for another device.
   int device(std::string_view uuid, int ordinal);

@@ -166,7 +166,7 @@ struct Header {
   std::atomic<std::uint32_t> ready_slots;  // slots that the file has space for
   std::atomic<std::uint32_t> bell;         // a futex: changes with every wish, on any device
   Word tickets;                            // how many tickets were given out
-  std::uint64_t random;                    // differs from that of an earlier file of the same name
+  Word random;                             // changes when a new group of this name begins
   std::uint64_t unused[16];
   Device device[kDevices];
   std::uint64_t unused_at_end[272];

@@ -218,6 +218,7 @@ bool remembers(const GroupFile &file) {
 }
 
 void forget(const GroupFile &file) {
+  file.header().random.fetch_add(1, std::memory_order_relaxed);
   for (std::uint32_t device = 0; device < shared::kDevices; ++device) {
     for (std::uint32_t i = 0; i < file.slots(); ++i) {
       file.slot(i).cells[device].stated.store(0, std::memory_order_release);

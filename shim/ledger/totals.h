@@ -68,8 +68,8 @@ Reaping reap(const GroupFile &file, int probe, std::uint32_t own_slot, std::uint
 
 // Whether the file has limits: stated by members, left behind by them, or ordered.
 bool remembers(const GroupFile &file);
-// Removes these limits from the file of a group that has no member, for a new group of the same name. The caller must
-// then check the limits of all devices. REQUIRES: the caller holds all life bytes.
+// Removes these limits from the file of a group that has no member, for a new group of the same name, and marks that
+// group as new. The caller must then check the limits of all devices. REQUIRES: the caller holds all life bytes.
 void forget(const GroupFile &file);
 
 }  // namespace ration::ledger

@@ -253,6 +253,16 @@ sys.stdin.read()
 """
 
 
+def in_turn(folder):
+    """A group that begins after all members of one of its name have ended is another one in the summary of a run."""
+    (pathlib.Path(folder) / "machine").mkdir()
+    step = f"{PROGRAMS}/steps init context=0 alloc"
+    subprocess.run([RATION, "run", "--group", "g", "--group-limit", "500MiB", "--summary", "summary", "--", "sh", "-c", f"{step}=300m; {step}=10m"],
+                   env=settings_of(folder), cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=HANG, check=True)
+    processes = json.loads((pathlib.Path(folder) / "summary").read_text())["processes"]
+    expect("peaks", sorted(each["devices"][0]["groups"][0]["peak_claimed_bytes"] for each in processes), [10 * MIB, 300 * MIB])
+
+
 def a_peak_does_not_fall(folder):
     (pathlib.Path(folder) / "machine").mkdir()
     for mode in ("pool", "direct", "async"):
@@ -274,5 +284,5 @@ def stream_order_for_others(folder):
 # ThreadSanitizer cannot be loaded into an interpreter that was built without it.
 of_python = {} if os.environ.get("PRELOAD_SANITIZE") == "thread" else {
     "exact in the end": exact_in_the_end, "a peak does not fall": a_peak_does_not_fall, "stream order for others": stream_order_for_others}
-main({**of_python, "shared": shared, "beside others": beside_others, "named in a summary": named_in_a_summary, "guarantees": guarantees, "a tree in a group": a_tree_in_a_group, "a pool": a_pool,
+main({**of_python, "shared": shared, "beside others": beside_others, "named in a summary": named_in_a_summary, "in turn": in_turn, "guarantees": guarantees, "a tree in a group": a_tree_in_a_group, "a pool": a_pool,
       "a pool of granules": lambda folder: stitching(folder, "vmm", 1), "a pool of slabs": lambda folder: stitching(folder, "slab", 0)})
