@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
-#include <sstream>
 #include <system_error>
 #include <variant>
 
@@ -13,6 +12,7 @@
 #include "cli/launch/c_library.h"
 #include "cli/launch/command_line.h"
 #include "cli/launch/launchers.h"
+#include "cli/launch/makefile_text.h"
 #include "cli/launch/preload_order.h"
 #include "cli/launch/program.h"
 #include "cli/launch/servers.h"
@@ -60,6 +60,9 @@ class Walk {
       if (is_expanded(first) || !path) {
         walk.unchecked = state_.name;
         walk.is_open = true;
+        if (is_held_by_variable(first)) {
+          walk.suspicion = CommandWalk::Loss{state_.name, "starts what " + text_of(first) + " holds", {}, false};
+        }
         break;
       }
       first = *path;
@@ -90,7 +93,7 @@ class Walk {
     CommandWords rest(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
     switch (launcher->passing) {
       case Passing::kAll:
-        return rest;
+        return behind_plain(*launcher, words, std::move(rest));
       case Passing::kEnv:
         return behind_env({words.begin() + 1, words.end()});
       case Passing::kElevated:
@@ -149,6 +152,23 @@ class Walk {
         return behind_run({words.begin() + 2, words.end()});
     }
     return {};
+  }
+
+  // $NAME or $(COMMAND), but not an argument.
+  static bool is_held_by_variable(const std::string &word) {
+    const std::string text = text_of(word);
+    return is_expanded(word) && text.size() > 1 && (text[0] == '`' || text[0] == '$') &&
+           std::string_view("0123456789@*").find(text[1]) == std::string_view::npos;
+  }
+
+  // A command that passes its environment on, but for strace -E.
+  CommandWords behind_plain(const Launcher &launcher, const CommandWords &words, CommandWords rest) {
+    for (const std::string &entry :
+         launcher.name == "strace" ? option_values(launcher, words, "-E", "--env") : CommandWords{}) {
+      entry.find('=') == std::string::npos ? state_.unset(entry) : state_.assign(entry);
+    }
+    // flock FILE -c 'LINE'
+    return rest.size() > 1 && (rest[0] == "-c" || rest[0] == "--command") ? of_shell_line(rest[1], {}) : rest;
   }
 
   // True for somebody's /x/script, which is not script(1).
@@ -392,11 +412,8 @@ class Walk {
     state_.text = Text::kMakefile;
     TextWalk walk(state_);
     walk.doubt();  // its rules run in no known order
-    for (const std::string &file : files) {
-      std::istringstream lines(text_of_file(state_.path_from_here(file).value_or(""), *state_.budget));
-      for (std::string line; std::getline(lines, line);) {
-        walk.read(line.substr(std::min(line.find_first_not_of("\t@-+"), line.size())));
-      }
+    for (const std::string &line : lines_of_makefiles(std::move(files), state_)) {
+      walk.read(line);
     }
     return walk.settle(state_);
   }
@@ -457,14 +474,14 @@ class Walk {
     if (!is_line && script && !has_option(launcher, words, "-s")) {
       return behind_script(*script, arguments, is_posix(state_.name));
     }
-    if (!is_line || at == words.size() || is_expanded(words[at])) {
+    if (!is_line || at == words.size()) {
       state_.walk.unchecked = state_.name;
       state_.walk.is_open = is_line || state_.walk.is_open;
       return {};
     }
-    return of_shell_line(words[at],
+    return of_shell_line(text_of(words[at]),
                          arguments.empty() ? arguments : CommandWords(arguments.begin() + 1, arguments.end()),
-                         is_posix(state_.name));
+                         is_posix(state_.name) && !is_expanded(words[at]));
   }
 
   // Other shells have other words.

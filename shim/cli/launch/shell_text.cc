@@ -14,10 +14,10 @@ using Joint = ShellCommand::Joint;
 constexpr std::size_t kMostCommands = 2'000;
 
 // Before a command of a list, or instead of one.
-constexpr std::string_view kBefore[] = {"if", "then", "elif", "else", "do",   "while", "until",
-                                        "{",  "}",    "fi",   "done", "esac", "coproc"};
+constexpr std::string_view kBefore[] = {"if", "then", "elif", "else", "do",   "while",  "until",
+                                        "{",  "}",    "fi",   "done", "esac", "coproc", "function"};
 // The words after these are no command.
-constexpr std::string_view kInstead[] = {"for", "case", "select", "function", "[["};
+constexpr std::string_view kInstead[] = {"for", "case", "select", "[["};
 
 template <class Words>
 bool is_one_of(const Words &words, std::string_view word) {
@@ -92,8 +92,8 @@ class TextReader {
     const bool is_background = each == '&' && !is_and;
     take(is_and || is_or || follows("|&") || follows(";;") ? 2 : 1);
     end_word();
-    if (each == '\n' && command_.words.empty()) {
-      return skip_here_documents();  // a list goes on after && and a newline
+    if (each == '\n' && command_.words.empty() && here_ends_.empty()) {
+      return take_here_documents();  // a list goes on after && and a newline
     }
     command_.is_aside = command_.is_aside || is_pipe;
     end_command(is_and ? Joint::kAnd : is_or ? Joint::kOr : Joint::kNext);
@@ -105,7 +105,7 @@ class TextReader {
     }
     list_begin_ = is_and || is_or || is_pipe ? list_begin_ : found_.commands.size();
     if (each == '\n') {
-      skip_here_documents();
+      take_here_documents();
     }
   }
 
@@ -204,6 +204,7 @@ class TextReader {
       has_word_ = false;
     }
     end_word();
+    command_.is_fed = command_.is_fed || peek() == '<';
     is_here_document_ = follows("<<") && !follows("<<<");
     found_.is_plain = found_.is_plain && !is_here_document_ && !follows("<(") && !follows(">(");
     take(follows("<<<") || follows("&>>") ? 3 : 1);
@@ -213,14 +214,21 @@ class TextReader {
     is_target_ = true;
   }
 
-  void skip_here_documents() {
-    for (const std::string &end : std::exchange(here_documents_, {})) {
-      std::string_view line;
-      do {
-        line = text_.substr(at_, text_.find('\n', at_) - at_);
-        take(line.size() + 1);
+  void take_here_documents() {
+    for (const auto &[command, end] : std::exchange(here_documents_, {})) {
+      std::string body;
+      while (at_ < text_.size()) {
+        std::string_view line = text_.substr(at_, text_.find('\n', at_) - at_);
+        at_ = std::min(at_ + line.size() + 1, text_.size());
         line.remove_prefix(std::min(line.find_first_not_of('\t'), line.size()));
-      } while (at_ < text_.size() && line != end);
+        if (line == end) {
+          break;
+        }
+        body += std::string(line) + "\n";
+      }
+      if (command < found_.commands.size()) {
+        found_.commands[command].input = body;
+      }
     }
   }
 
@@ -230,7 +238,7 @@ class TextReader {
     }
     if (std::exchange(is_target_, false)) {
       if (std::exchange(is_here_document_, false)) {
-        here_documents_.push_back(word_);
+        here_ends_.push_back(word_);
       }
     } else {
       command_.words.push_back((is_expanded_ ? std::string(1, kExpanded) : std::string()) + word_);
@@ -245,6 +253,7 @@ class TextReader {
     auto begin = words.begin();
     for (; begin != words.end() && (*begin == "!" || *begin == "time" || is_one_of(kBefore, *begin)); ++begin) {
       found_.is_plain = found_.is_plain && (*begin == "!" || *begin == "time");
+      begin += *begin == "function" && begin + 1 != words.end() ? 1 : 0;  // its name
     }
     begin += begin != words.begin() && begin != words.end() && *begin == "-p" ? 1 : 0;  // of time
     if (begin != words.end() && is_one_of(kInstead, *begin)) {
@@ -252,6 +261,9 @@ class TextReader {
       begin = words.end();
     }
     words.erase(words.begin(), begin);
+    for (std::string &end : std::exchange(here_ends_, {})) {
+      here_documents_.emplace_back(words.empty() ? kMostCommands : found_.commands.size(), std::move(end));
+    }
     if (!words.empty()) {
       found_.commands.push_back(std::move(command_));
     }
@@ -270,8 +282,9 @@ class TextReader {
   std::string word_;      // up to here
   bool has_word_ = false, is_expanded_ = false;
   bool is_target_ = false, is_here_document_ = false;  // the next word is that of a redirection
-  std::vector<std::string> here_documents_;            // the lines that end those that begin after this line
-  std::size_t list_begin_ = 0;                         // the first command of the list
+  std::vector<std::string> here_ends_;                 // the lines that end the here-documents of this command
+  std::vector<std::pair<std::size_t, std::string>> here_documents_;  // those that begin after this line; their commands
+  std::size_t list_begin_ = 0;                                       // the first command of the list
 };
 
 }  // namespace

@@ -22,12 +22,14 @@ struct ShellCommand {
   std::vector<std::string> words;  // without redirections; not empty
   Joint before = Joint::kNext;     // how it is joined to the previous command
   bool is_aside = false;           // it runs in a process of its own: part of a pipeline, or in the background
+  bool is_fed = false;             // its standard input is redirected
+  std::string input;               // its last here-document
 };
 
 struct ShellText {
   std::vector<ShellCommand> commands;
   bool is_plain = true;  // the text consists of simple commands, and all of them were found
-  std::string code;      // the text without comments
+  std::string code;      // the text without comments and here-documents
 };
 
 ShellText read_shell_text(std::string_view text);

@@ -29,9 +29,8 @@ constexpr std::string_view kHarmless[] = {
     ":",     "[",    "test",   "true",  "false", "echo",   "printf", "pwd",    "read",     "wait",
     "umask", "type", "hash",   "times", "kill",  "ulimit", "break",  "return", "getopts",  "jobs",
     "fg",    "bg",   "disown", "shopt", "let",   "dirs",   "enable", "setopt", "unsetopt", "continue"};
-// Those that may start something.
-constexpr std::string_view kObscure[] = {"eval", "trap", "alias"};
-constexpr std::string_view kOfVariables[] = {"export", "unset", "declare", "typeset", "readonly", "local"};
+constexpr std::string_view kOfVariables[] = {"export",   "unset", "declare", "typeset",
+                                             "readonly", "local", "unexport"};  // the last is make's
 
 bool is_word_of(const auto &words, std::string_view word) {
   return std::find(std::begin(words), std::end(words), word) != std::end(words);
@@ -43,6 +42,24 @@ bool has_letter_option(const TextWalk::Words &words, std::string_view option) {
     return word.size() > 1 && word[0] == option[0] && word.find(option[1], 1) != std::string::npos &&
            word.find('=') == std::string::npos;
   });
+}
+
+bool is_certain(const ShellCommand &command) {
+  return command.before == Joint::kNext && !command.is_aside;
+}
+
+// A shell gets its commands from its standard input, as a here-document or in a way that is not known; with -c after
+// this, if it is a here-document. False if it is not known.
+bool give_input(TextWalk::Words &words, const ShellCommand &command) {
+  const auto shell = std::find_if(words.begin(), words.end(), is_shell);
+  const bool reads = shell != words.end() && std::all_of(shell + 1, words.end(), [](const std::string &word) {
+                       return word.starts_with('-') && !has_letter_option({{}, word}, "-c");
+                     });
+  if (reads && !command.input.empty()) {
+    words.erase(shell + 1, words.end());
+    words.insert(words.end(), {"-c", command.input});
+  }
+  return !reads || !command.input.empty() || !(command.is_fed || command.is_aside);
 }
 
 }  // namespace
@@ -57,14 +74,10 @@ std::string text_of_file(const std::string &path, int &budget) {
   return file ? text : "";
 }
 
-struct TextWalk::Found {
-  std::optional<CommandWalk::Loss> first;  // the first loss of a command, and what to say about it
-  std::string about;
-  bool is_everywhere = true, is_certain = true;
-};
-
 TextWalk::TextWalk(WalkState state, Words arguments)
-    : state_(std::move(state)), arguments_(std::move(arguments)), exports_preload_(!state_.walk.loss) {
+    : state_(std::move(state)),
+      variables_(std::move(arguments), state_.text == Text::kScript ? state_.script : ""),
+      exports_preload_(!state_.walk.loss) {
   state_.is_kept_by_shell = false;
 }
 
@@ -86,14 +99,10 @@ void TextWalk::add(Words words) {
 }
 
 TextWalk::Words TextWalk::expanded(const Words &words) const {
-  static const std::string kAll = std::string(1, kExpanded) + "$@";
   Words out;
   for (const std::string &word : words) {
-    if (word == kAll && arguments_) {
-      out.insert(out.end(), arguments_->begin(), arguments_->end());
-    } else {
-      out.push_back(word);
-    }
+    const Words parts = variables_.expanded(word, state_.walk.environment, is_plain_);
+    out.insert(out.end(), parts.begin(), parts.end());
   }
   return out;
 }
@@ -102,13 +111,16 @@ void TextWalk::step(const ShellCommand &command) {
   if (command.before == Joint::kNext) {
     is_doubtful_ = is_doubtful_ || list_may_change_;
     state_.is_folder_known = state_.is_folder_known && !list_may_move_;
+    if (folder_before_) {
+      std::tie(state_.folder, state_.is_folder_known) = *std::exchange(folder_before_, {});
+    }
     list_changes_ = list_may_change_ = list_may_move_ = is_instead_ = false;
   }
   is_instead_ = is_instead_ || (command.before == Joint::kOr && list_changes_);
   Words words = expanded(command.words);
   const auto is_value = [](const std::string &word) { return is_assignment(text_of(word)); };
   if (std::all_of(words.begin(), words.end(), is_value)) {
-    return change(command, [&] { assign_all(words, false); });
+    return change(command, [&] { assign_all(words, exports_all_, is_certain(command)); });
   }
   const std::string &first = *std::find_if_not(words.begin(), words.end(), is_value);
   if (is_expanded(first) || !run_builtin({words.begin() + (&first - words.data()), words.end()}, command)) {
@@ -117,7 +129,7 @@ void TextWalk::step(const ShellCommand &command) {
 }
 
 // NAME=VALUE, and NAME where it `exports`. A variable that is not exported belongs to the shell alone.
-void TextWalk::assign_all(const Words &words, bool exports) {
+void TextWalk::assign_all(const Words &words, bool exports, bool is_certain) {
   for (const std::string &word : words) {
     const std::string entry = text_of(word);
     const std::string name = entry.substr(0, entry.find('='));
@@ -126,25 +138,20 @@ void TextWalk::assign_all(const Words &words, bool exports) {
       exports_preload_ = exports_preload_ || name == kPreload;
       state_.assign(word);
     } else if (is_value) {
-      unexported_.push_back(word);
-    } else if (exports) {
-      const auto known = std::find_if(unexported_.rbegin(), unexported_.rend(),
-                                      [&](const auto &each) { return text_of(each).starts_with(name + "="); });
-      if (known != unexported_.rend()) {
-        state_.assign(*known);
-      }
+      variables_.add(is_certain || is_expanded(word) ? word : kExpanded + word);
+    } else if (const std::string *const known = exports ? variables_.find(name) : nullptr; known != nullptr) {
+      state_.assign(*known);
     }
   }
 }
 
 // The shell no longer exports the variable. `keeps`: it keeps the value itself.
 void TextWalk::take(const std::string &variable, bool keeps) {
-  const std::string begin = variable + "=";
   if (!keeps) {
-    std::erase_if(unexported_, [&](const std::string &each) { return text_of(each).starts_with(begin); });
+    variables_.erase(variable);
   } else if (state_.is_set(variable)) {
-    unexported_.push_back(begin +
-                          (variable == kPreload ? state_.library->preload : state_.walk.environment.value(variable)));
+    variables_.add(variable + "=" +
+                   (variable == kPreload ? state_.library->preload : state_.walk.environment.value(variable)));
   }
   exports_preload_ = exports_preload_ && variable != kPreload;
   state_.unset(variable);
@@ -175,6 +182,9 @@ void TextWalk::run(Words words, const ShellCommand &command, bool is_sure) {
   if (words.empty()) {
     is_over_ = false;  // exec >log
   } else if (is_expanded(words.front()) || !run_builtin(words, command)) {
+    if (!give_input(words, command)) {
+      doubt_ = doubt_.empty() ? "starts a shell that reads commands" : doubt_;
+    }
     start.words = std::move(words);
     starts_.push_back(std::move(start));
   }
@@ -203,16 +213,18 @@ void TextWalk::change(const ShellCommand &command, const Change &make) {
 // False if this is no builtin command. `words` has no assignments at the beginning.
 bool TextWalk::run_builtin(const Words &words, const ShellCommand &command) {
   const std::string &name = words.front();
-  const bool is_certain = command.before == Joint::kNext && !command.is_aside;
+  const bool certainly = is_certain(command);
   if (is_word_of(kOfVariables, name)) {
+    const bool removes = name == "unset" || name == "unexport";
     const bool takes =
-        name == "unset" ? !has_letter_option(words, "-f") : has_letter_option(words, name == "export" ? "-n" : "+x");
-    if (takes && (name == "declare" || name == "typeset")) {
-      doubt();  // dash has no such command
+        removes ? !has_letter_option(words, "-f") : has_letter_option(words, name == "export" ? "-n" : "+x");
+    if (!removes && (name != "export" || (takes && state_.name != "bash"))) {
+      doubt();  // dash does not have it, or it fails where the variable is read-only
     }
     change(command, [&] {
       if (!takes) {
-        return assign_all({words.begin() + 1, words.end()}, name == "export" || has_letter_option(words, "-x"));
+        return assign_all({words.begin() + 1, words.end()},
+                          name == "export" || exports_all_ || has_letter_option(words, "-x"), certainly);
       }
       for (auto word = words.begin() + 1; word != words.end(); ++word) {
         if (!word->starts_with('-') && !word->starts_with('+')) {
@@ -223,157 +235,82 @@ bool TextWalk::run_builtin(const Words &words, const ShellCommand &command) {
   } else if (name == "cd" || name == "pushd" || name == "popd") {
     const auto folder = std::find_if(words.begin() + 1, words.end(),
                                      [](const auto &each) { return each.size() < 2 || each[0] != '-'; });
-    state_.enter(folder == words.end() || name == "popd" ? "" : *folder);
-    list_may_move_ = list_may_move_ || !is_certain;
+    move(folder == words.end() || name == "popd" ? "" : *folder, command);
   } else if (name == "." || name == "source") {
-    read_file(words.size() > 1 ? words[1] : "", is_certain);
+    read_file(words.size() > 1 ? words[1] : "", certainly);
+  } else if (name == "eval") {
+    const bool is_known = std::none_of(words.begin(), words.end(), is_expanded);
+    std::string text;
+    std::for_each(words.begin() + 1, words.end(), [&](const std::string &each) { text += each + " "; });
+    if (!is_known) {
+      return doubt("runs eval with what is not known"), true;
+    }
+    read_now(text, certainly);
+  } else if (name == "alias") {
+    std::for_each(words.begin() + 1, words.end(),
+                  [&](const std::string &each) { read_now(text_of(each).substr(each.find('=') + 1), false); });
+  } else if (name == "trap") {
+    doubt();
+    later_.push_back(words.size() > 2 ? text_of(words[1]) : "");
+  } else if (name == "read" || name == "getopts") {
+    std::for_each(words.begin() + 1, words.end(),
+                  [&](const std::string &each) { variables_.add(kExpanded + text_of(each) + "="); });
   } else if (name == "shift" || name == "set") {
-    const bool is_one = name == "shift" && words.size() == 1 && is_certain && arguments_ && !arguments_->empty();
-    if (is_one) {
-      arguments_->erase(arguments_->begin());
-    } else if (name == "shift" || std::any_of(words.begin() + 1, words.end(), [](const std::string &each) {
-                 return each == "--" || (each[0] != '-' && each[0] != '+' && each != "pipefail");
+    const auto has = [&](std::string_view option, std::string_view value) {
+      return has_letter_option(words, option) || is_word_of(words, value);
+    };
+    exports_all_ = (exports_all_ && !has("+a", "")) || has("-a", "allexport");
+    if (exports_all_ && !certainly) {
+      doubt();
+    }
+    const bool is_one =
+        certainly && (name == "shift" ? words.size() == 1 && variables_.shift() : words.size() > 1 && words[1] == "--");
+    if (is_one && name == "set") {
+      variables_.set_arguments({words.begin() + 2, words.end()});
+    } else if (name == "shift" ? !is_one : std::any_of(words.begin() + 1, words.end(), [](const std::string &each) {
+                 return each == "--" || each.empty() ||
+                        (each[0] != '-' && each[0] != '+' && each != "pipefail" && each != "allexport");
                })) {
-      arguments_.reset();
+      variables_.forget_arguments();
     }
   } else if (name == "exit") {
-    is_over_ = is_plain_ && is_certain;  // a compound command may not reach it
-  } else if (is_word_of(kObscure, name)) {
-    doubt();
+    is_over_ = is_plain_ && certainly;  // a compound command may not reach it
   } else {
     return is_word_of(kHarmless, name);
   }
   return true;
 }
 
+// Changes the folder. What runs in a process of its own changes it for the rest of its list alone.
+void TextWalk::move(const std::string &folder, const ShellCommand &command) {
+  if (command.is_aside && !folder_before_) {
+    folder_before_.emplace(state_.folder, state_.is_folder_known);
+  }
+  state_.enter(folder);
+  list_may_move_ = list_may_move_ || (command.before != Joint::kNext && !command.is_aside);
+}
+
 // The shell reads the file as if it were part of this text, if it `certainly` does.
 void TextWalk::read_file(const std::string &name, bool certainly) {
-  const std::optional<std::string> path =
-      name.find('/') == std::string::npos || is_expanded(name) ? std::nullopt : state_.path_from_here(name);
-  const std::string text = path ? text_of_file(*path, *state_.budget) : "";
-  if (text.empty() || !certainly) {
+  const std::optional<std::string> path = is_expanded(name) ? std::nullopt : state_.path_from_here(name);
+  std::error_code error;
+  if (!path || name.find('/') == std::string::npos) {
+    doubt("reads a file that is not known, " + text_of(name));
+  } else if (const std::string text = text_of_file(*path, *state_.budget); !text.empty()) {
+    read_now(text, certainly);
+  } else {
+    const bool is_unread = std::filesystem::exists(*path, error) && !std::filesystem::is_empty(*path, error);
+    doubt(is_unread ? "reads a file that is not known, " + name : "");
+  }
+}
+
+// The text is a part of this one, if it `certainly` is.
+void TextWalk::read_now(const std::string &text, bool certainly) {
+  if (!certainly) {
     doubt();
   }
   read(text);
   is_over_ = is_over_ && certainly;
-}
-
-// In a text that is not understood, LD_PRELOAD counts unless it is only read, extended or exported.
-bool TextWalk::mentions_preload() const {
-  const auto is_read_in = [](std::string_view text) {
-    return text.find(std::string("$") + kPreload) != std::string_view::npos ||
-           text.find(std::string("${") + kPreload) != std::string_view::npos;
-  };
-  for (std::size_t at = code_.find(kPreload); at != std::string::npos; at = code_.find(kPreload, at + 1)) {
-    const std::string_view before = std::string_view(code_).substr(0, at);
-    const std::string_view after = std::string_view(code_).substr(at + std::string_view(kPreload).size());
-    const bool is_harmless = before.ends_with('$') || before.ends_with("${") || before.ends_with("export ");
-    if (after.starts_with('=') ? !is_read_in(after.substr(0, after.find_first_of(";&|\n"))) : !is_harmless) {
-      return true;
-    }
-  }
-  return false;
-}
-
-TextWalk::Found TextWalk::follow_all(WalkState &state) const {
-  Found found;
-  for (const Start &start : starts_) {
-    const CommandWalk walk = follow(start.before, start.words);
-    const std::optional<CommandWalk::Loss> loss = loss_of_limit(walk, *state.library);
-    for (const CommandWalk::Change &each : walk.changes) {
-      const bool is_known = std::any_of(state.walk.changes.begin(), state.walk.changes.end(),
-                                        [&](const auto &known) { return known.variable == each.variable; });
-      if (!each.becomes.empty() && !is_known && state_.text != Text::kArgument) {
-        state.walk.changes.push_back(each);
-      }
-    }
-    if (!loss) {
-      const bool is_run =
-          std::any_of(walk.stages.begin() + static_cast<std::ptrdiff_t>(state.walk.stages.size()), walk.stages.end(),
-                      [](const CommandWalk::Stage &stage) { return file_name(stage.words.front()) == "ration"; });
-      if (is_run) {  // takes over the settings that it gives
-        state.walk.environment = walk.environment;
-        state.walk.probed = walk.probed;
-      }
-      found.is_everywhere = false;
-      continue;
-    }
-    found.is_certain = found.is_certain && start.is_sure && loss->is_certain;
-    if (!found.first) {
-      found.first = loss;
-      found.about = !walk.loss                 ? "starts " + loss->name + ", which " + loss->reason
-                    : loss->name == state.name ? "changes LD_PRELOAD"
-                                               : "loses LD_PRELOAD by " + loss->name;
-    }
-  }
-  return found;
-}
-
-// True if the text starts one command alone, which is found.
-bool TextWalk::is_one_command() const {
-  if (!is_plain_ || starts_.size() != 1 || !starts_.front().is_sure || is_expanded(starts_.front().words.front())) {
-    return false;
-  }
-  const auto &[words, before, is_sure, is_conditional] = starts_.front();
-  const std::string path = before.path_from_here(words.front()).value_or("");
-  return !is_conditional || launcher_of(file_name(words.front())) != nullptr ||
-         inspect_program(path, before.walk.environment.value("PATH")).exit_status == 0;
-}
-
-// Says what the text may lose (`about`; empty: nothing), and that not all of it was checked.
-void TextWalk::describe(WalkState &state, const std::string &about) const {
-  std::string subject = state.name;
-  std::string has = "has a command line that ";
-  std::string unchecked = state.name;
-  std::string which = ", whose command line ";
-  switch (state_.text) {
-    case Text::kScript:
-      subject = state_.script;
-      has = "is a script that ";
-      unchecked = "the script " + subject;
-      which = ", which ";
-      break;
-    case Text::kMakefile:
-      has = "has a makefile that ";
-      which = ", whose makefile ";
-      break;
-    case Text::kArgument:
-      has = "has an argument that ";
-      unchecked = about.empty() ? state.walk.unchecked : unchecked;
-      which = ", of which an argument ";
-      break;
-    default:
-      break;
-  }
-  state.walk.unchecked = about.empty() ? unchecked : unchecked + which + about + ",";
-  if (!about.empty() && !state.walk.loss) {
-    state.walk.suspicion = CommandWalk::Loss{subject, has + about, {}, false};
-  }
-}
-
-TextWalk::Words TextWalk::settle(WalkState &state) {
-  if (is_one_command()) {
-    state = std::move(starts_.front().before);
-    return std::move(starts_.front().words);
-  }
-  Found found = follow_all(state);
-  const bool was_lost = state.walk.loss.has_value();
-  const bool starts = !starts_.empty();
-  const bool may_change = starts || state_.text != Text::kArgument;
-  if (found.about.empty() && !is_plain_ && !was_lost && may_change && (state_.walk.loss || mentions_preload())) {
-    found.about = "changes LD_PRELOAD";
-    found.is_everywhere = false;
-  }
-  if (starts && found.is_everywhere && was_lost) {
-    state.walk.loss->is_certain = state.walk.loss->is_certain && found.is_certain;
-    found.about.clear();
-  } else if (starts && found.is_everywhere && found.is_certain && is_plain_) {
-    state.walk.loss = found.first;
-  } else if (starts) {
-    state.walk.loss.reset();
-  }
-  describe(state, found.about);
-  return {};
 }
 
 }  // namespace ration::cli

@@ -3,8 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cli/launch/shell_variables.h"
 #include "cli/launch/walk_state.h"
 
 namespace ration::cli {
@@ -20,8 +22,12 @@ class TextWalk {
   explicit TextWalk(WalkState state, Words arguments = {});
 
   void read(const std::string &text);
-  // Call this if the text is not a shell's, or if the order of its commands is unknown.
-  void doubt() { is_plain_ = false; }
+  // Call this if the text is not a shell's, or if the order of its commands is unknown. `about`: what it does that
+  // cannot be followed, and that may take the library away.
+  void doubt(const std::string &about = {}) {
+    is_plain_ = false;
+    doubt_ = doubt_.empty() ? about : doubt_;
+  }
   // Adds another command that is started.
   void add(Words words);
 
@@ -39,31 +45,36 @@ class TextWalk {
 
   void step(const ShellCommand &command);
   Words expanded(const Words &words) const;
+  void read_now(const std::string &text, bool certainly);
   void run(Words words, const ShellCommand &command, bool is_sure);
   bool run_builtin(const Words &words, const ShellCommand &command);
   template <class Change>
   void change(const ShellCommand &command, const Change &make);
   void take(const std::string &variable, bool keeps);
-  void assign_all(const Words &words, bool exports);
+  void assign_all(const Words &words, bool exports, bool is_certain);
   void read_file(const std::string &name, bool certainly);
+  void move(const std::string &folder, const ShellCommand &command);
   Found follow_all(WalkState &state) const;
   bool mentions_preload() const;
   bool is_one_command() const;
   void describe(WalkState &state, const std::string &about) const;
 
   WalkState state_;
-  std::optional<Words> arguments_;
-  Words unexported_;  // NAME=VALUE
+  ShellVariables variables_;
   bool exports_preload_;
+  bool exports_all_ = false;  // set -a
   std::vector<Start> starts_;
+  Words later_;                   // what traps run
   std::string code_;              // without comments
+  std::string doubt_;             // a part of the text that cannot be followed
   bool is_plain_ = true;          // all commands are known, and run in this order
   bool is_over_ = false;          // the rest of the text is not reached
   bool is_doubtful_ = false;      // perhaps a change was made, perhaps not
   bool list_changes_ = false;     // something was changed in the list of this command (a && b || c)
   bool list_may_change_ = false;  // the same, but perhaps the command that changes it does not run
   bool list_may_move_ = false;    // the folder may have changed
-  bool is_instead_ = false;       // the command runs only if an earlier change failed
+  std::optional<std::pair<std::string, bool>> folder_before_;  // a process of its own has changed it
+  bool is_instead_ = false;                                    // the command runs only if an earlier change failed
 };
 
 }  // namespace ration::cli

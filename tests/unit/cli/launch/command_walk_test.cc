@@ -300,8 +300,7 @@ TEST_CASE("a shell's line that is one command is looked through, any other is no
   CHECK(program_of({"sh", "-c", "set -e; echo a; ./x *.c >out 2>&1 </dev/null"}) == Line{"./x", "*.c"});
   CHECK(lost_by({"bash", "-c", "LD_PRELOAD= ./x"}) == "bash");
   CHECK(walk({"bash", "-c", "./x"}).unchecked.empty());
-  for (const char *line :
-       {"cd /x && ./x", "./x | cat", "$PROGRAM", "'./x", "export A=1", "A=1", "if ls; then ls; fi"}) {
+  for (const char *line : {"cd /x && ./x", "./x | cat", "\"$@\"", "'./x", "export A=1", "A=1", "if ls; then ls; fi"}) {
     INFO(line);
     CHECK(walk({"bash", "-c", line}).unchecked == "bash");
   }
@@ -328,11 +327,43 @@ TEST_CASE("a line that certainly takes the library away from every program is kn
                            "sh -c 'unset LD_PRELOAD; ls'",
                            "set -- ls; unset LD_PRELOAD; ls \"$@\"",
                            "unset LD_PRELOAD; env LD_PRELOAD=$LD_PRELOAD ls",
+                           "eval 'unset LD_PRELOAD'; ls",
+                           "echo $LD_PRELOAD; eval 'unset LD_PRELOAD'; ls",
+                           "A='env -i ls'; eval \"$A\"",
+                           "A='env -i'; $A ls",
+                           "nice ${A:-env -i} ls",
+                           "set -- env -i; \"$@\" ls",
+                           "set -a; RATION_DISABLE=1; ls",
+                           "flock /tmp -c 'env -i ls'",
+                           "A=/; sh -c \"cd $A && env -i ls\"",
                            "LD_PRELOAD=/x/other.so ls"}) {
     INFO(line);
     CHECK(is_lost({"bash", "-c", line}));
   }
   CHECK(is_lost({"sh", "-c", "unset LD_PRELOAD; exec \"$@\"", "sh", "ls"}));
+  CHECK(is_lost({"strace", "-E", "LD_PRELOAD", "ls"}));
+  CHECK(is_lost({"strace", "--env=LD_PRELOAD=/x/other.so", "ls"}));
+  CHECK(is_kept({"strace", "-E", "A=1", "ls"}));
+}
+
+TEST_CASE("what fails in some shells, or may fail, is suspected and not refused") {
+  for (const char *line :
+       {"command export -n LD_PRELOAD; ls", "local LD_PRELOAD=; ls", "readonly LD_PRELOAD; unset LD_PRELOAD; ls",
+        "declare -r LD_PRELOAD; LD_PRELOAD=; ls", "test $A && set -a; unset LD_PRELOAD; ls"}) {
+    INFO(line);
+    CHECK_FALSE(suspected_of({"sh", "-c", line}).empty());
+  }
+}
+
+TEST_CASE("a line that runs what is not known is suspected, and says so") {
+  for (const char *line : {"eval \"$A\"", "$A ls", "nice $(which env) ls", "for A in nice 'env -i'; do $A ls; done",
+                           "read A; $A ls", "A=nice; B=1; test $B && A='env -i'; $A ls", "cat x | sh", "sh <x",
+                           ". $A/x; ls", ". x; ls", "sh -c \"$A\"", "ls; sh -c \"nice $A\""}) {
+    INFO(line);
+    CHECK_FALSE(suspected_of({"sh", "-c", line}).empty());
+  }
+  CHECK(suspected_of({"sh", "-c", "$A ls"}) == "sh has a command line that starts what $A holds");
+  CHECK(suspected_of({"sh", "-c", "eval $A; ls"}) == "sh has a command line that runs eval with what is not known");
 }
 
 TEST_CASE("a line that may take the library away, or takes it from one program of several, is suspected") {
@@ -341,8 +372,6 @@ TEST_CASE("a line that may take the library away, or takes it from one program o
                            "if true; then unset LD_PRELOAD; fi; ls",
                            "unset LD_PRELOAD; $PROGRAM",
                            "env -u LD_PRELOAD $PROGRAM",
-                           "eval 'unset LD_PRELOAD'; ls",
-                           "echo $LD_PRELOAD; eval 'unset LD_PRELOAD'; ls",
                            "f() { env -u LD_PRELOAD ls; }; f",
                            "unset LD_PRELOAD & ls",
                            "declare +x LD_PRELOAD; ls",
@@ -355,6 +384,13 @@ TEST_CASE("a line that may take the library away, or takes it from one program o
                            "die() { exit 1; }; env -i ls",
                            "[ -n \"$A\" ] || { exit 1; }; env -i ls",
                            "(exec true); (env -i ls)",
+                           "sh <<END\nenv -i ls\nEND",
+                           "env -i bash -s <<'END'\nls\nEND",
+                           "function f { env -i ls; }; f",
+                           "function f() {\n env -i ls\n}\nf",
+                           "alias p='env -i ls'\np",
+                           "trap 'env -i ls' EXIT; ls",
+                           "trap ls EXIT; unset LD_PRELOAD",
                            "OLD=$LD_PRELOAD; LD_PRELOAD=; LD_PRELOAD=$OLD; ls"}) {
     INFO(line);
     CHECK_FALSE(suspected_of({"bash", "-c", line}).empty());
@@ -381,6 +417,16 @@ TEST_CASE("a line that keeps the library is not suspected") {
                            "export PATH=/x:$PATH; ls",
                            "env -i LD_PRELOAD=$LD_PRELOAD ls",
                            "exec env -i LD_PRELOAD=\"${LD_PRELOAD}\" ls",
+                           "LD_PRELOAD= date; exec ls",
+                           "env -i true; ls",
+                           "cat <<END\nunset LD_PRELOAD; LD_PRELOAD= x\nEND\nls",
+                           "sh <<END\nls\nEND",
+                           "A=nice; $A ls",
+                           "exec ${A:-ls} x",
+                           "trap 'rm -f x' EXIT; ls",
+                           "alias l='ls -l'; ls",
+                           "bash -c 'ls' <x",
+                           "unset LD_PRELOAD; set -a; LD_PRELOAD=/x/libration.so; ls",
                            "env -u LD_PRELOAD LD_PRELOAD=$LD_PRELOAD ls",
                            "export LD_PRELOAD=/x/other.so; LD_PRELOAD=/x/libration.so:$LD_PRELOAD; ls"}) {
     INFO(line);
@@ -407,10 +453,17 @@ TEST_CASE("scripts are read like lines") {
   CHECK(suspected_of({"sh", "-c", some + "; ls"}).find("starts " + some + ", which is a script that loses") !=
         std::string::npos);
   const std::string itself = folder.write("#!/bin/sh\nls\n. $0\nsh /tmp/x\n", "itself");
-  CHECK(is_kept({itself}));
+  CHECK_FALSE(suspected_of({itself}).empty());
   const std::string again = folder.write("", "again");
   folder.write("#!/bin/sh\n" + again + "; " + again + "\n. " + again + "\n", "again");
-  CHECK(is_kept({again}));  // and the walk ends
+  CHECK_FALSE(suspected_of({again}).empty());  // and the walk ends
+  folder.write("X=1\n", "keeps");
+  folder.write("unset LD_PRELOAD\n", "loses");
+  for (const char *begin :
+       {"cd \"$(dirname \"$0\")\"\n. ./", "DIR=$(cd \"$(dirname \"${BASH_SOURCE[0]}\")\" && pwd)\n. $DIR/"}) {
+    CHECK(is_kept({folder.write("#!/bin/bash\n" + std::string(begin) + "keeps\nls\n", "reads")}));
+    CHECK_FALSE(suspected_of({folder.write("#!/bin/bash\n" + std::string(begin) + "loses\nls\n", "reads")}).empty());
+  }
 }
 
 TEST_CASE("commands that take a command among their own words are looked through") {
@@ -434,6 +487,13 @@ TEST_CASE("commands that take a command among their own words are looked through
   CHECK_FALSE(suspected_of({"find", "/", "-exec", "ls", ";", "-exec", "env", "-i", "ls", ";"}).empty());
   const std::string makefile = folder.write("all:\n\t@unset LD_PRELOAD; ls\n");
   CHECK(suspected_of({"make", "-f", makefile}) == "make has a makefile that changes LD_PRELOAD");
+  const std::string prefixed = folder.write("RUN := env -i\nall:\n\t@$(RUN) ls\n", "prefixed");
+  for (const std::string &text : {std::string("unexport LD_PRELOAD\nall:\n\tls\n"), "include " + prefixed + "\n",
+                                  std::string("OF = env\nRUN = $(OF) -i\nall:\n\t${RUN} ls\n")}) {
+    INFO(text);
+    CHECK_FALSE(suspected_of({"make", "-f", folder.write(text, "loses")}).empty());
+  }
+  CHECK(is_kept({"make", "-f", folder.write("RUN = nice\nOTHER = env -i\nall:\n\t$(RUN) ls $@ $(CC) $$A\n", "keeps")}));
 }
 
 TEST_CASE("an unknown program that gets a command among its arguments may start it") {

@@ -1,0 +1,14 @@
+// The lines of makefiles that may start something. Layer: cli. Threads: one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/launch/walk_state.h"
+
+namespace ration::cli {
+
+// The lines of these files, and of those that they include, with make's variables replaced.
+std::vector<std::string> lines_of_makefiles(std::vector<std::string> files, const WalkState &state);
+
+}  // namespace ration::cli

@@ -1,0 +1,49 @@
+// What is known about the variables of a shell's text: those that it assigns without exporting them, its arguments and
+// its path. Layer: cli. Threads: values.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/launch/environment_block.h"
+
+namespace ration::cli {
+
+class ShellVariables {
+ public:
+  using Words = std::vector<std::string>;
+
+  ShellVariables(std::optional<Words> arguments, std::string script)
+      : arguments_(std::move(arguments)), script_(std::move(script)) {}
+
+  // NAME=VALUE.
+  void add(const std::string &word) { assigned_.push_back(word); }
+  void erase(std::string_view name);
+  // The last NAME=VALUE; nullptr if there is none.
+  [[nodiscard]] const std::string *find(std::string_view name) const;
+
+  // False if there is no first argument to drop.
+  bool shift();
+  void set_arguments(Words arguments) { arguments_ = std::move(arguments); }
+  void forget_arguments() { arguments_.reset(); }
+
+  // The words that the word becomes; the word itself if a part of it is unknown. `in_order`: the text has run in its
+  // order, so that the last value of a variable is the one that it has.
+  [[nodiscard]] Words expanded(const std::string &word, const EnvironmentBlock &environment, bool in_order) const;
+
+ private:
+  using Known = std::optional<std::string>;
+
+  [[nodiscard]] Known value(const std::string &name, const EnvironmentBlock &environment, bool in_order) const;
+  [[nodiscard]] Known text(std::string_view written, const EnvironmentBlock &environment, bool in_order) const;
+  [[nodiscard]] Known folder_of_script(std::string_view written) const;
+
+  std::optional<Words> arguments_;
+  std::string script_;
+  Words assigned_;
+};
+
+}  // namespace ration::cli
