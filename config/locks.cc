@@ -122,7 +122,10 @@ std::vector<std::string> escapable_locks(const FileReading &reading, const std::
       warn("RATION_DISABLE=1 lifts the locks of this file; to forbid that, create " +
            printable(system_folder + "/enforced"));
     }
-    if (each.in_rule) {
+    const auto is_beside = [&](const Statement &other) {
+      return !other.in_rule && other.origin.locked && other.origin.key == each.origin.key;
+    };
+    if (each.in_rule && std::none_of(reading.statements.begin(), reading.statements.end(), is_beside)) {
       warn(
           "this lock holds only programs that the rule matches; a copy with another name, or other arguments, escapes "
           "it; lock the key outside of rules too");

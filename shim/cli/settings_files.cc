@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include "cli/base/log.h"
 #include "config/files/small_file.h"
@@ -31,10 +33,28 @@ config::Source source_of(const std::string &path) {
 struct Mistake {
   std::string key;
   std::string what;
-  bool is_note = false;  // the file can be used as written
+  bool is_used = false;  // the file is used as written all the same
 };
 
-// What is wrong with the file, or worth knowing.
+// A limit for a group in a file that names none: each program outside of groups is held to it alone. nullopt if there
+// is none, or if it is locked, which is reported as a lock that can be escaped.
+std::optional<Mistake> limit_without_group(const config::FileReading &reading) {
+  const auto find = [&](std::string_view key) {
+    return std::find_if(reading.statements.begin(), reading.statements.end(),
+                        [&](const config::Statement &each) { return each.origin.key == key; });
+  };
+  const auto limit = find("group_limit");
+  if (limit == reading.statements.end() || limit->origin.locked || find("group") != reading.statements.end()) {
+    return std::nullopt;
+  }
+  return Mistake{"group_limit",
+                 limit->origin.written() +
+                     ": this file names no group; a program that is started in none is held to "
+                     "it alone, and says so at each start; set group too, or limit instead",
+                 true};
+}
+
+// What is wrong with the file.
 std::vector<Mistake> mistakes_in(const std::string &path) {
   const config::SmallFile file = config::read_small_file(path, config::Trust::kAnybody);
   if (!file.there || !file.wrong.empty()) {
@@ -53,6 +73,9 @@ std::vector<Mistake> mistakes_in(const std::string &path) {
   }
   for (const std::string &line : config::escapable_locks(reading, path, config::system_folder())) {
     mistakes.push_back({"locked", line, true});
+  }
+  if (auto limit = limit_without_group(reading)) {
+    mistakes.push_back(std::move(*limit));
   }
   return mistakes;
 }
@@ -93,13 +116,12 @@ bool check_settings_files(const std::vector<std::string> &paths, bool as_json) {
   bool good = true;
   for (const std::string &path : paths) {
     const std::vector<Mistake> mistakes = mistakes_in(path);
-    const bool holds = std::all_of(mistakes.begin(), mistakes.end(), [](const Mistake &each) { return each.is_note; });
-    good = good && holds;
-    files.push_back({{"path", path}, {"holds", holds}, {"problems", nlohmann::ordered_json::array()}});
+    good = good && mistakes.empty();
+    files.push_back({{"path", path}, {"holds", mistakes.empty()}, {"problems", nlohmann::ordered_json::array()}});
     for (const Mistake &each : mistakes) {
-      files.back()["problems"].push_back({{"key", each.key}, {"what", each.what}, {"fatal", !each.is_note}});
+      files.back()["problems"].push_back({{"key", each.key}, {"what", each.what}, {"fatal", !each.is_used}});
       if (!as_json) {
-        each.is_note ? log_line("env: " + each.what) : log_error("env: " + each.what);
+        log_error("env: " + each.what);
       }
     }
   }

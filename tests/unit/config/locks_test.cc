@@ -190,7 +190,9 @@ TEST_CASE("locks that a program can escape are named, and others are not") {
   for (const char *text :
        {R"({"limit": {"0": "1GiB"}, "managed": "count"})", R"({"limit": "1GiB", "locked": ["limit"]})",
         R"({"group": "a", "group_limit": {"GPU-1": "1GiB"}, "reserve": "1GiB", "locked": ["group_limit", "reserve"]})",
-        R"({"rules": [{"match": {"exe": "*/hog"}, "limit": "1GiB"}]})"}) {
+        R"({"rules": [{"match": {"exe": "*/hog"}, "limit": "1GiB"}]})",
+        R"({"limit": "2GiB", "locked": ["limit"],
+            "rules": [{"match": {"exe": "*/hog"}, "limit": "1GiB", "locked": ["limit"]}]})"}) {
     INFO(text);
     CHECK(escapes(text).empty());
   }
