@@ -117,7 +117,11 @@ nlohmann::ordered_json json_of(const std::vector<logs::CheckedLog> &checked, con
 int run_verb(const CheckRequest &request) {
   logs::Conditions conditions{{}, request.no_leaks, request.no_growth, request.no_failures, {}};
   if (request.max_peak) {
-    const std::string wrong = config::parse_limit(*request.max_peak, conditions.max_peak.emplace());
+    config::LimitMap &most = conditions.max_peak.emplace();
+    const std::string wrong = *request.max_peak == "0" ? "" : config::parse_limit(*request.max_peak, most);
+    if (most.empty() && wrong.empty()) {
+      most.emplace_back();  // 0: no device memory at all
+    }
     if (!wrong.empty()) {
       return usage_error("check: --max-peak " + config::shown(*request.max_peak) + ": " + wrong, kUsageError);
     }

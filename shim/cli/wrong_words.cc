@@ -16,6 +16,7 @@ namespace ration::cli {
 namespace {
 
 constexpr const char *kAfterDashes = "; write a command after --, and see `ration report` for a log";
+constexpr const char *kLimitOfSet = "; a limit is written ration set GROUP|PID --limit SIZE";
 
 bool is_option(const std::string &word) {
   return word.size() > 1 && word[0] == '-' && word != "--";
@@ -147,7 +148,9 @@ std::string wrong_words(const CLI::App &app, const std::vector<std::string> &wor
     extras = extras.empty() ? app.remaining() : extras;  // words after -- belong to the command
     return begin + (extras.empty() ? error.what()
                                    : "unexpected argument " + config::in_quotes(extras.front()) + " (`" + help + "`)" +
-                                         (words[0] == "doctor" ? kAfterDashes : ""));
+                                         (words[0] == "doctor" ? kAfterDashes
+                                          : words[0] == "set"  ? kLimitOfSet
+                                                               : ""));
   }
   std::string said;
   if (dynamic_cast<const CLI::ArgumentMismatch *>(&error) != nullptr) {

@@ -69,6 +69,7 @@ def checked(folder):
     mib = -(-peak // MIB)
     expect("a peak that held", ration("check", log, "--max-peak", f"{mib}MiB", "--max-fragmentation", "5%"), "")
     expect("sizes of devices", ration("check", log, "--max-peak", f"0={mib}MiB", "--max-fragmentation", "0.05"), "")
+    expect_that("no memory at all", ration("check", log, "--max-peak", "0", status=1).startswith("--max-peak: device 0: peak used "))
     expect_that("of the first one", ration("check", log, "--max-peak", "0=1MiB", status=1).startswith("--max-peak: device 0: peak used "))
     done = subprocess.run([BUILD / "bin/ration", "check", log, "--max-peak", "7=1MiB"], capture_output=True, text=True, check=False)
     expect_that(f"of one that is not there: {done.stderr}", done.returncode == 2 and 'there is no device "7", only 0' in done.stderr)

@@ -66,6 +66,16 @@ LINES = {
     "convert a.jsonl": "convert: --to is required",
     "doctor missing.jsonl": "doctor: unexpected argument \"missing.jsonl\" (`ration help doctor`); write a command after --, and see `ration report` for a log",
     "env --files --check x": "env: --files cannot be combined with --check",
+    "set lab 1GiB": 'set: unexpected argument "1GiB" (`ration help set`); a limit is written ration set GROUP|PID --limit SIZE',
+    "set --group lab --limit 1GiB": "set: --group is not an option; ours is its name alone: ration set GROUP --limit SIZE",
+    "ps -a": "ps: -a is not an option; ours is --all",
+    "top -n 1": "top: -n is not an option; ours is ration ps",
+    "html a": 'unknown verb "html"; ours is ration report LOG -o run.html',
+    "report a --growth": "report: --growth is not an option; ours is ration check LOG --no-growth; ration report LOG shows it too",
+    "report a --top 5": "report: --top is not an option; ours is ration report LOG --json for all; the report itself names the largest",
+    "report a --format json": "report: --format is not an option; ours is --json",
+    "convert a --format csv": "convert: --format is not an option; ours is --to",
+    "check a --fail-on-leak": "check: --fail-on-leak is not an option; ours is --no-leaks",
     "ps -w": "ps: -w is not an option; ours is --watch",
     "top -d 5": "top: -d is not an option; ours is --interval",
     "run -m 4GiB ls": "run: -m is not an option; ours is --limit",
@@ -152,7 +162,8 @@ def mistakes(verb):
             line = [name] if arguments[:1] == ["--"] else [*arguments, name]
             yield line, f"{name} needs a value"
     if not VERBS[verb]["command_begins"] and not any(each["repeats"] for each in VERBS[verb]["arguments"]):
-        yield [*arguments, "more"], f'unexpected argument "more" (`ration help {verb}`)'
+        more = "; a limit is written ration set GROUP|PID --limit SIZE" if verb == "set" else ""
+        yield [*arguments, "more"], f'unexpected argument "more" (`ration help {verb}`)' + more
     for argument in VERBS[verb]["arguments"]:
         if argument["required"]:
             yield [], f"{argument['name']} is required"
