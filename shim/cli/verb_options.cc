@@ -240,7 +240,8 @@ void describe_set(CLI::App &verb, SetRequest &request) {
       ->type_name("GROUP|PID");
   verb.add_option("--limit", request.limit, "of all members of the group together, or of the process, on each device")
       ->type_name("SIZE|UUID=SIZE,...|default");
-  verb.add_option("--guarantee", request.guarantee, "what its group always leaves to the process, or to its run")
+  verb.add_option("--guarantee", request.guarantee,
+                  "what its group always leaves to the process, or to its run, on each device that it uses")
       ->type_name("SIZE|UUID=SIZE,...|default");
   add_flag(verb, "--json", request.json, "one JSON object, sizes in bytes");
 }

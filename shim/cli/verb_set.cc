@@ -62,7 +62,7 @@ std::variant<Wanted, std::string> wanted_of(const std::string &text) {
   }
   if (std::any_of(wanted.sizes.begin(), wanted.sizes.end(), [](const auto &each) { return each.ordinal >= 0; })) {
     return "processes number their devices differently; write the UUID, or the beginning of it: GPU-1f2e=8GiB (`ration "
-           "ps --json` has it)";
+           "ps` has it)";
   }
   return wanted;
 }
@@ -71,6 +71,17 @@ ledger::OrderedSize order_of(const Wanted &wanted) {
   return [wanted](const std::string &uuid, std::uint64_t total) -> std::optional<std::uint64_t> {
     return wanted.sizes.empty() ? std::nullopt
                                 : std::optional(wanted.bytes_on(uuid, total).value_or(ledger::kUnchanged));
+  };
+}
+
+// A guarantee without a device is one on each of the devices that are `used`; on all if none is.
+ledger::OrderedSize order_of_guarantee(const Wanted &wanted, const std::vector<std::string> &used) {
+  Wanted of_named = wanted;
+  std::erase_if(of_named.sizes, [](const config::LimitItem &each) { return each.name.empty(); });
+  return [all = order_of(wanted), named = of_named, used, is_default = wanted.sizes.empty()](
+             const std::string &uuid, std::uint64_t total) -> std::optional<std::uint64_t> {
+    const bool is_used = used.empty() || std::find(used.begin(), used.end(), uuid) != used.end();
+    return is_default || is_used ? all(uuid, total) : named.bytes_on(uuid, total).value_or(ledger::kUnchanged);
   };
 }
 
@@ -201,25 +212,65 @@ void refuse_what_cannot_apply(const SetRequest &request, const std::vector<Group
   }
 }
 
-// Throws a sentence if no block could ever use all of a guarantee because the limit is smaller. Checks only sizes in
-// bytes, as it is not known here what a share of a device amounts to.
+// The members that the guarantee of the holder covers: those of its tree, or itself alone.
+std::vector<const Member *> covered_by(const std::vector<Group> &groups, const Member &holder) {
+  std::vector<const Member *> covered;
+  for (const Group &group : groups) {
+    for (const Member &each : group.members) {
+      const bool is_of_tree = group.kind == GroupKind::kTree && holder.tree != 0 &&
+                              holder.tree == ledger::tree_number(group.kind, group.name);
+      if (each.identity != holder.identity && is_of_tree) {
+        covered.push_back(&each);
+      }
+    }
+  }
+  if (holder.tree == 0) {
+    covered.push_back(&holder);
+  }
+  return covered;
+}
+
+// The devices that these members use, and those on which the holder has a guarantee already.
+std::vector<std::string> devices_used_by(const std::vector<const Member *> &members, const Member &holder) {
+  std::vector<std::string> uuids;
+  for (const ledger::DeviceUse &use : holder.devices) {
+    if (use.guarantee != 0) {
+      uuids.push_back(use.uuid);
+    }
+  }
+  for (const Member *member : members) {
+    for (const ledger::DeviceUse &use : member->devices) {
+      uuids.push_back(use.uuid);
+    }
+  }
+  return uuids;
+}
+
+// What is wanted on the device; `otherwise` if it is not named, or not known.
+std::uint64_t wanted_on(const std::string &uuid, const Wanted &wanted,
+                        const std::vector<config::DeviceIdentity> &devices, std::uint64_t otherwise) {
+  const auto device = std::find_if(devices.begin(), devices.end(),
+                                   [&](const config::DeviceIdentity &each) { return each.uuid == uuid; });
+  const auto bytes = device == devices.end() ? std::nullopt : wanted.bytes_on(uuid, device->total_bytes);
+  return bytes.value_or(otherwise);
+}
+
+// Throws a sentence if no block could ever use all of a guarantee, which is for this process alone, because the limit
+// is smaller.
 void refuse_guarantee_above_limit(const Wanted &limit, const Wanted &guarantee, const SetRequest &request,
-                                  const Member &member, const Member &holder) {
-  const auto in_bytes = [](const Wanted &wanted, const std::string &uuid) {
-    const auto is_share = [](const config::LimitItem &each) { return each.size.is_share(); };
-    return std::any_of(wanted.sizes.begin(), wanted.sizes.end(), is_share) ? std::nullopt : wanted.bytes_on(uuid, 0);
-  };
+                                  const Member &member, const Member &holder,
+                                  const std::vector<config::DeviceIdentity> &devices) {
   for (const ledger::DeviceUse &use : member.devices) {
     std::uint64_t guaranteed = 0;
     for (const ledger::DeviceUse &each : holder.devices) {
-      guaranteed = each.uuid == use.uuid && holder.tree == 0 ? each.guarantee : guaranteed;
+      guaranteed = each.uuid == use.uuid ? each.guarantee : guaranteed;
     }
-    const std::optional<std::uint64_t> most = request.limit ? in_bytes(limit, use.uuid) : std::optional(use.limit);
-    const std::optional<std::uint64_t> least =
-        request.guarantee ? in_bytes(guarantee, use.uuid) : std::optional(guaranteed);
-    if (most && least && *least > *most) {
-      throw "a guarantee of " + config::show_exact_bytes(*least) + " is more than the limit of process " +
-          request.target + ", " + config::show_exact_bytes(*most);
+    const std::uint64_t most = wanted_on(use.uuid, limit, devices, use.limit);
+    const std::uint64_t least = wanted_on(use.uuid, guarantee, devices, guaranteed);
+    const bool is_back = (request.limit && limit.sizes.empty()) || (request.guarantee && guarantee.sizes.empty());
+    if (!is_back && least > most) {
+      throw "a guarantee of " + config::show_exact_bytes(least) + " is more than the limit of process " +
+          request.target + ", " + config::show_exact_bytes(most);
     }
   }
 }
@@ -405,10 +456,12 @@ int set(const SetRequest &request) {
       throw "the limit of " + config::shown(request.target) + " was not changed: " + problem;
     }
   } else {
-    const Member *const holder = request.guarantee ? holder_of_guarantee(groups, *target.member) : target.member;
+    const Member *const of_run = holder_of_guarantee(groups, *target.member);
+    const Member *const holder = request.guarantee ? of_run : target.member;
     refuse_what_cannot_apply(request, groups, *target.member, *holder);
-    if (holder == target.member) {
-      refuse_guarantee_above_limit(limit, guarantee, request, *target.member, *holder);
+    const std::vector<const Member *> covered = covered_by(groups, *of_run);
+    if (covered.size() == 1) {
+      refuse_guarantee_above_limit(limit, guarantee, request, *target.member, *of_run, devices);
     }
     ledger::MemberOrder of_limit;
     ledger::MemberOrder of_guarantee;
@@ -416,7 +469,8 @@ int set(const SetRequest &request) {
       of_limit.limit = order_of(limit);
     }
     if (request.guarantee) {
-      (holder == target.member ? of_limit : of_guarantee).guarantee = order_of(guarantee);
+      (holder == target.member ? of_limit : of_guarantee).guarantee =
+          order_of_guarantee(guarantee, devices_used_by(covered, *holder));
     }
     if ((of_limit.limit || of_limit.guarantee) &&
         !ledger::order_member(folder, target.member->identity, of_limit, problem)) {
@@ -450,6 +504,11 @@ int set(const SetRequest &request) {
   }
   if (!outcome.sentence.empty()) {
     log_line("set: " + outcome.sentence);
+  } else if (request.guarantee && std::any_of(rows.begin(), rows.end(), [&](const nlohmann::ordered_json &row) {
+               return row.value("guarantee", std::uint64_t{0}) >
+                      wanted_on(row["uuid"].get<std::string>(), guarantee, devices, ledger::kNoLimit);
+             })) {
+    log_line("set: what is held of the earlier guarantee stays guaranteed until it is freed");
   }
   return flush_stdout() ? outcome.status : kOurError;
 }

@@ -42,9 +42,11 @@ void check_one(const Checkup &checkup, std::size_t index, Findings &found) {
   const config::DeviceIdentity &device = checkup.machine.driver.devices[index];
   const std::string &name = checkup.machine.driver.names[index];
   const std::string uuid = device.uuid.empty() ? "of unknown UUID" : device.uuid;
+  const std::string limits = limits_on(checkup.settings, device);  // `ration set` may have changed those of a process
   found.push_back({Check::device,
                    "device " + std::to_string(device.ordinal) + ": " + (name.empty() ? "" : name + ", ") + uuid + ", " +
-                       config::show_bytes(device.total_bytes) + limits_on(checkup.settings, device),
+                       config::show_bytes(device.total_bytes) +
+                       (checkup.process ? ", as it was started: " + limits.substr(2) : limits),
                    {}});
   check_size(checkup.settings.limit, device, found);
   for (const config::Settings::Group &group : checkup.settings.groups) {

@@ -17,6 +17,7 @@
 #include "cli/usage/as_user.h"
 #include "cli/usage/process_rows.h"
 #include "cli/usage/snapshot.h"
+#include "cli/usage/tree_guarantees.h"
 #include "config/options.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
@@ -240,10 +241,13 @@ class ProcessCheck {
     return ledger::read_groups(folder, problem);
   }
 
-  // "group a, 512MiB reserved, limit 1.00GiB": one such text for each of its groups.
+  // "group a, 512MiB reserved, limit now 1.00GiB": one such text for each of its groups.
   [[nodiscard]] std::string books_of(const ProcessFacts &process, std::string &problem) {
     std::string text;
-    for (const ledger::Group &group : groups_of_process(problem)) {
+    const std::vector<ledger::Group> groups = groups_of_process(problem);
+    const TreeProcesses trees = processes_of_trees(groups);
+    for (const ledger::Group &group : groups) {
+      const TreeGuarantees guarantees(group, trees);
       for (const ledger::Member &member : group.members) {
         const bool same_space =
             member.pid_namespace == 0 || process.pid_namespace == 0 || member.pid_namespace == process.pid_namespace;
@@ -252,14 +256,15 @@ class ProcessCheck {
         }
         const std::string label = label_of(group.kind, group.name);
         text += (text.empty() ? "" : "; ") + (label == "-" ? "no group" : "group " + config::printable(label)) +
-                use_of(group, member);
+                use_of(group, member, guarantees);
       }
     }
     return text;
   }
 
   // How much a member holds of each device, and what its limits there are.
-  [[nodiscard]] std::string use_of(const ledger::Group &group, const ledger::Member &member) {
+  [[nodiscard]] std::string use_of(const ledger::Group &group, const ledger::Member &member,
+                                   const TreeGuarantees &guarantees) {
     std::string text;
     for (const ledger::DeviceUse &use : member.devices) {
       const auto device = std::find_if(group.devices.begin(), group.devices.end(),
@@ -268,10 +273,13 @@ class ProcessCheck {
       text += ", " + config::show_bytes(use.reserved) + " reserved" +
               (member.devices.size() > 1 ? " of " + config::printable(use.uuid) : "");
       if (use.limit != ledger::kNoLimit) {
-        text += ", limit " + config::show_bytes(use.limit);
+        text += ", limit now " + config::show_bytes(use.limit);
       }
       if (of_group != ledger::kNoLimit) {
-        text += ", limit of the group " + config::show_bytes(of_group);
+        text += ", limit of the group now " + config::show_bytes(of_group);
+      }
+      if (const std::uint64_t guarantee = guarantees.guarantee_of(member, use); guarantee != 0) {
+        text += ", guaranteed now " + config::show_bytes(guarantee);
       }
       is_limited_ = is_limited_ || use.limit != ledger::kNoLimit || of_group != ledger::kNoLimit;
     }

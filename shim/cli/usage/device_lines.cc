@@ -13,7 +13,8 @@ namespace {
 constexpr std::size_t kLeastBar = 12;  // the shortest bar next to full sentences; below that, figures get shorter
 constexpr std::size_t kShortestBar = 5;
 constexpr std::size_t kLeastHistory = 8;
-constexpr std::size_t kWide = 100;  // from this width on, UUIDs and history are shown
+constexpr std::size_t kWide = 100;    // from this width on, names and history are shown
+constexpr std::size_t kWidest = 160;  // from this width on, UUIDs are shown beside names
 
 }  // namespace
 
@@ -50,7 +51,8 @@ DeviceLines::DeviceLines(const Usage &usage, const TopState &state, std::size_t 
   for (const DeviceRow &row : usage.devices) {
     names_.emplace_back("GPU ").append(gpus.of(row.uuid, row.gpu));
     if (row.gpu != kNoIndex && width >= kWide) {
-      names_.back().append(" ").append(row.name.empty() ? gpus.digits_of(row.uuid) : config::printable(row.name));
+      names_.back().append(row.name.empty() ? "" : " " + config::printable(row.name));
+      names_.back().append(row.name.empty() || width >= kWidest ? " " + gpus.mark_of(row.uuid) : "");
     }
     name_width_ = std::max(name_width_, names_.back().size());
   }

@@ -22,7 +22,7 @@ std::vector<std::string> help_lines(bool is_unicode) {
           "RESERVED  held on the device, counted against limits",
           "USED      held by the program, of that",
           "PEAKRES   most that was RESERVED; PEAKUSED: most USED",
-          "FAILS     refused allocations; GRANULES: pieces of memory",
+          "FAILS     refused allocations; PIECES: of memory in pools",
           "others    held outside Ration, for each device",
           "GUARANTEE what its group always leaves to it",
           "CLAIMED   held or guaranteed; FREE: what the limit leaves",

@@ -118,6 +118,10 @@ std::string GpuNames::of(const std::string &uuid, int gpu) const {
   return uuid.empty() ? "-" : gpu != kNoIndex ? std::to_string(gpu) : digits_of(uuid);
 }
 
+std::string GpuNames::mark_of(const std::string &uuid) const {
+  return uuid.substr(0, uuid.size() - after_mark(uuid).size() + length_);
+}
+
 std::string GpuNames::digits_of(const std::string &uuid) const {
   return after_mark(uuid).substr(0, length_);
 }
@@ -151,11 +155,11 @@ Table process_table(const Usage &usage, const TableLook &look) {
         SortKey::kPeakUsed}});
   if (some([](const Row &row) { return row.use.stitching.granules != 0; })) {
     shown.push_back(
-        {yielding("GRANULES", 0), [](const Row &row) { return std::to_string(row.use.stitching.granules); }, {}});
+        {yielding("PIECES", 0), [](const Row &row) { return std::to_string(row.use.stitching.granules); }, {}});
   }
   if (some([](const Row &row) { return row.use.stitching.blocks != 0; })) {
     shown.push_back(
-        {yielding("STITCHED", 1), [](const Row &row) { return std::to_string(row.use.stitching.blocks); }, {}});
+        {yielding("JOINED", 1), [](const Row &row) { return std::to_string(row.use.stitching.blocks); }, {}});
   }
   if (some([](const Row &row) { return row.use.guarantee != 0; })) {
     shown.push_back({yielding("GUARANTEE", 6), [](const Row &row) { return bytes_or_dash(row.use.guarantee); }, {}});
@@ -236,9 +240,10 @@ Table device_table(const Usage &usage, const TableLook &look) {
   std::vector<Shown<Row>> shown = {
       {{"GPU", Align::kLeft}, [&gpus](const Row &row) { return gpus.of(row.uuid, row.gpu); }, {}},
       {name("NAME", 0), [](const Row &row) { return row.name.empty() ? "-" : config::printable(row.name); }, {}},
-      {yielding("SIZE", 3), [](const Row &row) { return row.size == 0 ? "-" : short_bytes(row.size); }, {}},
+      {yielding("UUID", 3, Align::kLeft), [&gpus](const Row &row) { return gpus.mark_of(row.uuid); }, {}},
+      {yielding("SIZE", 4), [](const Row &row) { return row.size == 0 ? "-" : short_bytes(row.size); }, {}},
       {{"RESERVED"}, [](const Row &row) { return short_bytes(row.reserved); }, {}},
-      {yielding("OVERHEAD", 4), [&](const Row &row) { return bytes_or_unknown(row.overhead()); }, {}},
+      {yielding("OVERHEAD", 5), [&](const Row &row) { return bytes_or_unknown(row.overhead()); }, {}},
       {{"OTHERS"}, [&](const Row &row) { return bytes_or_unknown(row.others); }, {}},
       {{"FREE"}, [&](const Row &row) { return bytes_or_unknown(row.free); }, {}}};
   if (some([](const Row &row) { return row.utilisation.has_value(); })) {

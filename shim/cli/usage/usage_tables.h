@@ -25,6 +25,8 @@ class GpuNames {
   explicit GpuNames(const Usage &usage);
   [[nodiscard]] std::string of(const std::string &uuid, int gpu) const;
   [[nodiscard]] std::string digits_of(const std::string &uuid) const;
+  // The beginning of the UUID, as `ration set` takes it: "GPU-1f2e3d4c".
+  [[nodiscard]] std::string mark_of(const std::string &uuid) const;
 
  private:
   std::size_t length_;
@@ -42,7 +44,7 @@ struct TableLook {
 
 inline constexpr const char *kBarTitle = "MEMORY";
 
-// The columns for groups, containers, guarantees, waiting and granules appear only if one of their cells has a value.
+// The columns for groups, containers, guarantees, waiting and pieces appear only if one of their cells has a value.
 // Titles come first, and no line is longer than the width.
 Table process_table(const Usage &usage, const TableLook &look);
 Table group_table(const Usage &usage, const TableLook &look);

@@ -63,7 +63,7 @@ def unchecked(folder):
             answer = doctor("--pid", pid)
             expect("another user's", (answer.status, answer.of("process_unchecked"), answer.of("process_other_user")), (0, [], []))
             held, = answer.of("process")
-            expect_that(held, "is held: no group, " in held["what"] and "limit 1.00GiB" in held["what"])
+            expect_that(held, "is held: no group, " in held["what"] and "limit now 1.00GiB" in held["what"])
 
 
 def not_in_books(_):

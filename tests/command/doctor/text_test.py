@@ -75,7 +75,7 @@ def healthy_process(_):
     with running(*steps("load", "init", "alloc"), LD_PRELOAD=LIBRARIES, RATION_LIMIT="1GiB", RATION_GROUP="lab") as pid:
         answer = doctor("--pid", pid)
         held, = answer.of("process")
-        expect_that(held["what"], re.search(rf"^process {pid} \(.*\) is held: group lab, \d+MiB reserved, limit 1.00GiB", held["what"]))
+        expect_that(held["what"], re.search(rf"^process {pid} \(.*\) is held: group lab, \d+MiB reserved, limit now 1.00GiB", held["what"]))
         asked, = answer.of("process_settings")
         expect_that(asked["what"], all(part in asked["what"] for part in ("LD_PRELOAD=", "RATION_LIMIT=1GiB", "RATION_GROUP=lab")))
         how, = answer.of("process_diagnostics")

@@ -87,9 +87,11 @@ def beside_others(folder):
     expect("the process", lines[1][0], str(mine.pid))
     expect("rows of others", [line for line in lines if line and line[-1] == "others"],
            [["-", "-", "0", "3.25GiB", *["-"] * 6, "others"], ["-", "-", "1", "0B", *["-"] * 6, "others"]])
-    expect("devices in the table", lines[-3:], ["GPU NAME SIZE RESERVED OVERHEAD OTHERS FREE UTIL TEMP".split(),
-                                               "0 simcuda GPU 16.0GiB 2.00GiB 256MiB 3.25GiB 10.5GiB 37% 54C".split(),
-                                               "1 simcuda GPU 8.00GiB 0B 0B 0B 8.00GiB 37% 54C".split()])
+    marks = [device["uuid"][:len("GPU-") + 8] for device in seen["devices"]]
+    expect("UUIDs in the table", [line[3] for line in lines[-2:]], marks)
+    expect("devices in the table", lines[-3:], ["GPU NAME UUID SIZE RESERVED OVERHEAD OTHERS FREE UTIL TEMP".split(),
+                                               f"0 simcuda GPU {marks[0]} 16.0GiB 2.00GiB 256MiB 3.25GiB 10.5GiB 37% 54C".split(),
+                                               f"1 simcuda GPU {marks[1]} 8.00GiB 0B 0B 0B 8.00GiB 37% 54C".split()])
 
 
 def named_in_a_summary(folder):
@@ -175,7 +177,7 @@ def stitching(folder, backing, stitches):
     (held,), (left,) = before["processes"], after["processes"]
     end = json.loads(log.read_text().splitlines()[-1])
     expect("titles", table.split("\n")[0].split()[6:],
-           ["PEAKRES", "PEAKUSED", *(["GRANULES", "STITCHED"] if stitches else []), "FAILS", "AGE", "COMMAND"])
+           ["PEAKRES", "PEAKUSED", *(["PIECES", "JOINED"] if stitches else []), "FAILS", "AGE", "COMMAND"])
     expect_that(f"{held['granules']} granules", 0 < held["granules"] <= held["reserved"] // (2 * MIB) if stitches else held["granules"] == 0)
     expect("while the block lives", (held["stitched_blocks"], held["stitched_total"]), (stitches, stitches))
     expect_that(f"peaks: {left['peak_bytes']} of {left['reserved_peak_bytes']} bytes",

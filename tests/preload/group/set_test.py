@@ -107,8 +107,24 @@ def guarantees(folder):
         told = ration_set(machine, two.pid, "--guarantee", "600MiB", status=1)
         expect("one that does not fit", told["outcome"], "refused")
         one.do("alloc=390m")
+        said = ration_set(machine, one.pid, "--limit", "400MiB", status=2)
+        expect_that(f"a limit below it: {said}", "a guarantee of 500MiB" in said and "400MiB" in said)
+        said = ration_set(machine, one.pid, "--limit", "10%", status=2)
+        expect_that(f"a share below it: {said}", "a guarantee of 500MiB" in said)
         ration_set(machine, one.pid, "--guarantee", "default")
         two.do("alloc=530m")
+        ended_clean(machine)
+
+
+def where_it_is_used(folder):
+    """A guarantee without a device is one on the devices that the process uses."""
+    with Machine(folder, devices="2x4GiB", **POOLS["vmm"], **GROUP) as machine:
+        one, two = machine.member(), machine.member(device=1)
+        one.do("alloc=1m")
+        two.do("alloc=1m")
+        told = ration_set(machine, one.pid, "--guarantee", "500MiB")
+        expect("devices", [row["guarantee"] for row in told["devices"]], [500 * MIB])
+        expect("of the group", sorted(group["guaranteed_bytes"] for group in machine.ps()["groups"]), [0, 500 * MIB])
         ended_clean(machine)
 
 
@@ -260,4 +276,4 @@ def mistakes(folder):
 main({f"{mode}: of a group": of_a_group(mode) for mode in POOLS} | {f"{mode}: of a process": of_a_process(mode) for mode in POOLS} |
      {f"{backing}: what is idle": what_is_idle(backing) for backing in ("vmm", "slab", "async")} |
      {f"{backing}: freed later": freed_later(backing) for backing in ("vmm", "slab", "async")} |
-     {"below what is guaranteed": below_what_is_guaranteed, "all devices or none": all_devices_or_none, "of one device": of_one_device, "guarantees": guarantees, "of a run": of_a_run, "less of a run": less_of_a_run, "summary of a run": summary_of_a_run, "in words": in_words, "mistakes": mistakes})
+     {"below what is guaranteed": below_what_is_guaranteed, "all devices or none": all_devices_or_none, "of one device": of_one_device, "guarantees": guarantees, "where it is used": where_it_is_used, "of a run": of_a_run, "less of a run": less_of_a_run, "summary of a run": summary_of_a_run, "in words": in_words, "mistakes": mistakes})

@@ -72,10 +72,10 @@ std::string styled(const Frame &frame, Style style) {
 
 TEST_CASE("a frame shows granules and stitched blocks where a process has granules") {
   Usage seen = many(3);
-  CHECK_FALSE(shows(frame_of(seen, {}, 24, 130), "GRANULES"));
+  CHECK_FALSE(shows(frame_of(seen, {}, 24, 130), "PIECES"));
   seen.processes[0].use.stitching = {512, 2, 40};
-  CHECK(shows(frame_of(seen, {}, 24, 130), "PEAKRES PEAKUSED GRANULES STITCHED FAILS"));
-  CHECK(shows(frame_of(seen, {}, 24, 130), "     512        2 "));
+  CHECK(shows(frame_of(seen, {}, 24, 130), "PEAKRES PEAKUSED PIECES JOINED FAILS"));
+  CHECK(shows(frame_of(seen, {}, 24, 130), "    512      2 "));
 }
 
 TEST_CASE("a frame shows guarantees and who waits") {

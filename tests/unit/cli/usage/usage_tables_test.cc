@@ -74,21 +74,21 @@ TEST_CASE("both tables at unlimited width") {
               "nightly 1f2e3d4c 12.0GiB  1.50GiB 10.5GiB         1"});
 }
 
-TEST_CASE("granules and stitched blocks have columns where a process has granules") {
+TEST_CASE("pieces and joined blocks have columns where a process has pieces") {
   ledger::Member train = member(1, 14969, {use(kFirstGpu, 3 * kGi / 2)});
   train.devices[0].stitching = {512, 3, 40};
   const Usage seen = usage({group(GroupKind::kNone, "", {}, {train, member(2, 7, {use(kSecondGpu, kMi)})})});
   CHECK(processes(seen, kUnlimitedWidth) ==
-        Lines{"  PID USER GPU      RESERVED   USED LIMIT PEAKRES PEAKUSED GRANULES STITCHED FAILS AGE COMMAND",
-              "14969 -    1f2e3d4c  1.50GiB 768MiB     - 1.50GiB   768MiB      512        3     0  1m train",
-              "    7 -    99887766     1MiB 512KiB     -    1MiB   512KiB        0        0     0  1m train"});
+        Lines{"  PID USER GPU      RESERVED   USED LIMIT PEAKRES PEAKUSED PIECES JOINED FAILS AGE COMMAND",
+              "14969 -    1f2e3d4c  1.50GiB 768MiB     - 1.50GiB   768MiB    512      3     0  1m train",
+              "    7 -    99887766     1MiB 512KiB     -    1MiB   512KiB      0      0     0  1m train"});
 }
 
-TEST_CASE("stitched blocks have no column where there are none") {
+TEST_CASE("joined blocks have no column where there are none") {
   ledger::Member train = member(1, 14969, {use(kFirstGpu, 3 * kGi / 2)});
   train.devices[0].stitching = {512, 0, 0};
   const std::string titles = processes(usage({group(GroupKind::kNone, "", {}, {train})}), kUnlimitedWidth).at(0);
-  CHECK(titles.find("GRANULES FAILS") != std::string::npos);
+  CHECK(titles.find("PIECES FAILS") != std::string::npos);
 }
 
 TEST_CASE("guarantees, and what is waited for, have columns where there are some") {
@@ -123,8 +123,8 @@ TEST_CASE("where not all columns fit, those of the pool go first, then ages, pea
     }
     before = titles;
   }
-  CHECK(gone == Lines{"GRANULES", "STITCHED", "AGE", "PEAKRES", "PEAKUSED", "FAILS", "GUARANTEE", "USER", "GROUP",
-                      "WAITS", "MEMORY"});
+  CHECK(gone == Lines{"PIECES", "JOINED", "AGE", "PEAKRES", "PEAKUSED", "FAILS", "GUARANTEE", "USER", "GROUP", "WAITS",
+                      "MEMORY"});
 }
 
 TEST_CASE("the column that rows are sorted by is marked, and stays") {
@@ -239,6 +239,6 @@ TEST_CASE("where NVML answers, what others hold has a row, and each device its f
   REQUIRE(lines.size() == 6);
   CHECK(lines[2] == "  - -    0    4.00GiB      -     -       -        -     -   - others");
   CHECK(lines[3].empty());
-  CHECK(lines[4] == "GPU NAME           SIZE RESERVED OVERHEAD  OTHERS    FREE UTIL TEMP");
-  CHECK(lines[5] == "0   NVIDIA H200 80.0GiB  1.00GiB       0B 4.00GiB 75.0GiB  37%  54C");
+  CHECK(lines[4] == "GPU NAME        UUID            SIZE RESERVED OVERHEAD  OTHERS    FREE UTIL TEMP");
+  CHECK(lines[5] == "0   NVIDIA H200 GPU-1f2e3d4c 80.0GiB  1.00GiB       0B 4.00GiB 75.0GiB  37%  54C");
 }
