@@ -82,7 +82,6 @@ compile() {
   rm -rf "$folder/stage"
   DESTDIR='' cmake --install "$folder/build" --prefix "$folder/stage/$archive-$1" >"$folder/install.log" || return 1
   local documents=$folder/stage/$archive-$1/share/doc/ration
-  install -m 644 "$root/scripts/package/README.md" "$documents/PACKAGES.md"
   write_notices "$folder" >>"$documents/third_party_notices.txt"
 }
 

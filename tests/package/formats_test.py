@@ -5,6 +5,7 @@ The tree is this build's, which needs this machine's libraries; what scripts/pac
 """
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -66,6 +67,16 @@ def deb(folder):
            f"{root}/usr/lib/ration/libration.so\n")
 
 
+def documents(_):
+    """Each link in the installed documents leads to something that is installed."""
+    folder = TREE / "share/doc/ration"
+    links = [(each.name, link) for each in folder.glob("*.md")
+             for link in re.findall(r'\]\(([^()\s#]+)[^()\s]*\)|\bsrc(?:set)?="([^"]+)"', each.read_text(encoding="utf-8"))]
+    links = [(name, link or picture) for name, (link, picture) in links]
+    expect("dead links", [link for link in links if not re.match(r"[a-z]+:", link[1]) and not (folder / link[1]).exists()], [])
+    expect("links to what is installed", {"KNOWN_GAPS.md", "LOG.md"} <= {link for _, link in links}, True)
+
+
 def incomplete(folder):
     """A package of which a library is missing says which."""
     (folder / "bin").mkdir()
@@ -79,4 +90,4 @@ def incomplete(folder):
 with tempfile.TemporaryDirectory() as top:
     TREE = pathlib.Path(top).resolve() / "tree"
     installed(BUILD, TREE)
-    main(wheel, deb, incomplete)
+    main(wheel, deb, documents, incomplete)
