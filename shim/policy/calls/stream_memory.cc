@@ -166,7 +166,7 @@ CUresult StreamMemory::free(const char *api, CUdeviceptr address, CUstream strea
     } else if (block.charged) {
       const ContextRef of = parts_.contexts.of_stream(stream);
       const CurrentFor current(of->handle);  // an event and its stream are of one context
-      parts_.pending.add({of, block.device, block.size}, stream);
+      parts_.pending.add({of, block.device, block.size, {}, block.context}, stream);
     }
   }
   return result;

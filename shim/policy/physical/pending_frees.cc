@@ -40,6 +40,9 @@ void PendingFrees::finish(const Pending &pending) {
 void PendingFrees::add(Pending pending, CUstream stream) noexcept {
   const RelaxedCapture relaxed;
   const CUevent event = pending.event = record_event(stream);
+  if (event == nullptr && pending.owner != nullptr) {
+    pending.context = pending.owner;  // the stream's context may be one that has ended
+  }
   if (event != nullptr && real.cuEventQuery(event) == CUDA_SUCCESS) {
     real.cuEventDestroy_v2(event);
     finish(pending);

@@ -38,6 +38,7 @@ class PendingFrees {
     int device = 0;
     std::uint64_t bytes = 0;
     Pieces pieces{};
+    ContextRef owner{};       // the memory ends with it at the latest; null: unknown
     CUevent event = nullptr;  // add() records it
   };
   // Releases `pending` once `stream` has passed this point. If no event can be recorded there, it stays charged until

@@ -63,6 +63,19 @@ TEST_CASE("a free that meets the end of its context in another thread releases i
   CHECK(program.charged() == 0);
 }
 
+TEST_CASE("without an event, what another context's stream freed ends with the context of its block") {
+  FakeDriver driver;
+  Program program(limit_of(1000));
+  const CUcontext context = program.create();
+  const CUdeviceptr block = program.take(1000);
+  program.create();
+  driver.fails["cuEventCreate"] = CUDA_ERROR_INVALID_CONTEXT;
+  CHECK(program.free_async(block) == CUDA_SUCCESS);
+  CHECK(program.charged() == 1000);
+  CHECK(program.destroy(context) == CUDA_SUCCESS);
+  CHECK(program.charged() == 0);
+}
+
 TEST_CASE("a wait for queued frees is logged, a look is not") {
   const ScratchFolder folder;
   QueuedFree queued(folder / "log");
