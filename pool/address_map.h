@@ -21,8 +21,8 @@ class AddressMap {
   AddressMap &operator=(const AddressMap &) = delete;
   ~AddressMap();
 
-  // Ensures that the next `blocks` insertions need no host memory; false if the host has none. While the map grows,
-  // each call also moves some nodes, and the last of these calls frees the smaller table.
+  // Ensures that the next `blocks` insertions need no host memory; returns false if host memory has run out. While the
+  // map grows, each call also moves some nodes, and the last of these calls frees the smaller table.
   [[nodiscard]] bool prepare(std::size_t blocks = 1) noexcept { return has(blocks) || grow(size_ + blocks); }
   // True if prepare() would do nothing.
   [[nodiscard]] bool has(std::size_t blocks) const noexcept { return size_ + blocks <= room_; }
@@ -43,12 +43,12 @@ class AddressMap {
   }
   // The number of the node that starts at this unit, or 0.
   [[nodiscard]] std::uint32_t find(std::uint64_t unit) const noexcept { return look_up(unit).node; }
-  // REQUIRES: a successful prepare(), and no node in the map that starts at this unit.
+  // REQUIRES: prepare() has succeeded, and no node in the map starts at this unit.
   void insert(std::uint64_t unit, std::uint32_t node) noexcept {
     ++size_;
     put(unit, node);
   }
-  // REQUIRES: a place that look_up() returned; the node's unit has not changed since.
+  // REQUIRES: look_up() returned `place`, and the node's unit has not changed since.
   void erase(const Place &place) noexcept {
     --size_;
     if (place.lane >= kAway) [[unlikely]]
@@ -58,13 +58,13 @@ class AddressMap {
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::size_t host_bytes() const noexcept { return (table_.count + old_.count) * sizeof(Bucket); }
-  // How many buckets of the smaller table one prepare() empties; each holds at most twelve nodes.
+  // The number of buckets of the smaller table that one prepare() empties; each bucket holds at most twelve nodes.
   static constexpr std::size_t kMoved = 16;
   [[nodiscard]] bool is_moving() const noexcept { return old_.buckets != nullptr; }
 
   static constexpr std::uint32_t kWays = 12;
   struct alignas(64) Bucket {
-    std::array<std::uint8_t, 16> tags;  // 0: an empty lane; bytes 12 to 14 count overflows
+    std::array<std::uint8_t, 16> tags;  // 0 marks an empty lane; bytes 12 to 14 count overflows
     std::array<std::uint32_t, kWays> node;
 
     // The number of nodes that were inserted into a later bucket because this one was full.
@@ -124,14 +124,14 @@ class AddressMap {
   [[gnu::cold, gnu::noinline]] void erase_away(const Place &place) noexcept;
   void move_some() noexcept;
 
-  static inline constinit Bucket no_bucket{};  // used by every map until it first grows; only read
+  static inline constinit Bucket no_bucket{};  // every map uses it until the map first grows; never written
 
   const Nodes &nodes_;
   Table table_{&no_bucket, 0};
   std::size_t size_ = 0;
   std::size_t room_ = 0;   // capacity in blocks; 0 while nodes are being moved
   Table old_;              // the smaller table, while its nodes are being moved
-  std::size_t moved_ = 0;  // buckets of old_ that were emptied
+  std::size_t moved_ = 0;  // buckets of old_ that have been emptied
 };
 
 }  // namespace ration::pool

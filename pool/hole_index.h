@@ -1,9 +1,9 @@
-// The holes in address order: a B+ tree whose leaves are rows of sizes, with an upper bound on the largest hole below
-// each page. Some blocks are in the tree too, as entries of size 0, so that every address has an entry nearby.
+// Keeps the holes in address order, in a B+ tree whose leaves are rows of sizes. Each page has an upper bound on the
+// largest hole below it. Some blocks are in the tree too, with size 0, so that every address has an entry nearby.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: its pages.
 //
 // The leaves are in order but the entries within a leaf are not, so that nothing has to be shifted. Insertion keeps the
-// leaves in order. A hole that grows downwards may later start below its leaf's separator; nothing depends on that.
+// leaves in order. A hole that grows downwards may later start below its leaf's separator, which does no harm.
 // Design: design/placement.md#a-tree-of-holes
 #pragma once
 
@@ -25,16 +25,16 @@ class HoleIndex {
   HoleIndex &operator=(const HoleIndex &) = delete;
   ~HoleIndex() = default;
 
-  // Ensures that the next add() needs no host memory; false if the host has none.
+  // Ensures that the next add() needs no host memory; returns false if host memory has run out.
   [[nodiscard]] bool prepare() { return leaves_.prepare(2) && inners_.prepare(most_new_inners()); }
   // True if the next add() needs no host memory even without prepare().
   [[nodiscard]] bool is_prepared() const { return leaves_.has(2) && inners_.has(most_new_inners()); }
   // Like prepare(), for about `entries` entries.
   [[nodiscard]] bool reserve(std::size_t entries);
 
-  // REQUIRES: prepare(), and a node without an entry.
+  // REQUIRES: prepare() has succeeded, and the node has no entry.
   void add(std::uint32_t node, std::uint64_t units);
-  // REQUIRES of all functions below: a node with an entry.
+  // REQUIRES, for every function below that takes a node: the node has an entry.
   void resize(std::uint32_t node, std::uint64_t units);
   // Like resize(), for a hole that does not grow.
   void shrink(std::uint32_t node, std::uint64_t units);
@@ -52,27 +52,27 @@ class HoleIndex {
   }
 
   enum class Side { kLow, kHigh };
-  // Returns a hole of at least `units`, or 0: the tightest of the first `among` such holes from that side.
+  // Returns the tightest of the first `among` holes of at least `units`, counted from that side, or 0 if there is none.
   [[nodiscard]] std::uint32_t find(std::uint64_t units, Side side, std::uint32_t among = 1);
   // Returns a hole for several blocks of `units` each, or 0. Of roughly the `among` lowest holes that fit, it takes the
-  // one that such blocks fill with the smallest remainder; the more blocks fit, the larger the tolerated remainder. The
-  // largest hole of all is used only if no other fits.
+  // one in which such blocks leave the smallest remainder; the more blocks fit, the larger a remainder it tolerates.
+  // The largest hole of all is used only if no other fits.
   [[nodiscard]] std::uint32_t find_tiled(std::uint64_t units, std::uint32_t among);
   // The cached hole, or 0. find() has returned this hole several times from the high side for requests of
-  // cached_units() or more, and would return it again for any such request that fits into it. Its size in the index is
-  // ignored.
+  // cached_units() or more, and would return it again for any such request that fits into it. The size that the index
+  // has for this hole is ignored.
   // Design: design/placement.md#the-cached-hole
   [[nodiscard]] std::uint32_t cached_hole() const { return cached_hole_; }
   [[nodiscard]] std::uint64_t cached_units() const { return static_cast<std::uint64_t>(cached_extent_); }
-  // An entry that starts at the unit or a few nodes below it, or 0.
+  // A node with an entry that starts at the unit or is a few nodes below it; 0 if there is none.
   [[nodiscard]] std::uint32_t find_before(std::uint64_t unit) const;
   // The size of the largest hole, in units.
   [[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t largest() const;
 
   [[nodiscard]] std::size_t entries() const { return entries_; }
   [[nodiscard]] std::size_t host_bytes() const { return leaves_.host_bytes() + inners_.host_bytes(); }
-  // The first violated invariant of the index itself, or empty. If `unflushed_units` is not 0, the index still has that
-  // size for the cached hole.
+  // Describes the first violated invariant of the index itself; empty if there is none. If `unflushed_units` is not 0,
+  // the index still has that size for the cached hole.
   [[nodiscard]] std::string check(std::uint64_t unflushed_units = 0) const;
 
  private:
@@ -80,7 +80,7 @@ class HoleIndex {
   // them.
   static constexpr std::int32_t kCap = INT32_MAX;
   static constexpr std::uint32_t kSlots = lanes::kLanes;
-  static constexpr std::uint32_t kOften = 4;    // this many finds in a row make a hole the cached one
+  static constexpr std::uint32_t kOften = 4;    // a hole that is found this many times in a row becomes the cached one
   static constexpr std::uint32_t kSparse = 4;   // a leaf with at most this many entries is sparse
   static constexpr std::uint32_t kJoined = 12;  // most entries of a joined leaf, so that it does not split at once
   static_assert(kSlots == 1U << Node::kSlotBits);
@@ -99,9 +99,9 @@ class HoleIndex {
 
   static constexpr std::uint32_t kChildren = 4 * lanes::kLanes;
   struct Inner {
-    // Upper bounds of the extents below each child; 0 if there is no child. Growth raises all bounds on the path.
-    // Shrinking lowers only the bound of the leaf, and removal lowers none: the next search that fails below a bound
-    // lowers it.
+    // Upper bounds of the extents below each child; 0 if there is no child. When a hole grows, all bounds on its path
+    // are raised. When it shrinks, only its leaf's bound is lowered, and removal lowers none. The next search that
+    // fails below a bound lowers that bound.
     alignas(16) std::array<std::int32_t, kChildren> largest;
     std::array<std::uint64_t, kChildren> from;   // lower bounds of the inserted entries; the first is unused
     std::array<std::uint32_t, kChildren> child;  // leaves or inner pages
@@ -120,7 +120,7 @@ class HoleIndex {
   static std::uint64_t at_least(const Inner &inner, std::int32_t extent);
   static std::int32_t largest_in(const Inner &inner);
   static std::uint32_t child_around(const Inner &inner, std::uint64_t unit);
-  // The number of the leaf for the unit, and of the leaf before a given one; 0: there is none before it.
+  // The number of the leaf for the unit, and the number of the leaf before a given one (0 if that one is the first).
   [[nodiscard]] std::uint32_t leaf_around(std::uint64_t unit) const;
   [[nodiscard]] std::uint32_t leaf_before(std::uint32_t leaf_number) const;
   // Describes the oversized holes: the largest size, and the lowest and the highest hole that fit.
@@ -161,8 +161,8 @@ class HoleIndex {
   void append(Inner &from, std::uint32_t first, Inner &to);
   void erase_child(Inner &inner, std::uint32_t index);
   void drop_joined(Inner &parent, std::uint32_t lower);
-  // The most inner pages that one add() can create: it may split a page on each level. If the root has room, it splits
-  // only pages below the root.
+  // The largest number of inner pages that one add() can create: it may split a page on each level, but if the root has
+  // room, only pages below the root.
   [[nodiscard]] std::uint32_t most_new_inners() const {
     return root_ != 0 && inners_.at(root_).count < kChildren ? height_ - 1 : height_ + 1;
   }
@@ -179,16 +179,16 @@ class HoleIndex {
   std::uint32_t height_ = 0;  // levels of inner pages
   std::size_t entries_ = 0;
   std::uint32_t last_found_ = 0;   // last result from the high side
-  std::uint32_t times_found_ = 0;  // how often it was found in a row
+  std::uint32_t times_found_ = 0;  // how many times in a row it was found
   // See cached_hole() and cached_units().
   std::uint32_t cached_hole_ = 0;
   std::int32_t cached_extent_ = 0;
-  // A node can store the numbers of five million leaves, which hold some fifty million holes. Beyond that the index
-  // reports that the host has no memory.
+  // A node can store the numbers of five million leaves, which hold some fifty million holes. Beyond that number, the
+  // index reports that host memory has run out.
   static constexpr std::size_t kLeafUnit = 16;
   static_assert(std::size_t{Node::kLargestLeaf} * kLeafUnit / sizeof(Leaf) > 5'000'000);
   IndexedPool<Leaf, kLeafUnit, Node::kLargestLeaf> leaves_;
-  IndexedPool<Inner, 8, UINT32_MAX, 1> inners_;  // grows only by the pages that are needed: each is 1 KiB
+  IndexedPool<Inner, 8, UINT32_MAX, 1> inners_;  // grows only by the pages that it needs, as each is 1 KiB
 };
 
 }  // namespace ration::pool

@@ -1,6 +1,6 @@
-// Items with 32-bit indices (half the size of a pointer) in one array of host memory, which only grows. Growth does not
-// pause the caller: the array is enlarged in place or by moving page-table entries, and fresh items join the spare ones
-// a batch at a time.
+// Keeps items in one array of host memory, which never shrinks. An item's index has 32 bits, half the size of a
+// pointer. Growth does not pause the caller: the array is enlarged in place or by moving page-table entries, and fresh
+// items join the spare ones a batch at a time.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: all its items.
 #pragma once
 
@@ -28,13 +28,13 @@ class IndexedPool {
     if (items_ != nullptr) host_array::give(items_, host_bytes(), alignof(Item));
   }
 
-  // True if the next `items` take() calls need no host memory. Once is_full(), the pool never gets more items.
+  // True if the next `items` take() calls need no host memory. Once is_full() is true, the pool never gets more items.
   [[nodiscard]] bool has(std::size_t items) const noexcept { return spares_ >= items; }
   [[nodiscard]] bool is_full() const noexcept { return linked_ == capacity_ && capacity_ >= kLargest / kStep; }
-  // Ensures that the next `items` take() calls need no host memory; false if the host has none. Items may move.
+  // Ensures that the next `items` take() calls need no host memory; false if host memory has run out. Items may move.
   [[nodiscard]] bool prepare(std::size_t items) noexcept { return has(items) || grow(items - spares_); }
 
-  // REQUIRES: a successful prepare(). The item's content is unspecified. Its index is never 0.
+  // REQUIRES: prepare() has succeeded. The item's content is unspecified. Its index is never 0.
   [[nodiscard]] std::uint32_t take() noexcept {
     --spares_;
     return std::exchange(spare_, at(spare_).next_spare);

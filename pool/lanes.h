@@ -1,6 +1,6 @@
-// Compares 16 numbers at once, with one result bit for each: there is no branch that random numbers would mispredict.
+// Compares 16 numbers at once, with one result bit for each: without branches, random numbers cause no mispredictions.
 // Layer: pool, a leaf (standard library only). Threads: values, no shared state.
-// Uses SSE2, which every x86-64 processor has; on other architectures, plain loops that the compiler may vectorise.
+// Uses SSE2, which every x86-64 processor has; other architectures use plain loops that the compiler may vectorise.
 #pragma once
 
 #include <array>

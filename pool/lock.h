@@ -17,11 +17,11 @@
 
 namespace ration::pool {
 
-// For critical sections of a few dozen nanoseconds. The unlock is a plain store: no wake-up, no system call. A waiter
-// polls less and less often, so that the holder can run many sections from its own cache between two polls. A
-// std::mutex costs two read-modify-writes and, with two threads on two cores, wakes a sleeper at nearly every section.
-// This class wraps libc's spin lock instead of an atomic: ThreadSanitizer in the program sees our calls of malloc and
-// memmove, but it sees no locks except those of libc.
+// The mutex is meant for critical sections of a few dozen nanoseconds. The unlock is a plain store: no wake-up, no
+// system call. A waiter polls less and less often, so that the holder can run many sections from its own cache between
+// two polls. A std::mutex costs two read-modify-writes and, with two threads on two cores, wakes a sleeping thread in
+// nearly every section. This class wraps libc's spin lock instead of an atomic, because a ThreadSanitizer in the
+// program sees our calls of malloc and memmove, but no locks except those of libc.
 // Design: design/fast-path.md#a-spin-lock
 class RATION_POOL_ANNOTATE(capability("mutex")) Mutex {
  public:

@@ -10,7 +10,7 @@
 
 namespace ration::pool {
 
-// Free slabs of a pool, or chunks of a driver's pool, and how many blocks of one size fit in them.
+// Describes free slabs of a pool, or free chunks of a driver's pool, and how many blocks of one size fit in them.
 struct FreePieces {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
@@ -36,7 +36,7 @@ constexpr std::uint64_t merged_bytes(const FreePieces &free, std::uint64_t rest,
   return free.count > 1 ? free.bytes : 0;
 }
 
-// The sums over all slabs of a pool that have no live block.
+// Adds up all slabs of a pool that have no live block.
 inline FreePieces free_slabs(const SharedPool &pool, std::uint64_t block_bytes) {
   FreePieces free;
   Slab slab{};

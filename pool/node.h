@@ -14,7 +14,7 @@ struct Node {
   enum class Kind : std::uint32_t {
     kBlock,
     kHole,
-    kSentinel,  // one before the first node of a slab, with size 0, and one after the last
+    kSentinel,  // one, with size 0, before the first node of a slab, and one after the last
   };
 
   std::uint64_t packed;  // unit number; low 16 bits: a block's slack and flags, or a hole's record number in the bins
@@ -30,7 +30,7 @@ struct Node {
 
   [[nodiscard]] std::uint64_t unit() const { return packed >> kWordBits; }
   void unit(std::uint64_t value) { packed = value << kWordBits | word(); }
-  // The word shares a member with the unit: both are read at once, and a read wider than the last write would stall.
+  // The word shares a member with the unit because both are read at once: a read wider than the last write would stall.
   [[nodiscard]] std::uint16_t word() const { return static_cast<std::uint16_t>(packed); }
   void word(std::uint16_t value) { packed = (packed & ~kWordMask) | value; }
   [[nodiscard]] Address address() const { return unit() << kUnitShift; }
@@ -39,12 +39,12 @@ struct Node {
   [[nodiscard]] bool is_hole() const { return kind() == Kind::kHole; }
   [[nodiscard]] bool is_block() const { return kind() == Kind::kBlock; }
 
-  // The bytes by which a block exceeds its request: all 512 if the request was for 0 bytes.
+  // The bytes by which a block exceeds its request; all 512 bytes if the request was for 0 bytes.
   [[nodiscard]] std::uint32_t slack() const { return static_cast<std::uint32_t>(packed & kSlackMask); }
   // True if the program has freed the block but the device may still use it.
   [[nodiscard]] bool is_retired() const { return (packed & kRetired) != 0; }
   void retire() { packed |= kRetired; }
-  // True if this range is neither a block of the program nor free: its memory is used elsewhere, or it has none.
+  // True if this range is neither a block of the program nor free: its memory is used elsewhere, or it has no memory.
   [[nodiscard]] bool is_withheld() const { return (packed & kWithheld) != 0; }
   void withhold() { packed = (packed & ~kWordMask) | kRetired | kWithheld; }
   // True if the block has a name in Pool::names_.
@@ -53,7 +53,7 @@ struct Node {
   [[nodiscard]] bool is_marked() const { return (packed & kMarked) != 0; }
   void mark(bool marked) { packed = marked ? packed | kMarked : packed & ~kMarked; }
 
-  // 0: the node has no entry.
+  // 0 if the node has no entry.
   [[nodiscard]] std::uint32_t leaf() const { return place >> kLeafShift; }
   [[nodiscard]] std::uint32_t slot() const { return place >> kSlotShift & kSlotMask; }
   void entry(std::uint32_t leaf_number, std::uint32_t slot_number) {
@@ -80,7 +80,7 @@ static_assert(sizeof(Node) == 24);
 
 using Nodes = IndexedPool<Node, 8>;
 
-// The node's size in units. REQUIRES: a node other than the sentinel at a slab's end.
+// The node's size in units. REQUIRES: the node is not the sentinel at a slab's end.
 inline std::uint64_t size_of(const Nodes &nodes, std::uint32_t node) {
   return nodes.at(nodes.at(node).next).unit() - nodes.at(node).unit();
 }

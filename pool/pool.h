@@ -55,7 +55,7 @@ struct Statistics {
   std::uint64_t used_bytes;     // in live blocks, rounded up to units
   std::uint64_t retired_bytes;  // in retired blocks, rounded up to units
   std::uint64_t free_bytes;     // in holes
-  std::uint64_t largest_hole;   // bytes; too low if a free had no host memory to index a larger hole
+  std::uint64_t largest_hole;   // bytes; too low if a larger hole could not be indexed for lack of host memory
   std::uint64_t blocks;         // live blocks
   std::uint64_t retired_blocks;
   std::uint64_t holes;
@@ -65,16 +65,16 @@ struct Statistics {
 
 class Pool {
  public:
-  // The end of the highest possible slab: five-level paging allows no wider device address.
+  // The end of the highest possible slab: five-level paging allows no higher device address.
   static constexpr Address kAddressEnd = ((Address{1} << Node::kUnitBits) - 1) << kUnitShift;
 
   Pool() = default;
   Pool(const Pool &) = delete;
   Pool &operator=(const Pool &) = delete;
 
-  // O(log blocks), amortised: a search may fail once at each hole that shrank. GUARANTEES: succeeds whenever a hole is
-  // at least as large as the request and the host has memory for a page of metadata; the address is a multiple of 512.
-  // A request for 0 bytes gets one unit.
+  // O(log blocks), amortised, because a search may fail once at each hole that shrank. GUARANTEES: succeeds whenever a
+  // hole is at least as large as the request and the host has memory for a page of metadata; the address is a multiple
+  // of 512. A request for 0 bytes gets one unit.
   AllocateOutcome allocate(std::uint64_t bytes) noexcept;
   // The outcome of an allocation for which no hole is large enough.
   AllocateOutcome no_room() noexcept { return refusal(AllocateOutcome::Kind::kNoRoom); }
@@ -96,13 +96,13 @@ class Pool {
   // The live block that contains `address`. O(log blocks).
   [[nodiscard]] std::optional<Block> find(Address address) const noexcept;
   // Writes up to `count` live blocks that start at or above `from`, in address order; returns how many it wrote. O(log
-  // blocks + nodes between them). To continue, pass an address above the last block's.
+  // blocks + nodes passed). To continue, pass an address above the last block's.
   std::size_t live_blocks(Address from, Block *blocks, std::size_t count) const noexcept;
   // The unique name of the live block that contains `address`; a block without a name gets `fresh`. Returns 0 if there
   // is no such block or the host has no memory. Only named blocks need host memory for a name.
   std::uint64_t name(Address address, std::uint64_t fresh) noexcept;
-  // Sets the caller's mark on the live block that contains `address`; the mark ends with the block. False: no such
-  // block.
+  // Sets the caller's mark on the live block that contains `address`; the mark ends with the block. Returns false if
+  // there is no such block.
   bool mark(Address address, bool marked) noexcept;
   [[nodiscard]] bool is_marked(Address address) const noexcept;
   // The slab that contains `address`, whether or not a block contains it too. O(log slabs).
@@ -110,7 +110,7 @@ class Pool {
 
   // The whole units of the slab become one hole, which never merges with a hole of an adjacent slab.
   AddSlabOutcome add_slab(const Slab &slab) noexcept;
-  // Removes a wholly free slab. False if it holds a live or retired block, or if there is no such slab.
+  // Removes a wholly free slab. Returns false if the slab holds a live or retired block, or if there is no such slab.
   bool remove_slab(std::uint64_t id) noexcept;
   // A slab without live or retired blocks, if there is one. O(slabs).
   [[nodiscard]] std::optional<Slab> wholly_free_slab() const noexcept;
@@ -124,14 +124,14 @@ class Pool {
   [[nodiscard]] bool is_in_one_piece() const noexcept {
     return regions_.size() == 1 && (live_count_ != 0 || retired_count_ == 0);
   }
-  // Withholds a part of a hole, in whole units: until restore() it is in no hole, no block and no sum. False if the
-  // range is not inside one hole or the host has no memory; then nothing has changed. O(log blocks).
+  // Withholds a part of a hole, in whole units: until restore(), that part is in no hole, no block and no sum. Returns
+  // false, with nothing changed, if the range is not inside one hole or host memory has run out. O(log blocks).
   bool withhold(Address address, std::uint64_t bytes) noexcept;
-  // Turns the withheld range that starts at `address` into a hole. Returns its bytes, or 0 if none starts there. O(log
-  // blocks). Needs no host memory.
+  // Turns the withheld range that starts at `address` into a hole. Returns the range's bytes, or 0 if no such range
+  // starts there. O(log blocks). Needs no host memory.
   std::uint64_t restore(Address address) noexcept;
-  // Splits a withheld range: its first `bytes` stay one range, and the rest becomes another. False if no withheld range
-  // starts there, if it is not longer than `bytes`, or if the host has no memory.
+  // Splits a withheld range: its first `bytes` stay one range, and the rest becomes another. Returns false if no
+  // withheld range starts at `address`, if it is not longer than `bytes`, or if host memory has run out.
   bool split_withheld(Address address, std::uint64_t bytes) noexcept;
   // Joins the withheld range at `next` to the one at `address`, which ends at `next`. Needs no host memory. REQUIRES:
   // withheld ranges start at both addresses.
@@ -148,7 +148,7 @@ class Pool {
       if (nodes_.at(at).is_hole()) visit(hole_of(at));
     }
   }
-  // The hole that contains `address`, or one of 0 bytes if none does. O(log blocks).
+  // The hole that contains `address`, or a hole of 0 bytes if no hole does. O(log blocks).
   [[nodiscard]] Hole hole_around(Address address) const noexcept;
   // While `growing` is set, each block is placed at the low end of the lowest hole that fits, so that free memory
   // gathers at the high end, where the slab grows.
@@ -172,7 +172,7 @@ class Pool {
   // Obtains the host memory for about this many blocks, so that allocations up to that number make no system call.
   bool reserve(std::size_t blocks) noexcept;
   [[nodiscard]] Statistics statistics() noexcept;
-  // The first violated invariant, or empty. O(blocks). Defined in tests/pool_checks, for tests only.
+  // Describes the first violated invariant; empty: none. O(blocks). Defined in tests/pool_checks, for tests only.
   [[nodiscard]] std::string check_invariants() const;
   // In address order. Defined in tests/pool_checks, for tests only.
   [[nodiscard]] std::vector<Hole> withheld_ranges() const;
@@ -190,7 +190,7 @@ class Pool {
 
   static constexpr std::uint64_t kAmple = 64;
 
-  // True for one block in sixteen. Those blocks are in the index, where a search for an interior address can start.
+  // True for one block in sixteen. Such blocks have index entries, at which a search for an address can start.
   static constexpr bool is_index_sample(std::uint64_t unit) { return mixed(unit) >> 60 == 0; }
 
   struct Placement {
@@ -211,7 +211,7 @@ class Pool {
   std::uint32_t take_whole_hole(std::uint32_t hole, std::uint64_t units) noexcept;
   std::uint32_t new_node(std::uint64_t unit, std::uint32_t previous, std::uint32_t next, Node::Kind kind) noexcept;
   void drop_node(std::uint32_t node) noexcept;
-  // The block that starts at `address` and is retired or live, as `retired` says; an empty place if there is none.
+  // The place of the retired (or live, if `retired` is false) block that starts at `address`; empty if there is none.
   [[nodiscard]] AddressMap::Place place_of(Address address, bool retired) const noexcept;
   std::uint32_t occupy(std::uint32_t hole, std::uint64_t start, std::uint64_t units) noexcept;
   // The live block that contains the address, or 0.

@@ -24,7 +24,7 @@ class Runs {
     length_ = 1;
   }
   void extend() noexcept { ++length_; }
-  // True if the run is long, or if it is likely to become long because the last one was: programs repeat themselves.
+  // True if the run is long, or is likely to become long because the last run was long: programs repeat themselves.
   [[nodiscard]] bool is_long() const noexcept { return length_ >= kLong || last_length_ >= kLong; }
 
  private:

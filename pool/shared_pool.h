@@ -1,4 +1,4 @@
-// A Pool for several threads that grows from an upstream.
+// A Pool that several threads can use and that grows from an upstream.
 // Layer: pool, a leaf (standard library only). Threads: any thread may call anything; one innermost lock, never held
 // across an upstream call. Owns: the pool. The destructor returns no slab to the upstream.
 #pragma once
@@ -21,7 +21,7 @@ namespace ration::pool {
 
 class SharedPool {
  public:
-  // The largest request that is passed on to the upstream: a slab for more would exceed the size limit.
+  // The largest request that is passed on to the upstream: a slab for a larger request would exceed the size limit.
   static constexpr std::uint64_t kMostBytes = kMaximumBytes - 2 * kUnitBytes;
 
   SharedPool() = default;
@@ -29,15 +29,15 @@ class SharedPool {
   SharedPool &operator=(const SharedPool &) = delete;
 
   // Makes this a pool of granules: the upstream's grow() returns handles of physical memory from now on. REQUIRES:
-  // nothing has been allocated yet. False: the host has no memory.
+  // nothing has been allocated yet. Returns false if host memory has run out.
   bool stitch_from(const stitch::Layout &layout) noexcept;
   // True after stitch_from().
   [[nodiscard]] bool stitches() const noexcept { return page_bytes_ != 0; }
-  // Maps a granule that the upstream has already created at a place where blocks can lie; for use before the first
+  // Maps a granule, which the upstream has already created, to a place where blocks can lie. For use before the first
   // request.
   bool add_granule(std::uint64_t handle, std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept;
-  // Releases empty granules: at least `bytes` in all, or every one if there are fewer bytes. Returns how many bytes it
-  // released. May run while another thread grows the pool.
+  // Releases empty granules: at least `bytes` in all, or all of them if they have fewer bytes. Returns how many bytes
+  // it released. May run while another thread grows the pool.
   std::uint64_t release_granules(std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept;
   [[nodiscard]] std::uint64_t gather_granules() noexcept;
   // The mappings and handles of the stitcher (Stitcher::everything). Throws std::bad_alloc.
@@ -48,9 +48,9 @@ class SharedPool {
   // bad_alloc.
   [[nodiscard]] stitch::Stitcher::Parts parts_of(const Block &block) const;
 
-  // If there is no room, collects clean blocks, grows, and waits for retired blocks, as long as one of these helps;
-  // only then returns kNoRoom. One thread grows at a time and the others wait for it, so that no request is refused
-  // while memory is on its way to the pool or back to the upstream.
+  // If there is no room, collects clean blocks, grows, and waits for retired blocks; returns kNoRoom only when none of
+  // these helps any more. One thread grows at a time and the others wait for it, so that no request is refused while
+  // memory is on its way to the pool or back to the upstream.
   AllocateOutcome allocate(std::uint64_t bytes, Upstream &upstream) noexcept;
   FreeOutcome free(Address address) noexcept;
   FreeOutcome retire(Address address) noexcept;
@@ -66,12 +66,12 @@ class SharedPool {
   bool mark(Address address, bool marked) noexcept;
   [[nodiscard]] bool is_marked(Address address) const noexcept;
   [[nodiscard]] std::optional<Slab> slab_of(Address address) const noexcept;
-  // Like the functions of Pool. Each call is one snapshot; changes between two calls may be missed.
+  // Like the functions of the same names in Pool. Each call is one snapshot; changes between two calls may be missed.
   std::size_t live_blocks(Address from, Block *blocks, std::size_t count) const noexcept;
   std::size_t slabs(Address from, Slab *slabs, std::size_t count) const noexcept;
 
   // For callers that hold the lock. These functions never call the upstream and never obtain host memory: an allocation
-  // that needs some is refused with kNoHostMemory, and the next allocate() obtains it in advance.
+  // that needs host memory is refused with kNoHostMemory, and the next allocate() obtains it in advance.
   Mutex &mutex() RATION_POOL_ANNOTATE(lock_returned(mutex_)) { return mutex_; }
   void assert_locked() const RATION_POOL_ANNOTATE(assert_capability(mutex_)) {}
   AllocateOutcome allocate_locked(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
@@ -122,11 +122,11 @@ class SharedPool {
   // those slabs. Never waits for another thread, so grow() of this or another pool may call it.
   std::uint64_t give_back(Upstream &upstream, std::uint64_t wanted_bytes = UINT64_MAX) noexcept;
   // Returns the wholly free slabs to the upstream (at most 32 of them), then asks it to grow() by the released bytes.
-  // Meanwhile no request of this pool is refused. False: no slab was wholly free, or another thread was growing the
-  // pool; if that thread was merging, this call has waited for it.
+  // Meanwhile no request of this pool is refused. Returns false if no slab was wholly free or another thread was
+  // growing the pool; if that thread was merging, this call has waited for it.
   bool merge(Upstream &upstream) noexcept;
   bool has_hole(std::uint64_t bytes) noexcept;
-  // True if one hole has `bytes`, or all empty granules together have them.
+  // True if one hole has at least `bytes`, or all empty granules together do.
   bool may_serve(std::uint64_t bytes) noexcept;
   // Ends this thread's turn as the grower, if it has it; for a thread that will not return from its upstream's grow().
   void give_up_growth() noexcept;
@@ -136,8 +136,8 @@ class SharedPool {
   void reset() noexcept;
   bool reserve(std::size_t blocks) noexcept;
   [[nodiscard]] Statistics statistics() noexcept;
-  // The number of searches that found no hole. A request adds at most one until the pool grows, gets a slab or reclaims
-  // blocks.
+  // The number of searches that found no hole. Each request adds at most one to this number until the pool grows, gets
+  // a slab or reclaims blocks.
   [[nodiscard]] std::uint64_t failed_searches() const noexcept;
   [[nodiscard]] std::string check_invariants() const;
 
@@ -145,11 +145,11 @@ class SharedPool {
   static constexpr std::uint64_t kNoneMissed = UINT64_MAX;  // no pool has a hole of this size
 
   AllocateOutcome hit(std::uint64_t bytes) noexcept;
-  // Searches the pool, unless a search for this size or a smaller one has failed since anything was last added to it.
+  // Searches the pool, unless a search for this size or less has failed since anything was last added to the pool.
   AllocateOutcome search(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
   AllocateOutcome search_anew(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
     const bool taken = bytes >= stitched_from_ && is_taken(bytes);
-    // A single object, constructed in place: a second one to return would cost a tenth of the time of a hit.
+    // The outcome is a single object, constructed in place: a second object would cost a tenth of the time of a hit.
     const AllocateOutcome outcome =
         taken ? AllocateOutcome{AllocateOutcome::Kind::kNoRoom, {}, 0} : pool_.allocate(bytes);
     if (outcome.kind == AllocateOutcome::Kind::kNoRoom && !taken) [[unlikely]] {
@@ -162,7 +162,7 @@ class SharedPool {
   AllocateOutcome grow_for(std::uint64_t bytes, Upstream &upstream) noexcept;
   AllocateOutcome stitch_for(std::uint64_t bytes, Upstream &upstream) noexcept;
   [[gnu::noinline]] bool is_taken(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
-  // Both handle blocks that `pool_` does not know. They are marked cold, to keep their code out of the path of hits.
+  // Both functions handle blocks that `pool_` does not know. They are marked cold, to keep them off the path of hits.
   [[gnu::cold, gnu::noinline]] FreeOutcome end_view(Address address, stitch::View::State state) noexcept
       RATION_POOL_ANNOTATE(requires_capability(mutex_));
   [[gnu::cold, gnu::noinline]] FreeOutcome retire_view(Address address, std::uint64_t most, FreeOutcome known) noexcept
@@ -180,7 +180,7 @@ class SharedPool {
   AllocateOutcome stitch_from_stock(std::uint64_t bytes, Upstream &upstream, stitch::DeviceMemory &memory) noexcept;
 
   mutable Mutex mutex_;
-  Condition changed_;  // grower_, merging_, plan_runs_ or returned_ has changed
+  Condition changed_;  // signals that grower_, merging_, plan_runs_ or returned_ has changed
   Pool pool_ RATION_POOL_ANNOTATE(guarded_by(mutex_));
   std::thread::id grower_ RATION_POOL_ANNOTATE(guarded_by(mutex_));  // default value: no thread
   bool merging_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = false;    // the grower is merging slabs

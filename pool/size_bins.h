@@ -1,7 +1,7 @@
 // Finds large holes by size: two-level segregated lists with bitmaps, and best fit among a few holes of a bin.
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks.
-// The bins are incomplete: a hole that is missing here is found by the HoleIndex. Without the bins, the trace steady10k
-// needs 1.087 times its peak instead of 1.052 times.
+// The bins are incomplete: a hole that is missing here is found by the HoleIndex. Without the bins, the trace
+// `steady10k` needs 1.087 times its peak instead of 1.052 times.
 #pragma once
 
 #include <array>
@@ -48,8 +48,8 @@ class SizeBins {
       move(number, units);
     }
   }
-  // Returns a hole of at least `units`, or 0: the tightest of a few holes in the request's own bin, else in the next
-  // non-empty bin. May miss a hole far down the list of the request's own bin. REQUIRES: units >= kSmallestUnits.
+  // Returns the tightest of a few holes of at least `units`, from the request's own bin or else the next non-empty bin;
+  // 0 if it finds none. May miss a hole far down the list of the own bin. REQUIRES: units >= kSmallestUnits.
   [[nodiscard]] std::uint32_t find(std::uint64_t units) const noexcept;
 
   [[nodiscard]] const Record *record(std::uint32_t number) const noexcept;
@@ -78,7 +78,7 @@ class SizeBins {
   std::uint32_t first_map_ = 0;
   std::array<std::uint32_t, kFirst> second_map_{};
   std::array<std::array<std::uint16_t, kSecond>, kFirst> head_{};
-  // Record numbers fit into 16 bits of a hole's node. The HoleIndex finds the holes beyond that number.
+  // Record numbers fit into 16 bits of a hole's node. The HoleIndex finds the holes for which no number is left.
   IndexedPool<Record, sizeof(Record), UINT16_MAX> records_;
   std::size_t size_ = 0;
 };

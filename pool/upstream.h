@@ -10,8 +10,8 @@
 
 namespace ration::pool {
 
-// One piece of the upstream's memory, at most kMaximumBytes long. Either a slab, whose id the upstream chooses, or, if
-// the pool stitches, a granule: its id is the handle of its physical memory, and its address is 0.
+// One piece of the upstream's memory, at most kMaximumBytes long. This is a slab, whose id the upstream chooses, or, if
+// the pool stitches, a granule, whose id is the handle of its physical memory and whose address is 0.
 struct Slab {
   Address address;
   std::uint64_t bytes;
@@ -20,10 +20,10 @@ struct Slab {
 
 // The memory that a pool asks its upstream for.
 struct GrowthWish {
-  // For slabs: one slab of at least this size, plus a unit if it does not start on a unit boundary. For merge(): the
-  // bytes that were released; the new slab may have any size. For granules: this many bytes in all.
+  // For slabs: the least size of the one slab, which needs a unit more if it does not start on a unit boundary. For
+  // merge(): the bytes that were released; the new slab may have any size. For granules: their total.
   std::uint64_t bytes;
-  std::uint64_t piece_bytes = UINT64_MAX;  // largest granule, unless the bytes are available only in one piece
+  std::uint64_t piece_bytes = UINT64_MAX;  // the largest granule, unless the bytes are available only in one piece
   bool at_once = false;                    // only memory that can be obtained without effort
 };
 
@@ -39,7 +39,7 @@ class Upstream {
   virtual ~Upstream() = default;
 
   // Reclaims retired blocks that have become clean, without waiting for the device. Returns true if it reclaimed any.
-  // REQUIRES, also of wait(): not false while another thread is about to reclaim what this call would have found.
+  // REQUIRES, as for wait(): not false while another thread is about to reclaim what this call would have found.
   virtual bool collect() noexcept = 0;
   // Returns all the memory that `wish` asks for, or none. May call the pool, including give_back(), but not allocate().
   virtual std::vector<Slab> grow(const GrowthWish &wish) noexcept = 0;
@@ -48,7 +48,7 @@ class Upstream {
   virtual bool wait() noexcept = 0;
   // Takes back a wholly free slab or a granule that this upstream provided.
   virtual void shrink(const Slab &piece) noexcept = 0;
-  // For pools that stitch: the driver calls that their plans need. nullptr: the host has no memory.
+  // For pools that stitch: the driver calls that their plans need; nullptr if host memory has run out.
   virtual stitch::DeviceMemory *memory() noexcept { return nullptr; }
 };
 

@@ -1,4 +1,4 @@
-// The device operations that stitching needs: physical memory in handles, and mapping it into reserved address ranges.
+// The device operations that stitching needs: creating handles of physical memory, and mapping them at addresses.
 // Layer: pool, a leaf (standard library only: no CUDA). Threads: called without the pool's lock, by one thread at a
 // time for one pool.
 #pragma once
@@ -21,9 +21,9 @@ class DeviceMemory {
   virtual std::optional<std::uint64_t> create(std::uint64_t bytes) noexcept = 0;
   // REQUIRES: the handle is not mapped anywhere.
   virtual void release(std::uint64_t handle, std::uint64_t bytes) noexcept = 0;
-  // Maps the whole handle, without access. False: the driver refused and nothing changed.
+  // Maps the whole handle, without access. Returns false if the driver refused; then nothing has changed.
   virtual bool map(Address address, std::uint64_t handle, std::uint64_t bytes) noexcept = 0;
-  // Gives access to a range, which may span several adjacent mappings, to every device that may use it.
+  // Gives every device that may use a range access to it. The range may span several adjacent mappings.
   virtual bool allow(Address address, std::uint64_t bytes) noexcept = 0;
   // Called after the last call of a plan.
   virtual void release_rest() noexcept {}

@@ -15,7 +15,7 @@ class FreeRanges {
     Address address = 0;
     std::uint64_t bytes = 0;
   };
-  // Takes the lowest free `bytes` and returns their address, or 0. Throws std::bad_alloc.
+  // Takes `bytes` from the lowest range that has them; returns the address, or 0 if none has. Throws std::bad_alloc.
   Address take(std::uint64_t bytes) {
     for (auto at = free_.begin(); at != free_.end(); ++at) {
       if (at->second < bytes) continue;

@@ -55,9 +55,9 @@ class Granules {
     }
   }
 
-  // Puts a granule into the stock. REQUIRES: not in the stock. Needs no host memory.
+  // Puts a granule into the stock. REQUIRES: the granule is not in the stock. Needs no host memory.
   void put(GranuleId id);
-  // Takes a granule out of the stock and into transit. REQUIRES: in the stock.
+  // Takes a granule out of the stock and into transit. REQUIRES: the granule is in the stock.
   void take(GranuleId id);
   [[nodiscard]] std::uint64_t stock_pages() const { return stock_pages_; }
   // The largest granule in the stock with at most `pages` pages; 0: there is none.

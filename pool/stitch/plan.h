@@ -25,7 +25,7 @@ struct Plan {
     std::uint64_t bytes = 0;
     bool done = false;
   };
-  // Releases a handle. A handle cannot be divided: to split one, it is released and the new handles are created.
+  // Releases a handle. A handle cannot be divided: instead, it is released and smaller handles are created.
   struct Release {
     GranuleId granule;
     std::uint64_t handle;
@@ -54,14 +54,14 @@ struct Plan {
   std::uint64_t view_bytes = 0;
   std::vector<Part> mappings;      // what the view maps, in order
   bool view_mapped = false;        // the whole view is mapped with access
-  std::uint64_t mapped_bytes = 0;  // includes mappings that the driver refused to remove again
+  std::uint64_t mapped_bytes = 0;  // includes mappings that the driver refused to remove
   Address opened = 0;              // the new page in the home range for the view's tail; 0: that page existed already
 
   [[nodiscard]] bool needs_driver() const {
     return !dropped.empty() || !releases.empty() || !homings.empty() || (view != 0 && !view_mapped);
   }
-  // Stops when the driver first refuses a call. Then no view stays partly mapped, unless the driver refuses to unmap it
-  // too.
+  // Stops when the driver first refuses a call. Then no view stays partly mapped, unless the driver also refuses to
+  // unmap it.
   void execute(DeviceMemory &memory) noexcept;
 
  private:

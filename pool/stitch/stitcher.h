@@ -1,6 +1,6 @@
-// Serves blocks of a pool from granules of physical memory instead of slabs. The home range maps each granule at
-// most once; to the pool it is a single slab. A block that fits no hole, or whose size hardly recurs, gets a view: an
-// address range that maps free granules from anywhere side by side, plus the free end of one more. No data is moved.
+// Serves blocks of a pool from granules of physical memory instead of slabs. The home range maps each granule at most
+// once; the pool sees it as a single slab. A block that fits in no hole, or whose size hardly recurs, gets a view: an
+// address range that maps free granules from anywhere side by side, plus one more granule's free end. No data is moved.
 // Layer: pool, a leaf (standard library only: no CUDA). Threads: none of its own; the caller locks, and makes, executes
 // and finishes one plan at a time. Owns: the bookkeeping, not the memory.
 // Design: design/granules.md#blocks-from-granules
@@ -26,7 +26,7 @@ namespace ration::pool::stitch {
 struct Layout {
   std::uint64_t page_bytes;  // the device's granularity of allocation, a power of two
   Address home;              // home and views are reserved ranges that start on a page
-  std::uint64_t home_bytes;  // four times the memory, so that there is always a free gap
+  std::uint64_t home_bytes;  // four times the size of the memory, so that there is always a free gap
   Address views;
   std::uint64_t views_bytes;
   std::uint64_t slab;                        // the id of the home range in the pool
@@ -39,20 +39,20 @@ class Stitcher {
   Stitcher(const Stitcher &) = delete;
   Stitcher &operator=(const Stitcher &) = delete;
 
-  // False: the host has no memory, or the pool already has a slab in that range.
+  // Returns false if host memory has run out or the pool already has a slab in that range.
   [[nodiscard]] bool open(const Layout &layout) noexcept;
   [[nodiscard]] const Layout &layout() const { return layout_; }
 
   // --- requests ---
 
   // Notes a request of a page or more. Returns true if it is to be stitched rather than placed in a hole.
-  // REQUIRES: bytes >= a page.
+  // REQUIRES: `bytes` is a page or more.
   bool takes(std::uint64_t bytes) noexcept {
     sizes_.note(bytes);
     return (scarce_ || sizes_.are_random() || sizes_.are_irregular()) && is_stitched();
   }
-  // Makes `plan` for a block of `bytes`. False: there is not enough free memory; missing_bytes() says how much more is
-  // needed.
+  // Makes `plan` for a block of `bytes`. Returns false if free memory is too small; missing_bytes() says how much more
+  // is needed.
   bool plan(std::uint64_t bytes, Plan &plan) noexcept;
   [[nodiscard]] std::uint64_t missing_bytes() const { return missing_bytes_; }
   // Finishes `plan`. Returns the block of its view, which is now live; nullopt if the plan made room in the home range
@@ -61,13 +61,13 @@ class Stitcher {
 
   // --- memory ---
 
-  // Takes over a handle as an empty granule. False: the host has no memory.
+  // Takes over a handle as an empty granule. Returns false if host memory has run out.
   bool add(std::uint64_t handle, std::uint64_t bytes) noexcept;
   // Makes `plan` to give the empty granules places in the home range.
   bool plan_home(Plan &plan) noexcept;
   // How much more memory is needed at the end of the home range to make a hole of `bytes` there.
   [[nodiscard]] std::uint64_t missing_at_end(std::uint64_t bytes) noexcept;
-  // Makes `plan` to release empty granules: at least `bytes` in all, or every one; returns how many bytes that is.
+  // Makes `plan` to release empty granules: at least `bytes` in all, or all of them; returns how many bytes they have.
   std::uint64_t plan_release(std::uint64_t bytes, Plan &plan) noexcept;
 
   // The bytes of the granules that are wholly free.
@@ -104,11 +104,11 @@ class Stitcher {
     bool scarce;
   };
   [[nodiscard]] Counts counts() const noexcept;
-  // Two of the counts, for frees on the fast path, which need no others.
+  // Two of the counts: frees on the fast path need only these.
   [[nodiscard]] std::uint64_t retired_bytes() const noexcept { return views_.retired_bytes(); }
   [[nodiscard]] std::uint64_t live_bytes() const noexcept { return views_.live_bytes(); }
-  // The pages that back a live block: the handle, the page in it, and the offset of the block's first byte in the first
-  // page.
+  // Pages that back a live block: their handle, the first page in it, and the offset of the block's first byte in the
+  // first page.
   struct Backing {
     std::uint64_t handle;
     std::uint64_t page;
@@ -128,8 +128,8 @@ class Stitcher {
   };
   // Empty if there is no such block. Throws std::bad_alloc.
   [[nodiscard]] Parts parts(const Block &block) const;
-  // The first violated invariant, or empty. REQUIRES: no plan is under way. Defined in tests/pool_checks, for tests
-  // only.
+  // Describes the first violated invariant; empty if there is none. REQUIRES: no plan is in progress. Defined in
+  // tests/pool_checks, for tests only.
   [[nodiscard]] std::string check_invariants() const;
 
  private:
@@ -190,7 +190,7 @@ class Stitcher {
   void return_home() noexcept;
   // Turns resting views into dormant ones, the oldest first, until the stock has `pages` pages.
   void break_up(std::uint64_t pages) noexcept;
-  // Gives back the memory that a view holds.
+  // Returns the memory that a view holds.
   void leave(View &view) noexcept;
   void restock(GranuleId id) noexcept;
   void gone(GranuleId id) noexcept;
@@ -208,7 +208,7 @@ class Stitcher {
   FreeRanges view_space_;
   SeenSizes sizes_;
   bool scarce_ = false;
-  std::uint64_t run_bytes_ = 0;  // size of the last stitched block
+  std::uint64_t run_bytes_ = 0;  // the size of the last stitched block
   Address run_end_ = 0;          // end of the page that holds that block's tail
   std::uint64_t missing_bytes_ = 0;
   std::uint64_t granule_bytes_ = 0;

@@ -43,7 +43,7 @@ struct View {
   State state = State::mapping;
   bool marked = false;
   std::uint64_t name = 0;
-  std::uint64_t used = 0;  // when its block last left it, as a value of a counter
+  std::uint64_t used = 0;  // when its block last left it, as the value of a counter
   // Spare nodes for the two indexes of unused views, while this view is not in them.
   ByBytes::node_type by_bytes;
   ByUse::node_type by_use;
@@ -54,12 +54,12 @@ class Views {
   // Inserts a view, in any state. Throws std::bad_alloc; then `view` is unchanged.
   View &insert(View &&view);
   void erase(Address address);
-  // The view whose block starts at `address` and that is in that state, or nullptr.
+  // The view that is in that state and whose block starts at `address`, or nullptr.
   View *find(Address address, View::State state);
   // The live view whose block contains the address, or nullptr.
   [[nodiscard]] const View *around(Address address) const;
   [[nodiscard]] const std::map<Address, View> &all() const { return views_; }
-  // Calls visit(view) for the views of exactly `bytes` in a state without a block (resting or dormant), until it
+  // Calls visit(view) for the views of exactly `bytes` in a state without a block (resting or dormant), until a call
   // returns true.
   template <class Visit>
   void each_unused(View::State state, std::uint64_t bytes, Visit visit) {
@@ -70,7 +70,7 @@ class Views {
   }
   // Changes the view's state and the counters that depend on it. Needs no host memory.
   void change(View &view, View::State state);
-  // The view that has been unused the longest in a state without a block (resting or dormant), or nullptr.
+  // Of the views in a state without a block (resting or dormant), the one that has been unused the longest, or nullptr.
   View *oldest(View::State state);
   [[nodiscard]] std::uint64_t live_bytes() const { return live_bytes_; }
   [[nodiscard]] std::uint64_t live() const { return live_; }
@@ -78,7 +78,7 @@ class Views {
   [[nodiscard]] std::uint64_t retired() const { return retired_; }
   [[nodiscard]] std::uint64_t resting_bytes() const { return resting_bytes_; }
   [[nodiscard]] std::uint64_t dormant_mappings() const { return dormant_mappings_; }
-  // The first violated invariant, or empty. Defined in tests/pool_checks, for tests only.
+  // Describes the first violated invariant; empty if there is none. Defined in tests/pool_checks, for tests only.
   [[nodiscard]] std::string check_invariants() const;
 
  private:
