@@ -28,7 +28,7 @@ struct Wanted {
   std::uint64_t bytes;
   ledger::Effort effort;
   const char *why;                         // the reason that the log gives
-  std::uint64_t piece_bytes = UINT64_MAX;  // no piece is larger, unless only one piece is available
+  std::uint64_t piece_bytes = UINT64_MAX;  // the largest piece, unless only one piece is available
 };
 
 struct Taken {
@@ -48,17 +48,17 @@ class Backing {
   // Takes `wanted.bytes` from the device of the current context, all of them or none, and reserves and records them.
   // The result is one piece if memory() is null. Throws bad_alloc.
   virtual Taken take(const PoolCall &call, const Wanted &wanted) = 0;
-  // Returns a piece to the driver. False: the driver refused.
+  // Returns a piece to the driver. Returns false if the driver refused.
   virtual bool give_back(const char *api, const ContextRef &context, const pool::Slab &piece) noexcept = 0;
-  // Returns memory in which no block of the pool lies: `need.bytes` of it, or as much as there is. `idle`: the device
-  // is idle.
+  // Returns to the driver memory in which no block of the pool lies: `need.bytes` or, if there is less, all of it.
+  // `idle`: the device is idle.
   virtual Returned give_back_free(const Room::Need &need, const ContextRef &context, bool idle) noexcept = 0;
   // The most bytes that give_back_free() could return once all retired blocks are clean. `asking`: the request comes
   // from this pool.
   virtual std::uint64_t returnable(ContextPool &pool, bool asking) = 0;
-  // Adds `bytes` to a pool, or fewer if the device has fewer. A slab has at least `least`. Throws bad_alloc.
+  // Adds `bytes` to a pool, or fewer if the device has fewer. A slab has at least `least` bytes. Throws bad_alloc.
   virtual void preallocate(const PoolCall &call, std::uint64_t bytes, std::uint64_t least) = 0;
-  // Writes into `in` where other processes can find a block. If they cannot, `refused` gets the reason.
+  // Writes into `in` where other processes can find a block. If they cannot find it, `refused` gets the reason.
   virtual CUresult locate(const ContextRef &owner, const pool::Block &block, ledger::ExportedBlock &in,
                           std::string &refused) = 0;
   // Gives up all memory of a pool. Its context has ended, and no block of the pool is live.

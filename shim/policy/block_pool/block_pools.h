@@ -35,7 +35,7 @@ class BlockPools {
   // Allocates a block of `request.upper_bound` bytes. If there is no memory for it, `denied` gets the reason.
   CUresult allocate(const Request &request, const Contexts::Current &where, events::Via via, CUdeviceptr *address,
                     std::optional<events::Reason> &denied);
-  // REQUIRES: `owner` is the answer of slabs.owner_of(). INVALID_VALUE unless a live block starts at `address`.
+  // REQUIRES: slabs.owner_of() returned `owner`. Returns INVALID_VALUE unless a live block starts at `address`.
   CUresult free(const char *api, std::uint64_t address, const ContextRef &owner);
   // Design: design/quarantine.md#stream-ordered-frees
   CUresult free_in_stream(const char *api, std::uint64_t address, CUstream stream, const ContextRef &owner);
@@ -51,7 +51,7 @@ class BlockPools {
   const PoolParts parts_;
   IpcExporter &exports_;
   const bool synchronous_free_;
-  SlabBacking slab_backing_;  // must exist as long as the pools made of slabs
+  SlabBacking slab_backing_;  // must exist for as long as the pools that are made of slabs
 
  public:
   // The parts that other classes call directly.
@@ -65,7 +65,7 @@ class BlockPools {
   FastPath fast_path;
 
  private:
-  // The pool of a context. The first request makes it, with the backing that the device allows. Throws bad_alloc.
+  // The pool of a context. The first request creates it, with the backing that the device allows. Throws bad_alloc.
   ContextPool &pool_of(const ContextRef &context);
   CUresult serve(const PoolCall &call, pool::Block &block, std::optional<events::Reason> &denied);
   CUresult retire(const char *api, std::uint64_t address, std::optional<CUstream> stream, const ContextRef &owner,

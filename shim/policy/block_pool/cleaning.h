@@ -1,4 +1,4 @@
-// Reclaims clean blocks from a device's quarantine, for one request that its pool has no room for.
+// Reclaims clean blocks from a device's quarantine for one request for which its pool has no room.
 // Layer: policy/block_pool. Threads: lives on the stack of one call.
 #pragma once
 
@@ -13,15 +13,15 @@ class Cleaning {
  public:
   Cleaning(FenceTracker &fences, const PoolCall &call) : fences_(fences), call_(call) {}
 
-  // Reclaims clean blocks; true if there were any. If the pool may grow and little is freed, does nothing, because
-  // asking costs driver calls. If the pool may grow and more than the quarantine's cap is freed, waits briefly.
+  // Reclaims clean blocks; returns true if there were any. If the pool may grow and little is in quarantine, does
+  // nothing, because asking costs driver calls. If it may grow and the quarantine exceeds its cap, waits briefly.
   bool collect(bool may_grow);
-  // Waits until something is clean; if only a capture in another thread prevents that, waits for a limited time.
+  // Waits until some block is clean, but only for a limited time if only a capture in another thread prevents that.
   bool wait();
   // The driver's error in the latest collect() or wait().
   CUresult error() const { return error_; }
-  // Whether another thread freed a block while this one searched: the room may meanwhile have moved between holes,
-  // blocks and quarantine.
+  // Whether another thread freed a block while this one searched, so that the room may have moved between holes, blocks
+  // and quarantine in the meantime.
   // Design: design/quarantine.md#looking-again
   bool overtaken() const;
 

@@ -2,11 +2,11 @@
 // Layer: policy/block_pool. Threads: any; the lock of `blocks` guards the fast path too, and nothing is taken under it.
 // Owns: the pool's metadata; its pieces end with the context, or are returned by the backing.
 //
-// The fast path is open while an ordinary call concerns this pool alone: frees do not wait, no use is about to trigger
-// the preallocation, and the context is alive and not about to end. A thread that changes one of these first closes the
-// fast path under the lock; the next allocation on the slow path opens it again. With a log, a hit writes its record
-// after the critical section: until then the call is in flight, and only then does a block that it freed enter the
-// quarantine.
+// The fast path is open as long as ordinary calls concern this pool alone: frees do not wait, the next request cannot
+// trigger the preallocation, and the context is alive and not about to end. A thread that changes one of these first
+// closes the fast path under the lock; the next allocation on the slow path opens it again. With a log, a hit writes
+// its record after the critical section. Until then the call is in flight; a block that it freed enters the quarantine
+// only after the record.
 // Design: design/fast-path.md#closing-it
 #pragma once
 
@@ -38,17 +38,17 @@ class alignas(64) ContextPool final : public PoolOfContext {
   ContextPool(const ContextPool &) = delete;
   ContextPool &operator=(const ContextPool &) = delete;
 
-  // Only for a pool in a table, which has a fast path: begins and ends its life with one context.
+  // Begin and end a pool's life with one context. Only for a pool in a table, which has a fast path.
   void begin_life(ContextPools &table, Context &owner, std::unique_ptr<pool::Address[]> kept_frees);
   void end_life() noexcept;
   bool has_fast_path() const { return table_ != nullptr; }
   // Whether the fast path is open for this context. A hint, which must be checked again under the lock.
   bool serves(CUcontext handle) const { return handle_.load(std::memory_order_relaxed) == handle; }
-  // Hits keep the live bytes below this figure; kAnyUse: no bound. A hint.
+  // Hits keep the live bytes below this figure; kAnyUse means that there is no bound. A hint.
   static constexpr std::uint64_t kAnyUse = UINT64_MAX;
   std::uint64_t most_used() const { return most_used_.load(std::memory_order_relaxed); }
-  // Calls `most_used` under the lock. It returns the new bound, or 0 to leave the fast path as it is. REQUIRES:
-  // has_fast_path().
+  // Calls `most_used` under the lock. `most_used` returns the new bound, or 0 to leave the fast path as it is.
+  // REQUIRES: has_fast_path().
   template <class MostUsed>
   void open_to_hits(CUcontext handle, const MostUsed &most_used) noexcept {
     const pool::Guard guard(blocks.mutex());
@@ -58,7 +58,7 @@ class alignas(64) ContextPool final : public PoolOfContext {
     }
   }
   void close_to_hits() noexcept override;
-  // The ordinal of its device; -1 if it has no context. A hint.
+  // The ordinal of the pool's device; -1 if the pool has no context. A hint.
   int device() const { return device_.load(); }
   // Calls kept.hand_over() under the lock if the pool is of that device.
   template <class Take>
@@ -70,11 +70,11 @@ class alignas(64) ContextPool final : public PoolOfContext {
   }
 
   // Called when the context object is destroyed: returns the pool to the table, or deletes it. REQUIRES: no other
-  // thread uses it, except for hits.
+  // thread uses the pool, except for hits.
   void release() noexcept override;
 
   // A call between its change to the blocks and its record of that change. The thread that records the end of the whole
-  // pool waits for such calls.
+  // pool waits until no such call is left.
   class InFlight {
    public:
     explicit InFlight(ContextPool &pool) : pool_(pool) {
@@ -116,7 +116,7 @@ class alignas(64) ContextPool final : public PoolOfContext {
   pool::stitch::Layout layout{};  // the address ranges of a pool of granules
   Context *context = nullptr;
   // The calls in flight. A call is counted before it checks whether the context has ended, and the end is set before
-  // this is read: both seq_cst.
+  // this counter is read (both seq_cst).
   std::atomic<int> in_flight{0};
   // The number of blocks that other processes may have open, or may be about to open (ipc_exporter.h). If it is not 0,
   // a free of any block asks the exporter.
@@ -125,7 +125,7 @@ class alignas(64) ContextPool final : public PoolOfContext {
   std::atomic<bool> closed{false};
 };
 
-// The context's pool; nullptr if nothing was allocated in it yet.
+// The context's pool; nullptr if nothing has been allocated in the context yet.
 inline ContextPool *existing_pool(const Context &context) {
   return static_cast<ContextPool *>(context.pool.load(std::memory_order_acquire));
 }
@@ -136,12 +136,12 @@ inline bool has_granules(const Context &context) {
   return pool != nullptr && pool->blocks.stitches();
 }
 
-// Whether the block at `address` is stitched: such blocks lie among the views. REQUIRES: a context's pool.
+// Whether the block at `address` is stitched, which means that it lies in a view. REQUIRES: the pool has a context.
 inline bool is_stitched(const ContextPool &pool, std::uint64_t address) {
   return pool.blocks.stitches() && address - pool.layout.views < pool.layout.views_bytes;
 }
 
-// The live block of the context's pool around `address`. REQUIRES: it has a pool.
+// The live block of the context's pool around `address`. REQUIRES: the context has a pool.
 std::optional<pool::Block> block_at(std::uint64_t address, const Context &owner);
 
 }  // namespace ration::policy

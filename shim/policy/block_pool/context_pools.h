@@ -9,12 +9,12 @@
 //
 // Why recycling is safe: recycle() runs when the context object is destroyed. It closes the pool under the lock, after
 // which no hit touches the blocks. All other users keep the context object alive (ContextRef). The quarantine does not,
-// but the pool's slabs do: they stay in the slab directory until the quarantine has forgotten the pool. So the blocks
-// are reset without the lock.
+// but the pool's slabs keep it alive: they stay in the slab directory until the quarantine has forgotten the pool. So
+// the blocks are reset without the lock.
 //
 // ThreadSanitizer in a program sees calls of libc's functions, but not our atomics. The locks are as old as the
-// runtime, so it needs no other proof that they were made before they are taken. A last lock and unlock orders the
-// reset before the next owner's use.
+// runtime, so it needs no other proof that they were initialised before they are taken. Locking and unlocking once more
+// at the end orders the reset before the next owner's use.
 #pragma once
 
 #include <atomic>
@@ -34,8 +34,8 @@ class ContextPools {
   // A pool for the rest of the context's life. It has no fast path if too many contexts want one. Throws bad_alloc.
   ContextPool &acquire(Context &context);
 
-  // in_use(): whether any fast path was ever opened; if not, asking which context is current is not worth it. With a
-  // log, in_recorded_use() says the same of hits that are recorded, and in_use() stays false.
+  // in_use(): whether any fast path was ever opened; if not, asking which context is current is not worthwhile. With a
+  // log, in_recorded_use() says the same for hits that are recorded, and in_use() stays false.
   bool in_use() const { return in_use_.load(std::memory_order_relaxed); }
   bool in_recorded_use() const { return in_recorded_use_.load(std::memory_order_relaxed); }
   void note_use(bool recorded) { (recorded ? in_recorded_use_ : in_use_).store(true, std::memory_order_relaxed); }
@@ -43,8 +43,8 @@ class ContextPools {
   ContextPool *find(CUcontext handle);
   void close_all(int device) noexcept;
   // Calls visit(pool) with every pool of `device` that has a fast path, and perhaps with some that were just recycled.
-  // A pool that the loop misses was acquired after the loop began, so open_to_hits() of that pool sees what was stored
-  // before (seq_cst).
+  // A pool that the loop misses was acquired after the loop began, so open_to_hits() of that pool sees all that was
+  // stored before the loop (seq_cst).
   template <class Visit>
   void each_of(int device, const Visit &visit) {
     for (std::uint64_t left = claimed_.load(); left != 0; left &= left - 1) {
@@ -60,7 +60,7 @@ class ContextPools {
 
  private:
   static constexpr unsigned kPools = 64;  // each has one bit in claimed_
-  static constexpr unsigned kWays = 4;    // slots that a handle may be in
+  static constexpr unsigned kWays = 4;    // the slots in which a handle may be
   static unsigned first_of(CUcontext handle);
 
   ContextPool pools_[kPools];

@@ -20,7 +20,7 @@
 
 namespace ration::policy {
 
-// The parts that all pools of the process work with.
+// The parts of the program with which all pools of the process work.
 struct PoolParts {
   Devices &devices;
   ledger::Ledger &ledger;
@@ -41,14 +41,14 @@ class DevicePool {
   const PoolBounds bounds;
   Quarantine quarantine;
   PreallocationTurn turn;
-  ReentrantGate::Owner making{nullptr};  // one thread at a time makes a context's pool
+  ReentrantGate::Owner making{nullptr};  // one thread at a time creates a context's pool
 
   // The contexts that have a pool on this device. Throws bad_alloc, as do the three sums below, which take each pool's
   // lock.
   std::vector<ContextRef> contexts() const;
   // The bytes in holes.
   std::uint64_t clean_bytes() const;
-  // The bytes that are held but in no live block.
+  // The bytes that the pools hold but that are in no live block.
   std::uint64_t unused_bytes() const;
   // Whether `bytes` would fit under the limit if the pools of other contexts held only live blocks.
   bool holds_elsewhere(const Context *caller, std::uint64_t bytes) const;
@@ -62,15 +62,15 @@ class DevicePool {
   void note_taken(std::uint64_t bytes);
   void note_gone(std::uint64_t bytes) noexcept;
   std::uint64_t held_bytes() const { return held_bytes_.load(std::memory_order_relaxed); }
-  // Whether the driver had no memory for the pools, and they have neither taken nor returned any since.
+  // Whether the driver had no memory for the pools, which have neither taken nor returned any memory since then.
   bool is_full() const { return full_.load(std::memory_order_relaxed); }
 
-  // Called after a free. Waits, as the driver's free would, if clean memory could not serve such a block again, or if
-  // more than half of the limit, or more than the quarantine's cap, is freed and not clean.
+  // Called after a free. Waits, as the driver's free would, if clean memory could not serve such a block again. Also
+  // waits if more than half of the limit, or more than the quarantine's cap, has been freed and is not clean.
   // Design: design/quarantine.md#waiting-in-the-free
   void wait_after_free(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept;
-  // Waits until nothing is in quarantine, but no longer than `most_ns`: the device's work may itself wait for this call
-  // to return.
+  // Waits until nothing is in quarantine, but no longer than `most_ns`, because the device's work may itself wait for
+  // this call to return.
   void drain_briefly(const char *api, std::uint64_t most_ns);
   void record_wait(const char *api, const char *how, const Quarantine::Cleaned &cleaned, std::uint64_t start_ns) const;
 
@@ -94,7 +94,7 @@ class DevicePools {
 
   // Throws bad_alloc.
   DevicePool &on(int device);
-  // nullptr if on() was not called for the device yet.
+  // nullptr if on() has not been called for the device yet.
   DevicePool *known(int device) { return devices_[device].load(std::memory_order_acquire); }
   template <class Visit>
   void each(const Visit &visit) {
@@ -106,7 +106,7 @@ class DevicePools {
   }
 
   // Called before work is submitted. has_unsealed_frees(): whether a free most likely has no fence yet. seal_frees():
-  // gives such frees a fence, unless so many fences were taken recently that they cost too much.
+  // gives such frees a fence, unless so many fences were taken recently that another one would cost too much.
   bool has_unsealed_frees() noexcept;
   void seal_frees() noexcept;
   // Called before the program synchronises. Returns the number of the fence that has passed if the driver's call

@@ -1,6 +1,6 @@
-// The most frequent calls: an allocation that finds a hole, and a free. Each is one critical section of the context's
-// pool. Such a call (a hit) touches only the totals and the data under that lock, and asks the driver only for the
-// current context; with a log, its record follows. A call whose change must be published in the ledger is not a hit.
+// The most frequent calls: an allocation that finds a hole, and a free. Each takes one critical section of the
+// context's pool. Such a call (a hit) touches only the totals and the data under that lock, and asks the driver for the
+// current context only. With a log, its record follows. A call whose change must be published in the ledger is no hit.
 // Layer: policy/block_pool. Threads: any.
 // Design: design/fast-path.md#one-critical-section
 #pragma once
@@ -22,9 +22,9 @@ bool allocate(ContextPool &pool, CUcontext handle, std::uint64_t bytes, events::
 // Does not free a block of more than `most` bytes.
 Freed free(ContextPool &pool, CUcontext handle, std::uint64_t address, events::Journal &journal,
            std::uint64_t most) noexcept;
-// With a log: the first two fill in what the pool knows of `event`. The caller writes the record, in which the totals
-// change, and then passes a freed block to keep(). GUARANTEES: if they return true, the call is in flight until
-// ContextPool::land().
+// For use with a log: the first two functions fill in what the pool knows of `event`. The caller writes the record,
+// which changes the totals, and then passes a freed block to keep(). GUARANTEES: if they return true, the call is in
+// flight until ContextPool::land().
 // Design: design/fast-path.md#hits-with-a-log
 bool allocate_unrecorded(ContextPool &pool, CUcontext handle, std::uint64_t bytes, events::Alloc &event) noexcept;
 bool retire_unrecorded(ContextPool &pool, CUcontext handle, std::uint64_t most, events::Free &event) noexcept;
@@ -34,11 +34,11 @@ Freed keep(ContextPool &pool, const events::Free &event) noexcept;
 
 class FastPath {
  public:
-  // `never_opens`: every call has work that a hit does not do.
+  // `never_opens`: every call has work to do that a hit does not do.
   FastPath(const PoolParts &parts, DevicePools &pools, Returning &returning, bool never_opens)
       : parts_(parts), pools_(pools), returning_(returning), never_opens_(never_opens) {}
 
-  // False: nothing was changed; take the slow path.
+  // If this returns false, nothing was changed and the caller takes the slow path.
   bool allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept;
   // If the free makes the quarantine due, also runs the quarantine.
   bool free_hit(std::uint64_t address) noexcept;
@@ -47,7 +47,7 @@ class FastPath {
   bool allocate_hit(const Request &request, events::Via via, CUdeviceptr *address) noexcept;
   bool free_hit(const char *api, std::uint64_t address) noexcept;
 
-  // Opens the fast path if it may be open. Called at the end of every allocation on the slow path.
+  // Opens the fast path if nothing forbids that. Called at the end of every allocation on the slow path.
   void open(ContextPool &pool, const DevicePool &device) noexcept;
 
  private:

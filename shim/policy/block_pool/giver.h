@@ -1,4 +1,4 @@
-// Gives unused memory of the pools to processes that lack it while the program makes no call that would do so
+// Gives unused memory of the pools to processes that lack it. Acts while the program makes no call that would do so
 // (Gifts::give_to_others) because it sleeps, computes, or makes only hits.
 // Layer: policy/block_pool. Threads: any may start and stop it; its own, one for each group and one for the file of all
 // processes, sleep in the kernel until a member wishes for memory. Owns: those threads; a forked child has none.
@@ -22,23 +22,23 @@ class Giver {
   Giver(const Giver &) = delete;
   Giver &operator=(const Giver &) = delete;
 
-  // Idempotent. If no thread can be made, only the program's calls give memory.
+  // Idempotent. If no thread can be created, only the program's calls give memory.
   void start() noexcept {
     if (!started_.load(std::memory_order_relaxed)) [[unlikely]] {
       start_now();
     }
   }
-  // Stops giving for good. Returns once no thread is giving, or at the latest after kLastGiftNs.
+  // Stops giving for good. Returns once no thread is giving, but after kLastGiftNs at the latest.
   void stop() noexcept;
-  // The same, but returns once the threads have ended, or after `most_ns`. An unbounded wait is only for a process that
-  // continues without this library's state, as tests do.
+  // Like stop(), but returns once the threads have ended, or after `most_ns`. An unbounded wait is only for processes
+  // that continue without this library's state, as tests do.
   void end(std::uint64_t most_ns = UINT64_MAX) noexcept;
 
  private:
   struct Listener {
     Giver *giver;
     const ledger::Membership *group;
-    std::uint32_t seen;  // the count of the group's wishes that was read last
+    std::uint32_t seen;  // the count of the group's wishes when it was last read
   };
   [[gnu::cold, gnu::noinline]] void start_now() noexcept;
   static void *run(void *listener) noexcept;

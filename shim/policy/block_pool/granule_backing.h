@@ -1,5 +1,5 @@
-// Pools of granules: physical memory that is mapped where it is needed (pool/stitch). A granule that no block lies in
-// goes back to the driver on its own, even while the device is at work.
+// Backs pools with granules, which are physical memory that is mapped where it is needed (pool/stitch). A granule
+// without a block can go back to the driver alone, even while the device is at work.
 // Layer: policy/block_pool. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -22,7 +22,7 @@ class GranuleBacking final : public Backing {
         granule_parts_{parts.ledger, support_, log_, unreturned_, publication} {}
 
   // Turns an empty pool into one of granules, before its first request. False if granules were not asked for, if the
-  // device has none, or if they would lose too much of its limit.
+  // device has none, or if they would leave too much of its limit unused.
   bool open(const ContextRef &context, ContextPool &pool) noexcept;
   // The backing of a device's pools, according to its driver, and the reason for it.
   BackingKind backing_on(CUdevice handle, std::string &reason) { return support_.backing_on(handle, reason); }
@@ -31,7 +31,7 @@ class GranuleBacking final : public Backing {
   // Called when a context of `peer` may access the memory of `device`'s contexts from now on: access was enabled, or
   // the context makes copies.
   void peer_may_access(int device, int peer) noexcept;
-  // Called for a pool that has just become visible: gives access to peers that were added while the pool could not be
+  // Called for a pool that has just become visible. Gives access to peers that were added while the pool could not be
   // found.
   void let_late_peers_in(const Context &context, ContextPool &pool);
 
@@ -40,8 +40,8 @@ class GranuleBacking final : public Backing {
   // Returns no memory of the pool that asks.
   Returned give_back_free(const Room::Need &need, const ContextRef &context, bool idle) noexcept override;
   std::uint64_t returnable(ContextPool &pool, bool asking) override;
-  // Takes granules of the sizes that a preallocation is divided into. If the device has less, takes smaller ones as
-  // long as there are any.
+  // Takes granules of the sizes that a preallocation is divided into. If the device has less memory, takes smaller
+  // granules as long as it gets any.
   void preallocate(const PoolCall &call, std::uint64_t bytes, std::uint64_t least) override;
   CUresult locate(const ContextRef &owner, const pool::Block &block, ledger::ExportedBlock &in,
                   std::string &refused) override;

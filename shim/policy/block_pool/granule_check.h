@@ -1,5 +1,5 @@
 // Tests whether a driver's granules work: creates one, maps it twice, copies to and from it, unmaps and releases it. A
-// driver may claim more than it can do, for instance in a container without its device files.
+// driver may claim more than it can do, for instance in a container that lacks its device files.
 // Layer: policy/block_pool. Threads: one, in the context of the pool.
 #pragma once
 
@@ -19,8 +19,8 @@ class GranuleCheck {
                const pool::stitch::Layout &layout)
       : account_(ledger.account(device)), unreturned_(unreturned), device_(device), handle_(handle), layout_(layout) {}
 
-  // If the driver refuses `kind`, tries a plain one and sets `kind` to that. Memory that the driver does not take back
-  // stays charged until it does.
+  // If the driver refuses `kind`, tries a plain granule and sets `kind` to plain. Memory stays charged until the driver
+  // takes it back.
   Result run(GranuleKind &kind);
   // The reason for a failure, as text.
   const std::string &reason() const { return reason_; }

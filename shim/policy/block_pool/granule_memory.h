@@ -16,7 +16,7 @@
 
 namespace ration::policy {
 
-// Gives each granule a number, logs its beginning and its end, and keeps the device's sums.
+// Gives each granule a number, logs its creation and its end, and keeps the device's sums.
 class GranuleLog {
  public:
   GranuleLog(events::Journal &journal, DevicePools &pools) : journal_(journal), pools_(pools) {}
@@ -33,7 +33,7 @@ class GranuleLog {
   std::unordered_map<std::uint64_t, std::uint64_t> numbers_ GUARDED_BY(mutex_);  // by handle
 };
 
-// The parts that the granules of all devices work with.
+// The parts of the program with which the granules of all devices work.
 struct GranuleParts {
   ledger::Ledger &ledger;
   GranuleSupport &support;
@@ -62,8 +62,8 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
   bool allow(pool::Address address, std::uint64_t bytes) noexcept override;
   bool unmap(pool::Address address, std::uint64_t bytes) noexcept override;
   void release_rest() noexcept override;
-  // Notes a mapping that the driver did not undo. The driver still holds the memory under it, so as many of the
-  // released bytes stay charged.
+  // Notes a mapping that the driver did not undo. The driver still holds the memory under it, so the same number of the
+  // released bytes stays charged.
   void leave_mapped(std::uint64_t address, std::uint64_t bytes) noexcept;
   // The number of handles that were released.
   std::uint64_t released() const { return released_; }
@@ -73,7 +73,7 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
   const char *const api_;
   const ContextRef &context_;
   ledger::Account &account_;
-  const ledger::Change change_;  // what was released is charged until release_rest()
+  const ledger::Change change_;  // released bytes are charged until release_rest()
   std::uint64_t reserved_ = 0;   // bytes that belong to no handle
   std::uint64_t released_ = 0;
 };

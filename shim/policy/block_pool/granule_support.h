@@ -1,4 +1,4 @@
-// The support for granules on each device, as its driver reports it, and how to make granules and give access to them.
+// Keeps what each device's driver reports about its support for granules, creates granules and gives access to them.
 // Layer: policy/block_pool. Threads: any; no lock is held.
 #pragma once
 
@@ -19,8 +19,8 @@ constexpr const char *name_of(BackingKind kind) {
   return kind == BackingKind::slab ? "slab" : kind == BackingKind::vmm ? "vmm" : "auto";
 }
 
-// The uses that granules allow, if the device can: mapping by other processes, and access by network cards. The
-// alignment equals the size, so that an atomic one needs no library.
+// The uses that granules allow if the device supports them: mapping by other processes, and access by network cards.
+// The alignment equals the size, so that an atomic GranuleKind needs no library.
 struct alignas(2) GranuleKind {
   bool exportable = false;
   bool rdma = false;
@@ -43,19 +43,19 @@ class GranuleSupport {
   };
   // Asks the driver; allocates nothing.
   static Answer ask(CUdevice handle);
-  // The answer that was noted for a device; nullopt: none yet.
+  // The answer that was noted for a device; nullopt if there is none yet.
   std::optional<Answer> known(int device) const;
   void note(int device, std::uint64_t page_bytes, GranuleKind kind);
   GranuleKind kind(int device) const { return of_[device].kind.load(std::memory_order_relaxed); }
 
-  // loses_much(): whether granules would lose too much of a limit that is not a whole number of pages. granule_bytes():
-  // the size of granules under the device's limit.
+  // loses_much(): whether granules would leave unused too much of a limit that is not a whole number of pages.
+  // granule_bytes(): the size of granules under the device's limit.
   bool loses_much(int device, std::uint64_t page_bytes) const;
   std::uint64_t granule_bytes(int device, std::uint64_t page_bytes) const;
 
   CUdevice handle_of(int device) const;
   static CUresult create(CUdevice handle, std::uint64_t bytes, GranuleKind kind, CUmemGenericAllocationHandle &granule);
-  // allow_access(): for the device and its peers. add_peer(): false if the peer is known already.
+  // allow_access() gives access to the device and its peers. add_peer() returns false if the peer is known already.
   CUresult allow_access(int device, std::uint64_t address, std::uint64_t bytes) const noexcept;
   bool add_peer(int device, int peer);
   bool has_peers(int device) const { return of_[device].peers.load() != 0; }

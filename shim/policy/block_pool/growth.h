@@ -1,4 +1,4 @@
-// The pool's upstream for one request that the pool has no room for: cleans, grows and waits, and says why that failed.
+// The pool's upstream for one request that found no room: cleans, grows and waits, and says why that failed.
 // Layer: policy/block_pool. Threads: lives on the stack of one call; the pool lets one call grow at a time.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace ration::policy {
 
-// The parts that a Growth works with.
+// The parts of the program with which a Growth works.
 struct GrowthParts {
   Contexts &contexts;
   FenceTracker &fences;
@@ -28,8 +28,8 @@ class Growth final : public pool::Upstream {
  public:
   Growth(const GrowthParts &parts, const PoolCall &call);
 
-  // The pool calls the first three in this order, each as often as it helps: they reclaim clean blocks, ask the driver,
-  // and wait.
+  // The pool calls the first three functions in this order, each as long as it helps. They reclaim clean blocks, ask
+  // the driver, and wait.
   bool collect() noexcept override;
   std::vector<pool::Slab> grow(const pool::GrowthWish &wish) noexcept override;
   bool wait() noexcept override;
@@ -39,7 +39,7 @@ class Growth final : public pool::Upstream {
   // Why there is no room once the pool has given up: the driver's own error, or a reason.
   CUresult error() const { return grow_error_ != CUDA_SUCCESS ? grow_error_ : cleaning_.error(); }
   events::Reason reason() const { return reason_; }
-  // Whether another try may succeed, because another thread freed a block while this one searched.
+  // Whether another attempt may succeed, because another thread freed a block while this one searched.
   bool overtaken() const { return error() == CUDA_SUCCESS && cleaning_.overtaken(); }
   // Called by base/held.h if a thread left grow(), or a merge, without returning.
   static void give_up(void *blocks) noexcept;

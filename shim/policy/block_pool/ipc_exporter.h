@@ -1,6 +1,6 @@
-// The blocks that this process shares with others from its pools. A block that is freed while another process has it
-// open is kept out of its pool until none has it open (ledger/export_file.h). It waits for other processes' locks, not
-// for a fence, and then enters the quarantine.
+// Keeps track of the pool blocks that this process shares with others. A block that is freed while another process has
+// it open is kept out of its pool until no process has it open (ledger/export_file.h). Such a block waits for other
+// processes' locks, not for a fence, and then enters the quarantine.
 // Layer: policy/block_pool. Threads: any; no system call under the lock, which is taken inside the quarantine's and
 // before a pool's. Owns: the file, made at the first share.
 #pragma once
@@ -36,19 +36,19 @@ class IpcExporter {
     shared,
     not_a_block,  // the block is not live any more
     no_place,     // all records are in use
-    no_file,      // no file, or no thread that sends a block's parts; `problem` says why
+    no_file,      // there is no file, or no thread that sends a block's parts; `problem` says why
   };
   // Gives a live block its token, which stays the same for as long as the block lives. `in` says where the block lies;
   // for granules it holds only the kind and the size. Throws bad_alloc.
   Shared share(const ContextRef &owner, const pool::Block &block, const ledger::ExportedBlock &in,
                ledger::ExportToken &token, std::string &problem);
-  // is_own(): whether the token belongs to this process. find_own(): where its block lies; false if the block has ended
-  // or the token names none.
+  // is_own(): whether the token belongs to this process. find_own(): where the token's block lies; returns false if the
+  // block has ended or the token names no block.
   bool is_own(const ledger::ExportToken &token) const;
   bool find_own(const ledger::ExportToken &token, ledger::ExportedBlock &block);
 
-  // A few parts of a block in granules, from number `first` on. As long as this object exists, while their descriptors
-  // are made, the block is not given back to its pool. Converts to false if the token names no such block.
+  // A few parts of a block in granules, from number `first` on. Exists while the parts' descriptors are created; until
+  // it ends, the block does not return to its pool. Converts to false if the token names no such block.
   using Part = pool::stitch::Stitcher::Parts::Part;
   class Exporting {
    public:
@@ -84,8 +84,8 @@ class IpcExporter {
   // which returns whether it took the block.
   void reconcile(std::size_t most, FunctionRef<bool(const Kept &)> take_back) noexcept;
 
-  // Called when the pool's context has ended: its shared blocks cannot be opened any more, and its kept blocks are
-  // reclaimed.
+  // Called when the pool's context has ended. The pool's shared blocks can then no longer be opened, and its kept
+  // blocks are reclaimed.
   void forget(ContextPool &pool) noexcept;
   // Called at the end of the process.
   void leave() noexcept;

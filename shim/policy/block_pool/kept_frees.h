@@ -1,4 +1,4 @@
-// Blocks that the fast path freed and keeps for the quarantine, which gathers them when it is asked.
+// Blocks that the fast path has freed and keeps for the quarantine, which gathers them when it is asked.
 // Layer: policy/block_pool. Threads: under the lock of the pool, except what is called a hint.
 // Design: design/fast-path.md#frees-without-a-shared-counter
 #pragma once
@@ -22,9 +22,9 @@ struct Freed {  // fits two registers
     large,  // freed, and it is time to gather and to seal what is kept
   };
   Kind kind = no;
-  bool first = false;  // the only block that is kept here now
+  bool first = false;  // this is now the only block that is kept here
   std::int32_t device = 0;
-  std::uint64_t unserved_bytes = 0;  // the block's size if no hole is as large or much is unclean; else 0
+  std::uint64_t unserved_bytes = 0;  // the block's size if no hole is that large or much memory is unclean; else 0
 };
 
 class KeptFrees {
@@ -37,7 +37,7 @@ class KeptFrees {
   // (PoolBounds::is_of_few).
   bool is_of_few(std::uint64_t bytes) const { return bytes >= few_bytes_.load(std::memory_order_relaxed); }
 
-  // Whether there is room for one more block, in addition to those that will be kept once they are in the log.
+  // Whether there is room for one more block in addition to the blocks that will be kept once they are in the log.
   bool has_room() const { return count_.load(std::memory_order_relaxed) + unrecorded_ != kMost; }
   void expect_one() { ++unrecorded_; }
   // Keeps a block. `expected`: expect_one() announced it. `retired_bytes`: the sum over the whole pool. `has_hole`: the
@@ -70,7 +70,7 @@ class KeptFrees {
     }
   }
 
-  // Sets when a free is due.
+  // Sets the sizes from which on a free is due.
   void set_due(std::uint64_t blocks_left, std::uint64_t bytes_left, std::uint64_t large_bytes,
                std::uint64_t most_unwaited_bytes) {
     due_blocks_.store(blocks_left, std::memory_order_relaxed);
@@ -83,7 +83,7 @@ class KeptFrees {
   }
 
   // Empties this object for the next context. `addresses` has room for kMost blocks, or is null if there is no next
-  // context. The first free then asks the quarantine. Returns the room that was used before.
+  // context. The first free then asks the quarantine. Returns the array that was used before.
   std::unique_ptr<pool::Address[]> reset(std::unique_ptr<pool::Address[]> addresses) {
     count_.store(0, std::memory_order_relaxed);
     unrecorded_ = 0;

@@ -27,9 +27,9 @@ class PartServer {
 
   // Idempotent. If the parts cannot be served, returns false, and `problem` says why.
   bool start(const std::string &state_folder, std::uint64_t exporter, std::string &problem);
-  // Stops for good. Returns once the thread makes no more driver calls, or after a while if that takes long.
+  // Stops for good. Returns once the thread makes no more driver calls, or after a time limit if that takes long.
   void stop() noexcept;
-  // The same, but start() can start it again.
+  // Like stop(), but start() can start the thread again.
   void end_thread() noexcept;
 
  private:

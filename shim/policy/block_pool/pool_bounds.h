@@ -1,4 +1,4 @@
-// How much the pools of one device may take, and how much they leave alone. Mode async also uses these bounds.
+// Says how much the pools of one device may take, and how much they leave alone. Mode async also uses these bounds.
 // Layer: policy/block_pool. Threads: any; an answer may be out of date when it is used.
 #pragma once
 
@@ -23,12 +23,12 @@ class PoolBounds {
 
   // The limit, or the device's size if that is smaller.
   std::uint64_t most_bytes() const;
-  // Quarantined bytes below which a pool that may grow does not ask the driver what is clean.
+  // A pool that may grow does not ask the driver what is clean while fewer bytes than this are in quarantine.
   std::uint64_t slack_bytes() const;
   // Whether so few blocks of that size fit under the limit that it matters where each lies.
   bool is_of_few(std::uint64_t bytes) const { return bytes >= most_bytes() / 128; }
   // Whether a block of that size should be a separate driver allocation, rather than cause a pool to take a slab, or a
-  // driver's pool to take a chunk: neither goes back to other processes while a small block is in it.
+  // driver's pool to take a chunk. Neither can go to other processes while a small block is in it.
   // Design: design/groups.md#parts
   bool strands_others(std::uint64_t bytes) const { return bytes >= kLeastAlone && account_.neighbours() != 0; }
   // Whether anything is left of a limit; touches no shared memory.

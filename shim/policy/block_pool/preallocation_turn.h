@@ -1,4 +1,4 @@
-// Which context of a device preallocates (the first one to allocate), and how far it has got.
+// Keeps which context of a device preallocates (the first one to allocate), and how far the preallocation has got.
 // Layer: policy/block_pool. Threads: any.
 // Design: design/placement.md#first-context-only
 #pragma once
@@ -18,12 +18,12 @@ class PreallocationTurn {
   bool is_done() const { return stage_.load(std::memory_order_acquire) == done; }
   // Whether the context's preallocation is still to come.
   bool is_owed_to(const Context *context) const { return stage_.load() != done && first_.load() == context; }
-  // Whether the context is the first; the first caller's context becomes it.
+  // Whether the context is the first; the first caller's context becomes the first.
   bool is_of(Context *context) {
     Context *first = nullptr;
     return first_.compare_exchange_strong(first, context) || first == context;
   }
-  // True for one caller, which calls end() afterwards. If its thread never comes back, base/held.h ends the turn.
+  // True for one caller, which calls end() afterwards. If its thread never returns, base/held.h ends the turn.
   bool begin() {
     int stage = due;
     if (!stage_.compare_exchange_strong(stage, running)) {

@@ -1,4 +1,4 @@
-// This process's figures in the ledger, where other processes and the command read them.
+// Publishes this process's figures in the ledger, where other processes and the command read them.
 // Layer: policy/block_pool. Threads: any; no lock is held.
 #pragma once
 
@@ -15,10 +15,10 @@ class Publication {
   Publication(const PoolParts &parts, DevicePools &pools) : parts_(parts), pools_(pools) {}
 
   void publish(int device) noexcept;
-  // Publishes the figures that hold when it returns, unless they change all the time. For calls that the driver has
+  // Publishes the figures that are true when it returns, unless they change all the time. For calls that the driver has
   // served.
   void publish_exactly(int device) noexcept;
-  // The same for every device whose published figures are out of date.
+  // Does the same for every device whose published figures are out of date.
   void publish_all_exactly() noexcept;
 
  private:

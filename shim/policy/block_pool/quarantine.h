@@ -39,35 +39,35 @@ class Quarantine final : public DeferredQueue {
   using PendingRecord = std::unique_ptr<std::atomic<int>, Close>;
   enum class Retired {
     retired,
-    kept,            // another process may have it open: the exporter keeps it, and there is no pending record
-    not_a_block,     // nothing live starts there; nothing changed
+    kept,            // another process may have it open, so the exporter keeps it; there is no pending record
+    not_a_block,     // no live block starts there; nothing changed
     no_host_memory,  // nothing changed
   };
-  // Retires a block and takes it in. `bytes` gets its size; `due` becomes true when it is time to collect(). `ordered`:
-  // the block is freed in stream order.
+  // Retires a block and puts it into quarantine. `bytes` gets its size; `due` becomes true when it is time to
+  // collect(). `ordered`: the block is freed in stream order.
   Retired retire(ContextPool &pool, pool::Address address, std::uint64_t &bytes, PendingRecord &pending, bool &due,
                  IpcExporter *exports = nullptr, bool ordered = false);
-  // Takes in a retired block that the exporter kept and that no other process has open any more. False: the host has no
-  // memory, and nothing changed.
+  // Takes in a retired block that the exporter kept and that no other process has open any more. Returns false, with
+  // nothing changed, if host memory has run out.
   bool take_back(ContextPool &pool, pool::Address address, std::uint64_t bytes);
   void set_sizes(std::uint64_t pool_bytes, std::uint64_t slack_bytes, std::uint64_t most_bytes,
                  bool takes_from_others = false);
   const SealPace &pace() const { return pace_; }
 
-  // Called after a free on the fast path that was due, or of a large block. Checks again whether a seal is due, unless
-  // the block is large: the fast path may not know of recent frees on other paths.
+  // Called after a free on the fast path that was due or that freed a large block. Unless the block is large, checks
+  // again whether a seal is due, because the fast path may not know of recent frees on other paths.
   void collect_freed(bool large) noexcept;
   Cleaned wait(std::uint64_t seen) noexcept;
   Cleaned wait_for_context(const Context &context) noexcept;
-  // These include blocks that the fast path retired. retired() counts all blocks so far; the other two cover the blocks
-  // in quarantine now.
+  // These functions include blocks that the fast path retired. retired() counts all blocks so far; the other two cover
+  // the blocks in quarantine now.
   std::uint64_t retired();
   std::uint64_t bytes();
   std::uint64_t blocks();
   std::uint64_t freed_bytes() const { return DeferredQueue::bytes(); }  // without the fast path's recent frees
 
-  // Whether more than the cap is freed and not clean. There is a cap only if waiting is the only way to learn what is
-  // clean, and growth would take from other processes.
+  // Whether more bytes than the cap are freed and not clean. There is a cap only if waiting is the only way to learn
+  // what is clean and growth would take memory from other processes.
   bool exceeds_cap();
 
   // Whether a free most likely has no fence yet. Takes no lock.
@@ -90,11 +90,11 @@ class Quarantine final : public DeferredQueue {
   bool worth_sealing() override REQUIRES(mutex_);
   void note_seal(Seal seal) override REQUIRES(mutex_);
 
-  // Makes room for a batch of blocks. False: the host has no memory.
+  // Makes room for a batch of blocks. Returns false if host memory has run out.
   bool make_room() REQUIRES(mutex_);
-  // REQUIRES: make_room().
+  // REQUIRES: make_room() has succeeded.
   Batch &enter(ContextPool &pool, pool::Address address) REQUIRES(mutex_);
-  // The cap on bytes that are freed and not clean; UINT64_MAX: none.
+  // The cap on bytes that are freed and not clean; UINT64_MAX if there is none.
   std::uint64_t most_unwaited_bytes() const;
   // Tells the fast paths when their frees are due.
   void publish_due() REQUIRES(mutex_);

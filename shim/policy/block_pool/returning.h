@@ -1,5 +1,5 @@
-// Returns to the driver memory that the pools of a device hold but no block needs: for a request that lacks it, for
-// another process, or because it exceeds a threshold.
+// Returns memory that a device's pools hold but no block needs to the driver: for a request that lacks memory, for
+// another process, or because a threshold is exceeded.
 // Layer: policy/block_pool. Threads: any; never waits unless it says so.
 #pragma once
 
@@ -18,20 +18,20 @@ class Returning {
 
   // The free bytes in the pools of a device, including quarantined blocks.
   std::uint64_t free_bytes(int device);
-  // The bytes that could go back to the driver: slabs without a live block, and whole granules. The granules of the
-  // pool that asks do not count, because it keeps them.
+  // The bytes that could go back to the driver, in slabs without a live block and in whole granules. The granules of
+  // the pool that asks do not count, because it keeps them.
   std::uint64_t returnable(int device, const ContextPool *asking = nullptr);
   // Reclaims memory that the device has finished using.
   void clean(int device) noexcept;
   // Granules go back at once, slabs only if the device is idle, because the driver's free of a slab waits for the
-  // device's work. With `briefly`, this waits until the device is idle. False: there was nothing, the device is at
-  // work, or the driver refused.
+  // device's work. With `briefly`, this waits until the device is idle. Returns false if there was nothing to return,
+  // the device is at work, or the driver refused.
   // Design: design/granules.md#returning-slabs
   bool give_back(const Room::Need &need, Room::Patience patience) noexcept;
   // Gives back memory that is free beyond the device's threshold, or held beyond an order (`ration set`).
-  // Called after frees, when the quarantine has been asked.
+  // Called after frees, once the quarantine has been asked what is clean.
   void keep_to_threshold(const char *api, int device) noexcept;
-  // If there is a threshold, asks the quarantine, then does the same.
+  // If there is a threshold, asks the quarantine and then does the same as keep_to_threshold().
   void clean_to_threshold(const char *api, int device) noexcept;
 
  private:

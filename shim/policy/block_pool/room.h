@@ -1,4 +1,4 @@
-// How a pool that must grow asks everything else that holds memory of its device for room.
+// The interface through which a pool that must grow asks all other holders of its device's memory for room.
 // Layer: policy/block_pool. Threads: any; never called under a lock. Implemented in policy/calls (room_maker.h).
 #pragma once
 
@@ -20,10 +20,10 @@ class Room {
     std::uint64_t block_bytes = 0;
     std::uint64_t begun_ns = 0;  // when the call began; 0: now
   };
-  // Whether to wait for the device, for at most kIdlePatienceNs. REQUIRES of `briefly`: other threads wait for nothing
-  // that this thread holds.
+  // Whether to wait for the device, for at most kIdlePatienceNs. REQUIRES, for `briefly`: no other thread waits for
+  // anything that this thread holds.
   enum class Patience { none, briefly };
-  // Bounds how often and how long a request tries again because others took its room first.
+  // Limits how often and for how long a request tries again because others took its room first.
   class Retries {
    public:
     bool allow() noexcept {
@@ -37,14 +37,14 @@ class Room {
     int count_ = 0;
     std::uint64_t begun_ns_ = 0;
   };
-  // Makes room for the bytes in the device's account. False: the memory that is left cannot make enough room.
+  // Makes room for the bytes in the device's account. Returns false if the memory that is left cannot make enough room.
   virtual bool make_room(const Need &need, Patience patience) noexcept = 0;
-  // Returns to the driver all that is wholly free, if the device is idle. With `briefly`, then asks others for memory
-  // that the device still lacks. False: nothing came. Also true if the device now has enough free memory, though others
-  // may take some of it.
+  // If the device is idle, returns everything that is wholly free to the driver. With `briefly`, then asks others for
+  // memory that the device still lacks. Returns false if no memory came back, and true also if the device now has
+  // enough free memory, of which others may take some.
   virtual bool give_back(const Need &need, Patience patience) noexcept = 0;
-  // Returns `bytes` of free memory, from whatever holds it, or as much as there is. Does not wait. False: there was
-  // none.
+  // Returns `bytes` of free memory, or as much as there is, from whatever holds it. Does not wait. Returns false if
+  // there was none.
   virtual bool give_away(const char *api, int device, std::uint64_t bytes) noexcept = 0;
 
  protected:

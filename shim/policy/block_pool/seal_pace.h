@@ -1,4 +1,4 @@
-// When the frees of one device's pools are due to get a fence, and how many of their bytes may stay unclean.
+// Decides when the frees of one device's pools are due to get a fence, and how many of their bytes may stay unclean.
 // Layer: policy/block_pool. Threads: under the quarantine's lock, except for what is atomic.
 #pragma once
 
@@ -39,25 +39,25 @@ class SealPace {
   }
   // A seal that was refused is not tried again at every free.
   void note_seal(bool taken, DeferredSize open) { next_seal_blocks_ = taken ? 0 : open.blocks + kFinestBlocks; }
-  // A program that has to wait is bound by the device: only fewer and longer waits can help it.
+  // A program that has to wait is limited by the device, so only fewer and longer waits can help it.
   void coarsen() { coarseness_ = std::min(coarseness_ + 1, kCoarsest); }
 
-  // The free of a block of this size or more seals at once. Few such blocks fit, so the program will need the memory
-  // again soon, and a later fence would also wait for all that the program submits until then.
+  // If a block of this size or more is freed, open frees are sealed at once. Few such blocks fit, so the program will
+  // soon need the memory again, and a later fence would also wait for work that the program submits until then.
   std::uint64_t large_bytes() const { return large_bytes_.load(std::memory_order_relaxed); }
   // A pool that could grow should first look for freed memory once this much is not clean: half of the pools' bytes,
   // but at least 64 MiB.
   std::uint64_t cap_bytes() const { return cap_bytes_.load(std::memory_order_relaxed); }
-  // The most bytes that may be freed and not clean if only a call that waits learns what is clean; UINT64_MAX: no cap.
-  // Bytes that the last wait could not clean, because of other contexts, do not count: the next wait comes a full cap
-  // later.
+  // The most bytes that may be freed and not clean if only a call that waits can learn what is clean; UINT64_MAX if
+  // there is no cap. Bytes that the last wait could not clean, because of other contexts, do not count, so the next
+  // wait comes a full cap later.
   // Design: design/groups.md#frees-that-wait
   std::uint64_t most_unwaited_bytes(std::uint64_t freed_bytes) const {
     return takes_from_others_.load(std::memory_order_relaxed)
                ? cap_bytes() + std::min(left_bytes_.load(std::memory_order_relaxed), freed_bytes)
                : UINT64_MAX;
   }
-  // Called after a wait for one context; `bytes`: the bytes that other contexts keep.
+  // Called after a wait for one context; `bytes`: the bytes that other contexts still keep from being clean.
   void note_left(std::uint64_t bytes) { left_bytes_.store(bytes, std::memory_order_relaxed); }
 
  private:

@@ -16,9 +16,9 @@ class Sharing {
   Sharing(DevicePools &pools, IpcExporter &exports) : pools_(pools), exports_(exports) {}
 
   // Makes a handle by which other processes can open the live block around `address`, and nothing else
-  // (ipc_exporter.h). `refused` says why if there can be none. Throws bad_alloc.
+  // (ipc_exporter.h). If no handle is possible, `refused` says why. Throws bad_alloc.
   CUresult share(std::uint64_t address, const ContextRef &owner, CUipcMemHandle *handle, std::string &refused);
-  // Moves freed blocks that no other process has open any more into quarantine; looks at no more than `most` of them.
+  // Puts freed blocks that no other process has open any more into quarantine; looks at no more than `most` of them.
   static constexpr std::size_t kFew = 8;
   void reclaim_unshared(std::size_t most = SIZE_MAX) noexcept;
 

@@ -1,5 +1,5 @@
-// Pools of slabs, each of which is one driver allocation. A slab goes back as a whole, when no block is in it and the
-// device is idle.
+// Backs pools with slabs, each of which is one driver allocation. A slab goes back as a whole, when it has no block and
+// the device is idle.
 // Layer: policy/block_pool. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -16,10 +16,10 @@ class SlabBacking final : public Backing {
 
   Taken take(const PoolCall &call, const Wanted &wanted) override;
   bool give_back(const char *api, const ContextRef &context, const pool::Slab &slab) noexcept override;
-  // Returns all free slabs. If the pool that asks owns them, stops once a hole is large enough for its block.
+  // Returns all free slabs. If the pool that asks owns them, stops once a hole is large enough for the pool's block.
   Returned give_back_free(const Room::Need &need, const ContextRef &context, bool idle) noexcept override;
   std::uint64_t returnable(ContextPool &pool, bool asking) override;
-  // Takes one slab; if the driver has none that large, tries nine tenths of that, again and again.
+  // Takes one slab. If the driver refuses that size, tries nine tenths of it, again and again.
   void preallocate(const PoolCall &call, std::uint64_t bytes, std::uint64_t least) override;
   CUresult locate(const ContextRef &owner, const pool::Block &block, ledger::ExportedBlock &in,
                   std::string &refused) override;

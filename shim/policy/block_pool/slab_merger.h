@@ -1,4 +1,4 @@
-// Merges empty slabs into one. Without Ration, the driver would not leave freed memory divided either.
+// Merges empty slabs into one, because the driver alone would not leave freed memory divided either.
 // Layer: policy/block_pool. Threads: any; waits briefly until freed memory is clean.
 // Design: design/granules.md#merging-slabs
 #pragma once
@@ -14,8 +14,8 @@ class SlabMerger {
  public:
   explicit SlabMerger(FenceTracker &fences, events::Journal &journal) : fences_(fences), journal_(journal) {}
 
-  // Called before placing a block so large that few fit. Cleans freed memory if the block would otherwise lie next to
-  // it, and merges free slabs if one slab could hold more such blocks.
+  // Called before placing a block so large that few fit. Cleans freed memory if the block would otherwise be placed
+  // next to it, and merges free slabs if one slab could hold more such blocks.
   void prepare(const PoolCall &call);
 
  private:

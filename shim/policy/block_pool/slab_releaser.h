@@ -1,5 +1,5 @@
-// Returns one pool's free slabs to the driver. A slab that the driver refuses goes back to the pool after the pool has
-// offered all of its slabs.
+// Returns one pool's free slabs to the driver. A slab that the driver does not take back returns to the pool after the
+// pool has offered all of its slabs.
 // Layer: policy/block_pool. Threads: lives on the stack of one call.
 #pragma once
 

@@ -1,5 +1,5 @@
 // Mappings, handles and addresses of granules that the driver did not take back. The driver is asked again at each
-// later change of granules, and at the end of each context, because it may accept later what it refused once.
+// later change of granules, and at the end of each context, because it may later accept what it refused before.
 // Layer: policy/block_pool. Threads: any; no driver call under the lock.
 #pragma once
 
@@ -17,14 +17,14 @@ class Unreturned {
  public:
   explicit Unreturned(ledger::Ledger &ledger) : ledger_(ledger) {}
 
-  // `charged`: bytes of the device's account, which are released when the driver takes the memory back. If the host has
-  // no memory to note this, they stay charged until the process ends.
+  // `charged`: bytes of the device's account, which are released when the driver takes the memory back. If host memory
+  // for this note has run out, the bytes stay charged until the process ends.
   void add_mapping(int device, std::uint64_t address, std::uint64_t bytes, std::uint64_t charged) noexcept;
   void add_handle(int device, std::uint64_t handle, std::uint64_t charged) noexcept;
   // Gives a pool's addresses back to the driver; tries again later if something is still mapped there.
   void give_up(const pool::stitch::Layout &layout) noexcept;
-  // Asks the driver once more: first for mappings, then for handles, then for addresses, as each can depend on the one
-  // before.
+  // Asks the driver once more: first for mappings, then for handles, then for addresses, because each kind can depend
+  // on the one before it.
   void retry() noexcept {
     if (count_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
       retry_all();
