@@ -1,4 +1,4 @@
-// CUDA arrays and mipmapped arrays, which have a handle but no address, and whose cost depends on their shape.
+// Creates and destroys CUDA arrays, mipmapped ones too. They have no address, and their cost depends on their shape.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 

@@ -1,9 +1,9 @@
-// The records of memory that the driver itself allocated for the program: how a block enters the address book and the
-// log, and how it leaves both.
+// Keeps the records of memory that the driver itself allocated for the program: enters blocks in the address book and
+// the log, and takes them out again.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 //
-// Order at an end: log, then release the bytes, then free the address for its next owner, so that reuse is always
-// logged later.
+// The order at a block's end: log it, release its bytes, and only then free its address for the next owner, so that a
+// reuse is always logged later.
 #pragma once
 
 #include "base/function_ref.h"
@@ -18,7 +18,7 @@ struct CallParts;
 class Books {
  public:
   using ViaOf = events::Via (*)(const void *caller);
-  // Ends a block in the driver. nullptr: the address is in no book, and the driver answers for it.
+  // Ends a block in the driver. `block` is nullptr if the address is in no book; then the driver alone answers.
   using End = FunctionRef<CUresult(const Block *block)>;
 
   explicit Books(const CallParts &parts) : parts_(parts) {}
@@ -26,20 +26,20 @@ class Books {
   // Enters a block and logs it. If it cannot be entered, returns an error, and the caller must free it.
   CUresult enter(AddressBook &book, const Request &request, const Block &block, CUdeviceptr key,
                  std::uint64_t duration_ns);
-  // Runs `end` on the block at `address`; on success the block leaves `book`. INVALID_VALUE if another thread is ending
-  // it: a call that is forwarded now could free the address's next owner.
+  // Runs `end` on the block at `address`; on success the block leaves `book`. Returns INVALID_VALUE if another thread
+  // is ending it, because a call that is forwarded now could free the address's next owner.
   CUresult end(AddressBook &book, const char *api, std::uint64_t address, End end);
-  // For a block whose end was begun in its book: logs the end and releases the bytes charged for it.
+  // For a block whose end was begun in its book: logs the end and releases the bytes charged for the block.
   void end_block(const char *api, const AddressedBlock &block);
   void record_end(const char *api, CUdeviceptr address, const Block &block, CUstream stream);
   // Releases the bytes charged for this block alone.
   void discharge(const Block &block);
-  // Called after a block's record: publishes the figures of its device, if they count the block.
+  // Called after a block is recorded. Publishes the figures of the block's device if they count the block.
   void publish(const Block &block) noexcept;
   // Called when the driver refused to end a block whose end was begun.
   void keep(AddressBook &book, const AddressedBlock &block);
 
-  // How the program's call came to us, for the log; the hooks know the callers.
+  // Sets how to find out, for the log, by which way the program's call came to us; the hooks know the callers.
   void set_via(ViaOf via_of) { via_of_ = via_of; }
   events::Via via_of(const Request &request) const;
 

@@ -30,13 +30,13 @@ struct Options {
   bool show_limit = true;         // queries report the limit as the size of the device
   bool charge_context = false;    // a context's own memory counts against the limit
   bool pool = false;              // blocks come from our pools (mode pool), where the driver allows it
-  bool synchronous_free = false;  // a free waits for the work before it
+  bool synchronous_free = false;  // a free waits for the work that was submitted before it
   bool limit_managed = true;      // managed memory counts against the limit, in its full size
   bool async = false;             // blocks come from the driver's pools (mode async), where a device has them
-  bool deterministic = false;     // mode async: its pools never reuse memory by an order that the driver found itself
+  bool deterministic = false;     // mode async: pools never reuse memory because of an order that the driver found
   bool large_direct = false;      // ipc=direct: large blocks come directly from the driver
   BackingKind backing = BackingKind::slab;
-  std::uint64_t wait_ns = 0;  // how long an allocation may wait for other members of its group; 0: it does not
+  std::uint64_t wait_ns = 0;  // how long an allocation may wait for other members of its group; 0: not at all
   std::vector<FaultRule> faults{};
 
   // Whether freed blocks may wait until the program synchronises.

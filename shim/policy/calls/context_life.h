@@ -1,4 +1,4 @@
-// The creation and the end of contexts, by every version of the driver's calls. A context's blocks end with it.
+// Handles the creation and the end of contexts, by every version of the driver's calls. A context's blocks end with it.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 // Design: design/quarantine.md#ends-of-contexts
 #pragma once
@@ -22,7 +22,7 @@ class ContextLife {
   void attached(CUcontext handle);
   // Runs `call`, which retains `device`'s primary context and writes its handle.
   CUresult retain_primary(CUcontext *handle, CUdevice device, DriverCall call);
-  // Runs `call`, which destroys `handle`; on success its blocks have ended with it.
+  // Runs `call`, which destroys `handle`; on success, the context's blocks have ended with it.
   CUresult destroy(const char *api, CUcontext handle, DriverCall call);
   // Runs `call`, which drops one reference; the last one destroys the context.
   CUresult detach(const char *api, CUcontext handle, DriverCall call);
@@ -31,7 +31,7 @@ class ContextLife {
   CUresult create_green(CUgreenCtx *green, CUdevice device, DriverCall call);
   void green_converted(CUcontext context, CUgreenCtx green) noexcept;
   CUresult destroy_green(const char *api, CUgreenCtx green, DriverCall call);
-  // Runs `call`, which gives the current context access to `peer`'s memory, or takes it away.
+  // Runs `call`, which gives the current context access to `peer`'s memory or takes this access away.
   CUresult change_peer(CUcontext peer, bool enabled, DriverCall call);
 
  private:

@@ -1,5 +1,5 @@
-// cuMemAlloc and similar synchronous calls: from one of Ration's pools, from the driver's pools (mode async), or from
-// the driver.
+// Serves cuMemAlloc and similar synchronous calls from one of Ration's pools, from the driver's pools (mode async), or
+// from the driver directly.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -18,13 +18,13 @@ class DeviceMemory {
 
   explicit DeviceMemory(const CallParts &parts);
 
-  // Runs `act` only if no pool serves the request. OUT_OF_MEMORY if denied. Writes `*address` only on success.
+  // Runs `act` only if no pool serves the request. Returns OUT_OF_MEMORY if denied. Writes `*address` only on success.
   CUresult allocate(const Request &request, Act act, CUdeviceptr *address) {
     return request.pooled && allocate_hit(request.upper_bound, address) ? CUDA_SUCCESS
                                                                         : allocate_slow(request, act, address);
   }
-  // The two parts of allocate(). The second is for a request that the first did not serve, and for every request with a
-  // log.
+  // The two parts of allocate(). The second is for a request that the first did not serve, and for every request if
+  // there is a log.
   bool allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept {
     return is_for_pools(bytes) && pools_.fast_path.allocate_hit(bytes, address);
   }

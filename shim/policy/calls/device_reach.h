@@ -18,12 +18,12 @@ class DeviceReach {
   explicit DeviceReach(const CallParts &parts);
 
   struct Work {
-    CUstream stream = nullptr;      // for a synchronous call: the handle of the default stream
+    CUstream stream = nullptr;      // if the call is synchronous: the handle of the default stream
     CUdeviceptr addresses[2] = {};  // 0: none
     CUcontext parties[2] = {};      // contexts other than those of the stream and of the calling thread
     bool anywhere = false;          // it may use any memory; its addresses are not checked
   };
-  // The devices of the memory that the work uses; -1: none for which a fence is needed.
+  // The devices of the memory that the work uses; -1 stands for none, or one that needs no fence.
   struct Used {
     int devices[2] = {-1, -1};
     bool any() const { return devices[0] >= 0 || devices[1] >= 0; }
@@ -47,13 +47,13 @@ class DeviceReach {
   class Noted {
    public:
     Noted(DeviceReach &reach, const Work &work, const Used &used) noexcept;
-    // For a driver's call that did not return, because its thread was cancelled.
+    // For a driver call that did not return because its thread was cancelled.
     ~Noted() {
       if (!left_) {
         (void)leave(CUDA_SUCCESS);
       }
     }
-    // Called after the driver's call, with its answer. True: call fence(), which separates later work from this.
+    // Called after the driver's call, with its answer. If true, call fence(), which separates later work from this.
     bool leave(CUresult result) noexcept;
     void fence() noexcept;
     Noted(const Noted &) = delete;
@@ -69,7 +69,7 @@ class DeviceReach {
     int count_ = 0;
     bool left_ = false;
   };
-  // Costs one load while all contexts are of one device.
+  // Costs one load as long as all contexts are of one device.
   bool is_needed() const noexcept { return contexts_.on_several_devices(); }
 
   // Whether there are most likely frees without a fence. A fence that is taken later would also cover the work that is
@@ -77,11 +77,11 @@ class DeviceReach {
   bool may_have_unsealed_frees() const noexcept { return fences_.unsealed_noted(); }
   void seal_frees() noexcept;
 
-  // has_marked_blocks(): whether any block has SYNC_MEMOPS without the driver's knowledge; costs one load. is_marked():
-  // whether the memory that the work uses has it.
+  // has_marked_blocks(): whether any block has the attribute SYNC_MEMOPS without the driver's knowledge; costs one
+  // load. is_marked(): whether the memory that the work uses has this attribute.
   bool has_marked_blocks() const noexcept { return sync_memops_.keeps_any(); }
   bool is_marked(const Work &work) noexcept;
-  // Called after a synchronous call succeeded on marked memory: waits, and returns that call's answer.
+  // Called after a synchronous call on marked memory succeeded. Waits, and returns the answer for that call.
   static CUresult wait(const Work &work) { return SyncMemops::wait(work.stream); }
 
   // Whether a driver function that no hook covers may submit such work: a newer version of a hooked function, or a

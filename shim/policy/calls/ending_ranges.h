@@ -1,5 +1,5 @@
-// The ranges of addresses whose blocks are being ended in the driver. The driver may give a part of such a range to
-// another thread before the end is logged; that thread waits, so that the log never shows two owners of one byte.
+// Keeps the ranges of addresses whose blocks are being ended in the driver. The driver may give a part of such a range
+// to another thread before the end is logged; that thread waits, so that the log never shows two owners of one byte.
 // Layer: policy/calls. Threads: any. Only for calls that are logged: without a log, nobody sees the order.
 #pragma once
 
@@ -19,11 +19,11 @@ class EndingRanges {
 
   struct Range {
     EndingRanges *owner = nullptr;
-    const void *ender = nullptr;  // the thread that ends it; nullptr: this entry is free
+    const void *ender = nullptr;  // the thread that ends the block; nullptr: this entry is free
     std::uint64_t address = 0, bytes = 0;
   };
-  // Marks a range from before the driver's call until the end is logged. If very many ranges end at once, some are not
-  // marked.
+  // Marks a range from before the driver's call until the end is logged. If very many ranges end at once, some of them
+  // are not marked.
   class Ending {
    public:
     Ending(EndingRanges &ranges, std::uint64_t address, std::uint64_t bytes) noexcept;

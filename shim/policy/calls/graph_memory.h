@@ -1,10 +1,10 @@
 // Memory that graphs allocate. The limit is enforced at the call in which the driver takes the memory.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 //
-// A driver of 2026 takes nothing when it instantiates a graph. The first launch or upload takes the most that the graph
-// has at one time, from memory that all graphs of the device share and that only a trim gives back (an H100, driver
-// 580). Another driver may take the memory at the instantiation. That is assumed until the driver is seen to take
-// nothing there; a small graph of Ration tests it if the program's first graph would not fit.
+// A driver from 2026 takes no memory when it instantiates a graph. The first launch or upload takes the most that the
+// graph has at one time, from memory that all graphs of the device share and that only a trim gives back (seen on an
+// H100 with driver 580). Another driver may take the memory at the instantiation. Ration assumes this until it sees
+// that the driver takes none there; it tests it with a small graph if the program's first graph would not fit.
 // Design: design/charging.md#graphs
 #pragma once
 
@@ -29,10 +29,10 @@ class GraphMemory {
 
   // Called when a graph of the program has received an allocation node.
   void note_allocation() noexcept;
-  // Whether any executable graph that allocates exists; if none does, launches need not come here.
+  // Whether any executable graph that allocates exists; without one, launches need not call this class.
   bool holds_any() const { return count_.load(std::memory_order_relaxed) != 0; }
 
-  // `flags`: the flags of the call; with some of them it also takes the memory.
+  // `flags`: the flags of the driver's call, some of which make that call take the memory too.
   CUresult instantiate(const char *api, CUgraph graph, std::uint64_t flags, CUgraphExec *exec, DriverCall call);
   enum class Run : unsigned char { launch, upload };
   CUresult run(Run kind, const char *api, CUgraphExec exec, CUstream stream, DriverCall call);
@@ -42,10 +42,10 @@ class GraphMemory {
 
   struct Part {
     GraphNeed need;
-    StreamPools::PoolRef pool;                           // nullptr: the driver gives no figure; stays charged
+    StreamPools::PoolRef pool;                           // nullptr: the driver gives no figure; memory stays charged
     std::uint64_t left_bytes = 0;                        // of blocks that a launch leaves, in whole units
-    std::atomic<std::uint64_t> enough{UINT64_MAX};       // what the pool held at a run; the graph needs no more
-    std::atomic<std::uint64_t> losses_seen{UINT64_MAX};  // by the latest run for which memory was reserved
+    std::atomic<std::uint64_t> enough{UINT64_MAX};       // pool bytes that sufficed at a run; the graph needs no more
+    std::atomic<std::uint64_t> losses_seen{UINT64_MAX};  // as the latest run saw them for which memory was reserved
   };
   // An executable graph that allocates.
   struct Exec {
@@ -62,7 +62,7 @@ class GraphMemory {
   };
 
  private:
-  // When this driver takes the memory.
+  // The call in which this driver takes the memory.
   enum class Taken : unsigned char { unknown, instantiating, running };
   using ExecRef = std::shared_ptr<Exec>;
   using Execs = std::map<CUgraphExec, ExecRef>;
@@ -71,12 +71,12 @@ class GraphMemory {
   ExecRef find(CUgraphExec exec);
   void enter(Execs::node_type node) noexcept;
   CUresult instantiate_as(const Call &of, Exec &exec, bool uploads, DriverCall call);
-  // Whether this driver is known to take nothing at the instantiation. If the graph would not fit otherwise, finds out.
+  // Whether this driver is known to take no memory at the instantiation. Tests it if the graph would otherwise not fit.
   bool takes_at_run(const char *api, const Exec &exec);
   void probe(const char *api, Part &part);
   CUresult run(const Call &of, Exec &exec, DriverCall call);
-  // Called before and after a launch, which may leave blocks and may free those of other graphs. Blocks that it leaves
-  // count as live from the beginning.
+  // Called before and after a launch, which may leave blocks and may free those of other graphs. Blocks that the launch
+  // leaves count as live from its beginning.
   void begin_launch(const Exec &exec) noexcept;
   void end_launch(const char *api, const Exec &exec, bool success);
   // `bytes`: the bytes that were instantiated when the pool held `before`.

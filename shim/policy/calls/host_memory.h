@@ -1,4 +1,4 @@
-// Pinned host memory, allocated or registered: recorded and counted, never limited.
+// Records and counts pinned host memory, allocated or registered, but never limits it.
 // Layer: policy/calls. Threads: any.
 #pragma once
 
@@ -13,7 +13,7 @@ class HostMemory {
  public:
   explicit HostMemory(const CallParts &parts) : parts_(parts) {}
 
-  // If the device's memory is the host's, unused memory of the pools makes room for the request.
+  // If the device uses the host's memory, unused memory of the pools makes room for the request.
   CUresult allocate(Request request, Act act, Undo undo, CUdeviceptr *address);
   CUresult free(const char *api, const void *address, DriverCall call);
 

@@ -1,5 +1,5 @@
-// Physical memory whose handle is separate from its addresses (cuMemCreate, cuMemMap, cuMemMapArrayAsync). It is
-// charged to the device that it lies on until its last handle is released and its last mapping is undone.
+// Handles physical memory whose handle is separate from its addresses (cuMemCreate, cuMemMap, cuMemMapArrayAsync). The
+// memory is charged to its device until its last handle is released and its last mapping is undone.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -23,20 +23,20 @@ class MappedMemory final : public PendingFrees::PieceOwner {
   CUresult map(const char *api, CUdeviceptr address, std::uint64_t bytes, CUmemGenericAllocationHandle handle,
                DriverCall call);
   CUresult unmap(const char *api, CUdeviceptr address, std::uint64_t bytes, DriverCall call);
-  // Refuses a block of a pool: it is not a mapping that the program made, and its granule also holds other blocks.
+  // Refuses a pool's block, because it is not a mapping that the program made and its granule also holds other blocks.
   CUresult set_access(CUdeviceptr address, DriverCall call);
   // Maps and unmaps regions of sparse arrays, in the order of `stream`.
   CUresult map_arrays(const CUarrayMapInfo *entries, std::size_t count, CUstream stream, DriverCall call);
 
-  // Called when an array got this handle: whatever an earlier array with the handle had mapped was unmapped with that
-  // array.
+  // Called when an array got this handle. Whatever an earlier array with the same handle had mapped was unmapped with
+  // that array.
   void array_made(const char *api, std::uint64_t array, bool deferred);
   void array_gone(const char *api, std::uint64_t array);
   void end_piece(const char *api, const PhysicalMemory::PieceRef &piece) override;
 
  private:
   ledger::Changes *changes_of(const PhysicalMemory::PieceRef &piece);
-  // Runs `call` with a hold on `piece`, which `keep` keeps on success; otherwise the hold is dropped.
+  // Runs `call` with a hold on `piece`. On success, `keep` keeps the hold; otherwise the hold is dropped.
   template <class Keep>
   CUresult with_hold(const char *api, const PhysicalMemory::PieceRef &piece, DriverCall call, const Keep &keep);
 

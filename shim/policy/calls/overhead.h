@@ -1,11 +1,11 @@
-// Memory that the driver takes on its own account, for contexts, code and limits of kernels. It is measured around the
-// calls that take it, counted by kind, and charged if that was asked for (charge_context).
+// Counts memory that the driver takes on its own account, for contexts, code and limits of kernels. It is measured
+// around the calls that take it, counted by kind, and charged if the user asks for that (charge_context).
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 //
 // A figure is what the driver reports minus what Ration has charged. If NVML lists this process, the figure is for the
-// process. Otherwise it is for the device, and a neighbour's change during the call counts as ours, up to what the call
-// can take. Measured calls that overlap share one baseline. Each call moves the baseline by what it found, so that
-// nothing is counted twice.
+// process. Otherwise the figure is for the device, and a change by another process during the call counts as ours, up
+// to what the call can take. Measured calls that overlap share one baseline. Each call moves the baseline by the bytes
+// that it found, so that nothing is counted twice.
 #pragma once
 
 #include <array>
@@ -34,28 +34,28 @@ class Overhead {
  public:
   explicit Overhead(const CallParts &parts);
 
-  // Each runs `call`, makes room for it if the device has none, and returns its answer. If our measurement fails, the
-  // bytes stay uncounted.
+  // Each of these functions runs `call`, makes room for it if the device has none, and returns its answer. If our
+  // measurement fails, the bytes stay uncounted.
   CUresult load_module(const char *api, CUmodule *module, DriverCall call);
   CUresult unload_module(CUmodule module, DriverCall call) { return unload(Part::module, module, call); }
-  // For calls that may be a library's first use in the current context, which is when the library's variables are made.
+  // For calls that may be a library's first use in the current context: that use creates the library's variables.
   CUresult use_library(const char *api, CUlibrary library, DriverCall call);
   CUresult use_kernel(const char *api, CUkernel kernel, DriverCall call);
   CUresult unload_library(CUlibrary library, DriverCall call) { return unload(Part::library, library, call); }
   CUresult set_limit(CUlimit limit, std::size_t value, DriverCall call);
   CUresult launch(const char *api, DriverCall call);
 
-  // Runs `call`, which may make a context of the device. `note` is called after a success and returns the context.
+  // Runs `call`, which may create a context of the device. `note` is called after a success and returns the context.
   // `patience`: as in Room.
   CUresult make_context(const char *api, int device, Room::Patience patience, DriverCall call,
                         FunctionRef<ContextRef()> note);
-  // Called when a context has ended, and with it all that was taken for it.
+  // Called when a context has ended, and with it all memory that was taken for it.
   void context_ended(const Context &context) noexcept;
-  // If overhead is charged, counts the memory that launches have taken since, according to NVML's figure.
+  // If overhead is charged, counts the memory that launches have taken since the last measurement, by NVML's figure.
   void correct(int device) noexcept;
 
  private:
-  // bound: the assumed size of a context that could not be measured; charged as a context, but not reported.
+  // `bound`: the assumed size of a context that could not be measured. It is charged like a context, but not reported.
   enum class Part { context, bound, limit, module, library };
   struct Owner {
     int device;
@@ -67,13 +67,13 @@ class Overhead {
       return std::tie(device, context, part, handle) < std::tie(other.device, other.context, other.part, other.handle);
     }
   };
-  // Bytes that Ration has not charged, by the source of the figure.
+  // The sources of a figure for the bytes that Ration has not charged.
   enum Source { kProcess, kDriver, kMonitor, kSources };
   struct Reading {
     std::array<std::optional<std::int64_t>, kSources> beyond;
     bool named = false;  // NVML lists this process
   };
-  // `most`: what the call can take; `gives`: it may also give memory back; `first`: there was no context to measure in.
+  // `most`: what the call can take; `gives`: it may also give memory back; `first`: no context existed to measure in.
   struct Measure {
     Owner owner;
     std::uint64_t most = UINT64_MAX;
@@ -87,7 +87,7 @@ class Overhead {
     std::atomic<int> measuring{0};  // the number of calls
     std::optional<Reading> base;    // the baseline of those calls
     std::array<std::uint64_t, events::kOverheadKinds> bytes{};
-    std::uint64_t bounds = 0;  // the part of them that is assumed for contexts
+    std::uint64_t bounds = 0;  // the part of `bytes` that is assumed for contexts
   };
   // A measured call.
   class Span {
@@ -117,7 +117,7 @@ class Overhead {
   const CallParts &parts_;
   const bool measures_;  // false if no one would see the figures
   RankedMutex mutex_{Rank::kOverhead};
-  State states_[ledger::kMaxDevices];  // all but `measuring` under mutex_
+  State states_[ledger::kMaxDevices];  // mutex_ guards all members but `measuring`
   std::map<Owner, std::uint64_t> owners_ GUARDED_BY(mutex_);
 };
 

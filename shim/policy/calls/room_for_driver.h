@@ -1,5 +1,5 @@
-// Makes room for memory that the driver takes on its own account: contexts, code, stacks. A pool that was preallocated,
-// or that kept freed memory, must not make a call fail that the driver alone would have served.
+// Makes room for memory that the driver takes on its own account: contexts, code, stacks. A pool that was preallocated
+// or has kept freed memory must not cause a call to fail that the driver alone would have served.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -10,11 +10,11 @@ namespace ration::policy {
 
 struct CallParts;
 
-// Called after `call` found no memory on the device. Gives back unused memory of the pools, first `need.bytes` of it,
-// then all, and then asks others; tries again after each of these steps. `need.bytes` is 0 if it is not known how much
-// the call takes. Records the refusal if it remains.
+// Called after `call` found no memory on the device. Gives back unused memory of the pools, first `need.bytes` of it
+// and then all, and finally asks others; tries the call again after each of these steps. `need.bytes` is 0 if it is
+// unknown how much the call takes. Records the refusal if the call still fails.
 CUresult try_with_room(const CallParts &parts, const Room::Need &need, Room::Patience patience, DriverCall call);
-// Called after a charge that no limit could refuse: gives back idle memory as far as a limit is exceeded.
+// Called after a charge that no limit could refuse. Gives back as much idle memory as a limit is exceeded by.
 void return_excess(const CallParts &parts, const char *api, int device) noexcept;
 
 }  // namespace ration::policy

@@ -1,4 +1,4 @@
-// Legacy IPC: a pool's block gets a handle from Ration, because the driver's handle would open the whole slab.
+// Serves legacy IPC. A pool's block gets a handle from Ration, because the driver's handle would open the whole slab.
 // Layer: policy/calls. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -17,7 +17,7 @@ class SharedBlocks {
   explicit SharedBlocks(const CallParts &parts) : parts_(parts) {}
 
   CUresult share(const char *api, CUipcMemHandle *handle, CUdeviceptr address, DriverCall call);
-  // Runs `open`, the driver's call, with the handle that Ration's stands for, or with a handle that is not Ration's.
+  // Runs `open`, the driver's call. A handle from Ration is first replaced by the handle for which it stands.
   CUresult open(const CUipcMemHandle &handle, IpcImporter::Open open, CUdeviceptr *address);
   CUresult close(CUdeviceptr address, DriverCall call);
 

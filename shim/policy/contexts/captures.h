@@ -1,9 +1,9 @@
-// Tracks the stream captures of this process, and keeps our own queries of the device apart from them.
+// Tracks the stream captures of this process, and prevents our own queries to the device from disturbing them.
 // Layer: policy/contexts. Threads: any; driver calls outside the lock.
 //
 // cuCtxRecordEvent and cuCtxSynchronize invalidate every capture in their context (driver API manual), so we call them
-// only while no capture runs, and a capture that begins meanwhile waits for them. A capture may include streams of
-// several contexts, so a capture in any context counts.
+// only while no capture is in progress, and a capture that is about to begin waits for them. A capture may include
+// streams of several contexts, so a capture in any context counts.
 // Design: design/quarantine.md#captures
 #pragma once
 
@@ -23,13 +23,13 @@ class Captures {
   // Called around the program's begin-capture and end-capture calls. Every begin_capture() is followed by a
   // finish_begin().
   void begin_capture();
-  // `context` is the stream's. The per-thread default stream is a different stream for each thread and context.
+  // `context` is the stream's context. The per-thread default stream is a different stream for each thread and context.
   void finish_begin(CUstream stream, CUresult result, const ContextRef &context);
-  // Called before an end-capture call: the number of the capture that it will end; 0: no known one.
+  // Called before an end-capture call. Returns the number of the capture that the call will end, or 0 if it is unknown.
   std::uint64_t number_of(CUstream stream, const ContextRef &context);
   void finish_end(std::uint64_t number, CUresult result);
-  // Called when a capture is about to begin by a function of a newer driver that no hook knows. We will not see its
-  // end, so from now on a capture counts as running for ever. Waits as begin_capture() does. True: it is the first.
+  // Called when a newer driver's function, which no hook knows, is about to begin a capture. We will not see its end,
+  // so from now on a capture counts as running for ever. Waits as begin_capture() does. Returns true the first time.
   bool begin_unknown();
   bool has_unknown() const { return has_unknown_.load(std::memory_order_relaxed); }
   // Forgets the captures of a stream or a context. For a stream, called before the driver's call that destroys it, so
@@ -37,19 +37,19 @@ class Captures {
   void forget(CUstream stream);
   void forget(const ContextRef &context);
 
-  // True: no capture runs, and none will begin before leave().
+  // Returns true if no capture is in progress; then none will begin before leave().
   bool enter();
   // Like enter(), but does not ask the driver whether known captures are over.
   bool enter_if_quiet();
   void leave();
-  // Whether any capture is known to run. run_elsewhere_only(): at least one runs, and other threads began all of them.
+  // Whether any capture is known to be in progress. run_elsewhere_only(): whether there are any, all of other threads.
   bool running();
   bool run_elsewhere_only();
   bool is_run_here() { return running() && !run_elsewhere_only(); }
 
  private:
-  // Count the thread in beginning_, quiet_ or asking_, across driver calls. left() undoes it if the thread leaves such
-  // a call.
+  // Count the thread in beginning_, quiet_ or asking_, across driver calls. left() undoes the count if the thread
+  // leaves such a call.
   template <int Captures::*kCount>
   void count_in() REQUIRES(mutex_);
   template <int Captures::*kCount>
@@ -77,24 +77,24 @@ class Captures {
   int asking_ GUARDED_BY(mutex_) = 0;  // threads that ask the driver about streams in captures_
 };
 
-// The capture status of a live stream, by whichever function the driver has; NOT_SUPPORTED if it has none.
+// Gets the capture status of a live stream, with whichever function the driver has; NOT_SUPPORTED if it has none.
 CUresult capture_status(CUstream stream, CUstreamCaptureStatus &status);
 
-// Whether work submitted to the stream now becomes part of a graph. Call it only if a capture is known to run, because
-// asking about the legacy stream invalidates a capture that this stream is not part of.
+// Whether work that is submitted to the stream now becomes part of a graph. Call this only if a capture is known to be
+// in progress, because a query about the legacy stream invalidates a capture to which this stream does not belong.
 bool is_captured(CUstream stream);
 
-// The driver's result for this thread's allocations while captures run: STREAM_CAPTURE_UNSUPPORTED if a capture forbids
-// them, and that capture is then invalid. Determined by a free of null, which is refused as an allocation would be and
-// costs nothing (H100, H200, driver 580.159). Calls for physical memory are not refused.
+// The driver's result for this thread's allocations while captures are in progress: STREAM_CAPTURE_UNSUPPORTED if a
+// capture forbids them, which makes that capture invalid. It is determined by freeing null, which is refused as an
+// allocation would be and costs nothing (H100, H200, driver 580.159). Calls for physical memory are not refused.
 CUresult forbidden_by_captures();
 
 // The driver's result for an allocation on the stream before it looks for memory: SUCCESS, or an error because the
 // stream is invalid, or because a capture or an earlier error of its context forbids it.
 CUresult wrong_with_stream(CUstream stream);
 
-// Sets relaxed mode (cuThreadExchangeStreamCaptureMode) while it lives. In this mode our driver calls do not invalidate
-// captures that would otherwise forbid them: those of this thread, and global ones of other threads.
+// While an object of this class lives, relaxed mode is set (cuThreadExchangeStreamCaptureMode). In it, our driver calls
+// do not invalidate captures that would otherwise forbid them: this thread's captures, and other threads' global ones.
 class RelaxedCapture {
  public:
   RelaxedCapture();
@@ -109,8 +109,8 @@ class RelaxedCapture {
   const bool exchanged_;
 };
 
-// Used around a few short calls that must not disturb any capture of the process. While it lives no capture begins; or,
-// if one already runs, the calls are in relaxed mode, which costs two driver calls.
+// Used around a few short calls that must not disturb any capture of the process. While this object lives, no capture
+// begins; if a capture is already in progress, the calls are in relaxed mode instead, which costs two driver calls.
 class CaptureExclusion {
  public:
   explicit CaptureExclusion(Captures &captures) : captures_(captures), quiet_(captures.enter_if_quiet()) {

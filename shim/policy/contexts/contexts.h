@@ -1,4 +1,4 @@
-// The contexts that this process has seen, and which of them have ended.
+// Keeps the contexts that this process has seen, and which of them have ended.
 // Layer: policy/contexts. Threads: any; driver calls outside the lock.
 #pragma once
 
@@ -42,17 +42,17 @@ class Reach {
     raise(device, kEntered);
     inside_.fetch_add(1);
   }
-  // `number`: the number of a fence taken now (Contexts::tick); 0: the call submitted nothing. A call that never calls
-  // leave() counts for ever.
+  // `number`: the number of a fence taken now (Contexts::tick); 0: the call submitted nothing. A call without a leave()
+  // counts for ever.
   void leave(int device, std::uint64_t number) noexcept {
     raise(device, number);
     inside_.fetch_sub(1);
   }
   void add_for_ever(int device) noexcept { raise(device, kForEver); }
-  // The device no longer counts from the fence of this number on; 0: it does not count. A thread that frees a block
-  // runs after the calls that used it.
+  // The number of the fence from which on the device no longer counts; 0 if it does not count at all. A thread that
+  // frees a block runs after the calls that used the block.
   std::uint64_t until(int device) const noexcept {
-    const bool inside = inside_.load() != 0;  // read before the number that such a call sets
+    const bool inside = inside_.load() != 0;  // read before the number that a call inside sets
     const std::uint64_t until = std::max(until_[device].load(), until_[kAllDevices].load());
     return until == 0 ? 0 : inside ? kForEver : until == kEntered ? 0 : until;
   }
@@ -68,18 +68,18 @@ class Reach {
   std::atomic<std::uint64_t> until_[ledger::kMaxDevices + 1] = {};  // 0: never noted
 };
 
-// One life of a context. If the driver reuses its handle, that is a new Context.
+// One life of a context. If the driver reuses the handle, the new life is a new Context.
 struct Context {
   CUcontext handle = nullptr;
-  unsigned number = 0;  // from 1 in order of appearance; 0 if the driver does not report the current context
+  unsigned number = 0;  // from 1, in order of appearance; 0 if the driver does not report the current context
   int device = 0;
   std::atomic<const char *> ended_by{nullptr};  // the call that destroyed it
-  // Everything that was submitted to it before the fence of this number (fence_tracker.h) has finished.
+  // The number of a fence (fence_tracker.h): all work that was submitted to the context before that fence has finished.
   std::atomic<std::uint64_t> passed{0};
   Reach reach;
-  // Its handle now belongs to another context, or to none, so no hit may use this one's pool.
+  // The handle now belongs to another context or to none, so no hit may use this context's pool.
   std::atomic<bool> renamed{false};
-  // Its pool, which is made at the first allocation and stays as long as this object.
+  // The context's pool, which is created at the first allocation and stays as long as this object.
   std::atomic<PoolOfContext *> pool{nullptr};
 
   Context() = default;
@@ -87,26 +87,26 @@ struct Context {
   Context(const Context &) = delete;
   Context &operator=(const Context &) = delete;
 
-  // Prevents the context's destruction while a driver call by Ration uses it. False: it is ending, or has ended.
+  // Prevents the context's destruction while a driver call by Ration uses it. False if it is ending or has ended.
   bool pin();
   void unpin() {
     if (held::forget(drop_pin, this)) {
       drop_pin(this);
     }
   }
-  // Waits until no pin is left, and admits none until refuse_end(). Called before the program's call that destroys the
-  // context; refuse_end() is called if that fails.
+  // Waits until no pin is left, and admits no new pin until refuse_end(). Called before the program's call that
+  // destroys the context; if that call fails, refuse_end() is called.
   void begin_end();
   void refuse_end() {
     ending_.fetch_sub(1);
     wake_waiters();
   }
   bool is_ending() const { return ending_.load() != 0; }
-  // Whether the fast path of its pool may open. A thread that sets one of these three members closes the fast path
-  // afterwards. A thread that opens the fast path publishes the pool first. All accesses are seq_cst, so one of the two
-  // sees the other.
+  // Whether the fast path of the context's pool may open. A thread that sets one of these three members then closes the
+  // fast path. A thread that opens the fast path publishes the pool first. All accesses are seq_cst, so one of the two
+  // threads sees what the other did.
   bool may_be_hit() const { return ending_.load() == 0 && ended_by.load() == nullptr && !renamed.load(); }
-  // Returns once no thread is in a hit of its pool any more.
+  // Returns once no thread is in a hit of the context's pool any more.
   void close_to_hits() noexcept;
 
  private:
@@ -115,8 +115,8 @@ struct Context {
     wake_waiters();
   }
 
-  // A thread that pins stores to pins_ and then reads ending_; a thread that ends the context stores to ending_ and
-  // then reads pins_. All are seq_cst, so one of the two sees the other.
+  // A pinning thread writes pins_ and then reads ending_; a thread that ends the context writes ending_ and then reads
+  // pins_. All these accesses are seq_cst, so at least one of the two threads sees what the other wrote.
   std::atomic<int> pins_{0};
   std::atomic<int> ending_{0};
 };
@@ -162,18 +162,18 @@ class Contexts {
  public:
   explicit Contexts(Devices &devices) : devices_(devices) {}
 
-  // Admits one call at a time that retains, releases or resets a device's primary context. The handle stays the same,
-  // so only the order of these calls separates one life of the context from the next. This is a gate and not a lock,
-  // because it is held across the driver's call, in which the driver may call back into us.
+  // Admits only one call at a time that retains, releases or resets a device's primary context. The handle always stays
+  // the same, so only the order of these calls separates one life of the context from the next. This is a gate and not
+  // a lock, because it is held across the driver's call, in which the driver may call back into us.
   // Design: design/quarantine.md#primary-contexts
   class PrimaryGate : public ReentrantGate {
    public:
     PrimaryGate(Contexts &contexts, int device) : ReentrantGate(contexts.primary_gates_[device]) {}
   };
 
-  // The context of the calling thread. For a green context it is the device's primary context, whose memory the green
-  // one uses. If no context is current, `error` is what a call that needs one returns; if the driver serves such a call
-  // nevertheless, it is charged to the first device, the strictest interpretation.
+  // The context of the calling thread. For a green context, this is the device's primary context, whose memory the
+  // green context uses. If no context is current, `error` is what a call that needs a context returns. If the driver
+  // serves such a call nevertheless, the first device is charged, which is the strictest interpretation.
   // Design: design/first-use.md#no-context
   struct Current {
     ContextRef context;
@@ -188,9 +188,9 @@ class Contexts {
   ContextRef find(CUcontext handle);
   // The context of the stream; for a default stream, the current context.
   ContextRef of_stream(CUstream stream);
-  // The Context for a handle. note(): of a context that is current. note_created(): of one that was just created;
-  // always a new life, even while the former owner of the handle is still being forgotten. note_primary(): of one that
-  // was retained as the device's primary context.
+  // Return the Context for a handle. note() is for a current context; note_created() is for a context that was just
+  // created, always a new life even while the former owner of the handle is still being forgotten; note_primary() is
+  // for a context that was retained as the device's primary context.
   ContextRef note(CUcontext handle, int device);
   ContextRef note_created(CUcontext handle, int device);
   ContextRef note_primary(CUcontext handle, int device);
@@ -212,7 +212,7 @@ class Contexts {
            anywhere_.load(std::memory_order_relaxed);
   }
   void note_peer(int from, int to) noexcept { peers_[from][to].store(true, std::memory_order_relaxed); }
-  // From now on it is not known which devices work may reach, so every context may reach every device.
+  // From now on it is unknown which devices work may reach, so every context may reach every device.
   void note_anywhere() noexcept { anywhere_.store(true, std::memory_order_relaxed); }
   // The next number, from 2. Fences, and the ends of calls whose work reaches another device, are numbered in one
   // sequence.
@@ -222,16 +222,16 @@ class Contexts {
   bool on_several_devices() const noexcept { return several_devices_.load(std::memory_order_relaxed); }
   // All live contexts. Green ones are part of their primary context.
   std::vector<ContextRef> live();
-  // Called when `api` has destroyed the context: from now on no block may be entered for it.
+  // Called when `api` has destroyed the context. From now on no block may be entered for it.
   void forget(const ContextRef &context, const char *api);
-  // The same for a context whose end we did not see. The thread that gets it from take_ended_unseen() releases its
-  // memory.
+  // Like forget(), for a context whose end we did not see. The thread that gets the context from take_ended_unseen()
+  // releases its memory.
   void forget_unseen(const ContextRef &context) noexcept;
   std::vector<ContextRef> take_ended_unseen();
   bool has_ended_unseen() const noexcept { return has_ended_unseen_.load(std::memory_order_relaxed); }
 
   // Change and return the number of references that the program holds: cuCtxAttach/Detach for a context, retain/release
-  // for a device's primary one.
+  // for a device's primary context.
   int add_reference(CUcontext handle, int change);
   int add_primary_reference(int device, int change);
 

@@ -24,13 +24,13 @@ struct DeviceLimit {
 
 // The preallocation of a device's first pool. Sizes are in bytes.
 struct Preallocation {
-  std::uint64_t bytes = 0;                       // 0: it grows on demand
+  std::uint64_t bytes = 0;                       // 0: the pool grows on demand
   std::uint64_t after = 0;                       // preallocates once this many bytes are live on the device
-  std::uint64_t headroom = 0;                    // of free memory that it leaves to others
+  std::uint64_t headroom = 0;                    // free memory that it leaves for others
   bool leaves_context = false;                   // the headroom is at least what a context takes on the device
-  bool exact = false;                            // all of it or nothing
+  bool exact = false;                            // all of `bytes` or nothing
   bool fair = false;                             // in a group: no more than its fair part (Account::fair_part)
-  std::uint64_t granule_bytes = 0;               // of each granule; 0: derived from the limit
+  std::uint64_t granule_bytes = 0;               // the size of each granule; 0: derived from the limit
   std::uint64_t release_threshold = UINT64_MAX;  // free memory that the pools of the device keep
 };
 
@@ -40,33 +40,33 @@ struct GroupAsked {
   std::string name;
 };
 
-// The source of limits. The runtime implements it with the settings.
+// The source of limits. The runtime implements this interface using the settings.
 class LimitSource {
  public:
   virtual ~LimitSource() = default;
-  // Called once, with all devices, before any limit_on(). Returns lines for the user.
+  // Called once, with all devices, before the first limit_on(). Returns lines for the user.
   virtual std::vector<std::string> resolve_devices(const std::vector<events::DeviceFacts> &devices) = 0;
   virtual DeviceLimit limit_on(const events::DeviceFacts &device) const = 0;
   virtual Preallocation preallocation_on(const events::DeviceFacts &) const { return {}; }
-  // The preallocation of mode async, at the first allocation.
+  // The preallocation that mode async makes at the first allocation.
   virtual Preallocation async_preallocation_on(const events::DeviceFacts &) const { return {}; }
   // Whether a limit was asked for on any device, known or unknown.
   virtual bool asked_for() const { return true; }
-  // A size for people to read, such as "4.00GiB".
+  // A size in a form for people to read, such as "4.00GiB".
   virtual std::string spoken(std::uint64_t bytes) const = 0;
-  // The folder of the groups' files; empty: this process shares no groups.
+  // The folder with the groups' files; empty if this process shares no groups.
   virtual std::string state_folder() const { return {}; }
   // The narrowest first.
   virtual std::vector<GroupAsked> groups() const { return {}; }
-  // The guarantee that this process asks for in its named group; 0: none.
+  // The guarantee that this process asks for in its named group; 0 if it asks for none.
   virtual std::uint64_t guarantee_on(const events::DeviceFacts &) const { return 0; }
-  // The limit that these settings state for the group on a device; nullopt: none.
+  // The limit that these settings set for the group on a device; nullopt if they set none.
   virtual std::optional<std::uint64_t> group_limit_on(std::size_t, const events::DeviceFacts &) const {
     return std::nullopt;
   }
 };
 
-// The limit of a device whose total is unknown. False: the limit depends on the total, so it cannot be enforced.
+// Gets the limit of a device whose total is unknown. False if it depends on the total, so that it cannot be enforced.
 // Design: design/charging.md#unknown-sizes
 template <class LimitOn, class Limit>
 bool without_total(const events::DeviceFacts &device, const LimitOn &limit_on, Limit &limit) {
@@ -105,13 +105,13 @@ class Devices {
   const Device *find_handle(CUdevice handle);
   // The ordinal of a driver handle. An unknown handle counts as the first device, so its limit applies.
   int ordinal_of(CUdevice handle);
-  // Gets the size of a device from cuMemGetInfo if cuDeviceTotalMem is missing. REQUIRES a current context on it.
+  // Gets a device's size from cuMemGetInfo if cuDeviceTotalMem is missing. REQUIRES: one of its contexts is current.
   void learn_total(int ordinal);
   std::string spoken(std::uint64_t bytes) const { return limits_.spoken(bytes); }  // for people to read
   std::uint64_t total_on(int ordinal);                                             // bytes; 0: not known
   Preallocation preallocation_on(int ordinal, bool async = false);                 // `async`: for mode async
-  // Applies orders for this process or its groups that were made while it runs (ledger/orders.h). False: there is no
-  // new order for the process. Reads shared memory.
+  // Applies orders that were given to this process or its groups while it runs (ledger/orders.h). Returns false if
+  // there is no new order for the process. Reads shared memory.
   bool heed(int ordinal) noexcept {
     ledger_.account(ordinal).look_for_orders();
     return std::any_of(groups_.begin(), groups_.end(),
@@ -122,7 +122,7 @@ class Devices {
   }
   // From now on, limits that are set while the process runs are recorded in the journal's totals.
   void note_limits_in(events::Journal *journal) { journal_.store(journal, std::memory_order_release); }
-  // True if a limit was asked for, but the driver cannot be asked for the devices.
+  // True if a limit was requested but the driver cannot be asked for the devices.
   // Design: design/first-use.md#no-device-list
   bool limit_unknown() { return all() == nullptr && limits_.asked_for(); }
 
@@ -139,18 +139,18 @@ class Devices {
     ledger::Membership *group;
     int place;  // the device's index in the group
     std::uint64_t bytes;
-    bool refuses_for_ever = false;  // the account refuses everything anyway, for another reason
+    bool refuses_for_ever = false;  // the account refuses everything anyway for another reason
   };
-  // Asks others for memory that they hold and do not use, and waits briefly for it. If it does not come, says who holds
-  // it.
+  // Asks others for memory that they hold and do not use, and waits briefly for it. If the memory does not come, says
+  // who holds it.
   void claim(const std::vector<Owed> &owed);
-  // Adds a device to the groups and states the groups' limits on it. Adds lines for the user, and guarantees that are
-  // still owed.
+  // Adds a device to the groups and sets the groups' limits on it. Adds lines for the user to `lines`, and guarantees
+  // that are still owed to `owed`.
   void enter_groups(const events::DeviceFacts &facts, std::vector<std::string> &lines, std::vector<Owed> &owed);
 
   LimitSource &limits_;
   ledger::Ledger &ledger_;
-  // In the order of limits_.groups(), then the group of processes without a group. Fixed before the first discovery.
+  // In the order of limits_.groups(); last, the group of processes without a group. Fixed before the first discovery.
   std::vector<ledger::Membership *> groups_;
   bool group_missing_ = false;  // a group that was asked for could not be joined
   RankedMutex mutex_{Rank::kDevices};

@@ -15,10 +15,10 @@ namespace ration::policy {
 struct FaultRule {
   std::uint64_t above_bytes = 0;  // condition: the request is larger
   std::string library;            // condition: the name of the calling library's file contains this; empty: any
-  std::uint64_t after_ns = 0;     // condition: at least this long after the rules were made
-  std::uint64_t nth = 0;          // refuses only the nth of these requests; 0: not set
-  std::uint64_t every = 0;        // refuses every one of these whose number is a multiple of this; 0: not set
-  double probability = 1;         // of a refusal, for each of them
+  std::uint64_t after_ns = 0;     // condition: at least this long after the rules were created
+  std::uint64_t nth = 0;          // refuses only the nth of the requests that meet the conditions; 0: not set
+  std::uint64_t every = 0;        // refuses every such request whose number is a multiple of this; 0: not set
+  double probability = 1;         // of a refusal, for each such request
   std::uint64_t seed = 0;
 };
 

@@ -1,4 +1,4 @@
-// A device's memory as NVML reports it, and as this process can have it.
+// A device's memory, both as NVML reports it and as this process can use it.
 // Layer: policy/devices. Values.
 #pragma once
 
@@ -16,14 +16,14 @@ namespace ration::policy {
 // Design: design/nvml.md#sums-that-add-up
 struct MemoryFigures {
   std::uint64_t total = 0;
-  std::uint64_t reserved = 0;  // by the driver for itself
+  std::uint64_t reserved = 0;  // by the driver, for itself
   std::uint64_t free = 0;
   // The memory that this process holds on the device. `used` includes `own` but not `idle`.
   std::uint64_t idle = 0;              // unused in its pools, so it counts as free
-  std::optional<std::uint64_t> own{};  // without `idle`; if `total` is the limit, what counts against it
+  std::optional<std::uint64_t> own{};  // without `idle`; if `total` is the limit, the bytes that count against it
 
   std::uint64_t used() const { return minus_or_zero(total, reserved + free); }
-  // Shows `limit`, if given, as the total, of which the driver then reserves nothing.
+  // Shows `limit`, if there is one, as the total; then `reserved` is 0.
   void show(std::optional<std::uint64_t> limit, std::uint64_t free_bytes);
 };
 
@@ -35,12 +35,12 @@ class ProcessShares {
  public:
   static constexpr std::uint64_t kNotAvailable = UINT64_MAX;
 
-  // Add the driver's figure of a process. Each list is added once, after a begin_list().
+  // Add the driver's figure for a process. Each list is added once, after a begin_list().
   void begin_list() { of_list_.clear(); }
   void add(unsigned pid, std::uint64_t bytes);
   // REQUIRES: all lists were added.
   void fit(const MemoryFigures &figures, unsigned own_pid);
-  // The bytes to show for a process that a list has with `bytes`.
+  // The bytes to show for a process for which a list has `bytes`.
   [[nodiscard]] std::uint64_t shown(unsigned pid, std::uint64_t bytes) const;
 
  private:
@@ -53,16 +53,16 @@ class ProcessShares {
 
 enum class Presented {
   yes,
-  untouched,      // not a device of this process, or no limit on it: NVML's figures are kept
+  untouched,      // no device of this process, or a device without a limit: NVML's figures are kept
   not_known_yet,  // the driver cannot be asked for the devices of this process
 };
 
-// Whether both name the same device. False if either is empty, or names a MIG device by its position in a GPU.
+// Whether both name the same device. False if either is empty or names a MIG device by its position in a GPU.
 // Design: design/nvml.md#matching-devices
 bool same_uuid(std::string_view a, std::string_view b);
 
-// Shows what a process that has not initialised CUDA yet could have of a device, according to `limits` and to what is
-// left in its groups. Reads the groups' files without joining the groups.
+// Shows how much of a device's memory a process that has not initialised CUDA yet could get, according to `limits` and
+// to what is left in its groups. Reads the groups' files without joining the groups.
 Presented present_before_cuda(const LimitSource &limits, const events::DeviceFacts &device, bool show_limit,
                               MemoryFigures &memory);
 

@@ -1,5 +1,5 @@
-// NVML's figures of a device for each process. There are none if the process has not loaded or initialised NVML, or if
-// NVML lists it under another process ID, as in most containers.
+// Reads NVML's figures for how much of a device each process holds. There are no figures if the process has not loaded
+// or initialised NVML, or if NVML lists it under another process ID, as in most containers.
 // Layer: policy/devices. Threads: any.
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace ration::policy {
 
-// How much of a device processes hold, according to its monitor (NVML).
+// How much memory processes hold on a device, according to its monitor (NVML).
 struct ProcessFigure {
-  bool listed = false;                  // the monitor lists processes; without `bytes`, this one holds nothing
+  bool listed = false;                  // the monitor lists processes; without `bytes`, this process holds nothing
   std::optional<std::uint64_t> bytes;   // of this process
   std::optional<std::uint64_t> of_all;  // of all processes and the driver
 };
@@ -29,7 +29,7 @@ class NvmlFigures final : public ProcessFigures {
  public:
   using Find = bool (*)(bool open);
   using OnOwnStack = void (*)(void (*function)(void *), void *argument);
-  // `open`: load and initialise NVML at the first query, once, and keep it.
+  // `open`: whether to load and initialise NVML once, at the first query, and keep it.
   NvmlFigures(Find find, OnOwnStack on_own_stack, bool open)
       : find_(find), on_own_stack_(on_own_stack), to_open_(open) {}
 

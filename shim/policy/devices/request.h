@@ -15,17 +15,17 @@ struct Request {
   std::uint64_t requested;    // bytes that the program asked for
   std::uint64_t upper_bound;  // bytes that the driver may take for it, or that a pool's block must have
   const void *caller;         // return address of the program's call
-  bool pooled = false;        // may come from a pool: only lack of memory can make it fail
+  bool pooled = false;        // may come from a pool, because only lack of memory can make it fail
   events::Kind kind = events::Kind::device;
   bool exact = true;           // `upper_bound` is what the driver takes
   bool charged = true;         // counts against the limit; if not, it is only recorded
-  CUstream stream = nullptr;   // the stream of a stream-ordered call; null: it is not such a call
-  std::uint64_t begun_ns = 0;  // start of the call, if it may wait for other members; else 0
+  CUstream stream = nullptr;   // the stream of a stream-ordered call; null: not a stream-ordered call
+  std::uint64_t begun_ns = 0;  // when the call began, if it may wait for other members; else 0
   bool in_holes_only = false;  // a pool of slabs must not grow for it if other processes use the device
   bool invalid = false;        // the driver refuses it regardless of memory, so it is asked even beyond the limit
 };
 
-// The memory that one driver call obtained: an address, or a handle's value.
+// The memory that one driver call obtained, by its address or the value of its handle.
 struct Obtained {
   CUdeviceptr address = 0;
   std::uint64_t bytes = 0;

@@ -1,6 +1,6 @@
 // Replaces a device's default pool by a stand-in that looks the same to the program but has a cap. If the limit leaves
-// too little for a pool to grow by a whole step, only a cap guarantees that a block will come from memory that is free
-// in the pool (StreamPools::reserve_to_cap). The driver's own default pool has no cap.
+// too little for a pool to grow by a whole step, only a cap guarantees that a block comes from memory that is free in
+// the pool already (StreamPools::reserve_to_cap). The driver's own default pool has no cap.
 // Layer: policy/driver_pools. Threads: any; no lock is held across a driver call.
 #pragma once
 
@@ -18,9 +18,9 @@ class DefaultPools {
   DefaultPools(Devices &devices, ledger::Ledger &ledger, StreamPools &stream_pools)
       : devices_(devices), ledger_(ledger), stream_pools_(stream_pools) {}
 
-  // The pool to pass to the driver if the program passes `handle`. The stand-in is made at the first call for a default
-  // pool that is still empty. Returns `handle` itself for any other pool, or if the device has no limit or the driver
-  // has no caps.
+  // The pool to pass to the driver if the program passes `handle`. The stand-in is created at the first call for a
+  // default pool that is still empty. Returns `handle` itself for any other pool, or if the device has no limit or the
+  // driver has no caps.
   CUmemoryPool behind(CUmemoryPool handle) noexcept;
   // The handle by which the program knows a pool.
   CUmemoryPool shown(CUmemoryPool handle) const noexcept;

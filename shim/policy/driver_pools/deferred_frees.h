@@ -20,7 +20,7 @@ struct DeferredBlock final : Deferred {
 
   const CUdeviceptr address;
   const std::uint64_t bytes;
-  const ContextRef context;  // the program's context in which it was allocated
+  const ContextRef context;  // the program's context in which the block was allocated
 };
 
 // Design: design/modes.md#deferred-frees
@@ -28,15 +28,15 @@ class DeferredFrees final : public DeferredQueue {
  public:
   DeferredFrees(FenceTracker &fences, int device) : DeferredQueue(fences, Rank::kDeferredFrees, device) {}
 
-  // False: there is no host memory, and nothing changed.
+  // Returns false, with nothing changed, if host memory has run out.
   bool add(const DeferredBlock &block) noexcept;
-  // Whether it is time to collect(), because of the number of open blocks or bytes.
+  // Whether the number of open blocks or bytes makes it time to collect().
   bool is_worth_collecting(std::uint64_t most_bytes);
-  // Whether an address is in a freed block that was not returned to the driver yet.
+  // Whether an address is in a freed block that has not been returned to the driver yet.
   bool covers(CUdeviceptr address);
 
   // Called before and after the driver's call that frees a clean block. `returned`: the call succeeded; otherwise the
-  // block is still allocated. REQUIRES: it came from Cleaned::items.
+  // block is still allocated. REQUIRES: the block came from Cleaned::items.
   using Held = std::map<CUdeviceptr, std::uint64_t>::node_type;  // moved without host memory
   Held begin_return(const DeferredBlock &block) noexcept;
   void finish_return(const DeferredBlock &block, Held held, bool returned) noexcept;
@@ -44,11 +44,11 @@ class DeferredFrees final : public DeferredQueue {
   void keep(Items &blocks) noexcept;
   std::uint64_t in_hands() const { return in_hands_.load(); }
 
-  // Retains clean blocks instead of returning them to the driver: the next request of the same size can have them.
-  // False: there is no host memory, and `clean` holds the rest.
+  // Retains clean blocks for the next request of the same size instead of returning them to the driver. Returns false
+  // if host memory has run out; then `clean` holds the rest.
   bool retain(Items &clean) noexcept;
-  // Takes a retained block that is as large as the driver's pool would make one of `bytes`; 0: there is none. To the
-  // driver, it keeps the size for which it was first allocated.
+  // Takes a retained block of the size that the driver's pool would use for a request of `bytes`; returns 0 if there is
+  // none. To the driver, the block keeps the size for which it was first allocated.
   CUdeviceptr take_retained(std::uint64_t bytes) noexcept;
   // Takes all retained blocks, to be returned as if they had just become clean.
   Items release_retained() noexcept;

@@ -1,5 +1,5 @@
 // The most memory that a graph takes of each device while it runs, for its own blocks and those of its child graphs. A
-// block may reuse the memory of another one if the graph's dependencies ensure that the other is freed first.
+// block may reuse the memory of another block if the graph's dependencies ensure that the other block is freed first.
 // Layer: policy/driver_pools. Threads: as the graph (the driver's rule: one at a time).
 #pragma once
 
@@ -24,7 +24,7 @@ struct GraphNeeds {
   };
   std::vector<GraphNeed> at_once;  // one for each device
   std::vector<Left> left;          // blocks that the graph does not free
-  std::vector<CUdeviceptr> frees;  // blocks that were allocated elsewhere
+  std::vector<CUdeviceptr> frees;  // the blocks that it frees but that were allocated elsewhere
 };
 
 // All lists are empty if the graph neither allocates nor frees, or if the driver cannot report its nodes. Throws

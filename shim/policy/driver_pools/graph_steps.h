@@ -9,7 +9,7 @@
 
 namespace ration::policy {
 
-// One node. A node that holds a child graph is two steps, one before all nodes of that graph and one after them.
+// One node. A node that holds a child graph becomes two steps: one before all nodes of that graph and one after them.
 struct GraphStep {
   enum class Kind : unsigned char { other, allocates, frees };
   Kind kind = Kind::other;

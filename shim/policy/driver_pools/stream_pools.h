@@ -3,12 +3,12 @@
 // Layer: policy/driver_pools. Threads: any; no driver call under the lock.
 //
 // A call reserves an upper bound first and counts as in flight until the driver has returned. The charge of a pool may
-// later fall to the driver's figure of reserved bytes, plus the bounds of all calls that were in flight at any time
-// since that query. Frees only lower the figure, so the sum is never too low. A call that relies on its pool's cap may
-// let the pool grow to that cap, whatever is reserved for the call, so its bound is the cap.
+// later fall to the driver's figure for reserved bytes, plus the bounds of all calls that were in flight at any time
+// since that figure was queried. Frees only lower the figure, so the sum is never too low. A call that relies on its
+// pool's cap may let the pool grow to that cap, no matter how much is reserved for the call, so its bound is the cap.
 //
-// The memory that graphs allocate is one more such pool of each device, with driver functions of its own for queries
-// and trims: see driver_pool.h.
+// The memory that graphs allocate counts as one more pool of each device; the driver has separate functions to query
+// and trim it (driver_pool.h).
 #pragma once
 
 #include <atomic>
@@ -35,12 +35,12 @@ class StreamPools {
   using Graphs = DriverPool::Graphs;
   using PoolRef = std::shared_ptr<Pool>;
   struct Call {
-    std::uint64_t charged = 0;  // bytes reserved for it
-    std::uint64_t growth = 0;   // bytes by which it may let the pool grow
+    std::uint64_t charged = 0;  // bytes reserved for the call
+    std::uint64_t growth = 0;   // bytes by which the call may let the pool grow
     bool to_cap = false;
     bool shares = false;
 
-    // The part of `growth` for which nothing is reserved, because it relies on memory that is in the pool already.
+    // The part of `growth` for which nothing is reserved, because the call relies on memory that the pool already has.
     std::uint64_t relied() const { return shares && growth > charged ? growth - charged : 0; }
   };
 
@@ -53,19 +53,19 @@ class StreamPools {
   }
   // Whether this driver reports what a pool reserves. If not, blocks are charged one by one.
   static bool can_tell();
-  // The step by which a pool grows is not documented; this one is assumed until a pool has been seen to grow. A pool
-  // that grows by more is held to the limit after the call. If the driver keeps odd sizes after a trim, an observed
-  // growth may be less than a step. So no bound is less than the largest growth so far, or this step if that is less.
-  // The driver rounds a cap up to whole steps (an H200, driver 580.159).
+  // The step by which a pool grows is not documented; this step is assumed until a pool has been seen to grow. If a
+  // pool grows by more, the limit is enforced after the call. If the driver keeps odd sizes after a trim, an observed
+  // growth may be less than a step. So no bound is less than the largest growth so far, or less than this step if this
+  // step is smaller. The driver rounds a cap up to whole steps (seen on an H200 with driver 580.159).
   static constexpr std::uint64_t kLargestStep = 32U << 20U;
-  // The largest cap that keeps a pool within `bytes`; 0: there is none.
+  // The largest cap that keeps a pool within `bytes`; 0 if there is none.
   static std::uint64_t cap_within(std::uint64_t bytes) { return bytes / kLargestStep * kLargestStep; }
   // Whether this driver's pools can have a cap (CUmemPoolProps::maxSize).
   static bool have_caps();
 
   // Notes that a pool was created with these properties.
   void created(CUmemoryPool handle, const CUmemPoolProps &properties) noexcept;
-  // The pool with this handle. If its creation was not seen, it is taken to belong to `device`. Throws bad_alloc.
+  // The pool with this handle. A pool whose creation was not seen is assumed to belong to `device`. Throws bad_alloc.
   PoolRef find(CUmemoryPool handle, int device);
   PoolRef known(CUmemoryPool handle);  // nullptr: no such pool is known
   // The memory that the graphs of a device share. Throws bad_alloc.
@@ -76,13 +76,13 @@ class StreamPools {
   void note_graph_allocation() noexcept { graphs_allocate_.store(true, std::memory_order_relaxed); }
   bool graphs_allocate() const { return graphs_allocate_.load(std::memory_order_relaxed); }
   // Called before and after the program's call that destroys a pool. begin_destroy() waits for queries in flight and
-  // lets no new ones begin. A destroyed pool stays charged while blocks live in it. After that it is an orphan, charged
-  // until the device has reached the frees of these blocks.
+  // lets no new query begin. A destroyed pool stays charged while blocks live in it. After that, the pool is an orphan,
+  // which stays charged until the device has reached the frees of these blocks.
   PoolRef begin_destroy(CUmemoryPool handle);
-  // True: the pool became an orphan.
+  // Returns true if the pool became an orphan.
   bool finish_destroy(const PoolRef &pool, bool success) noexcept;
 
-  // The most by which the pool may grow for a block of `bytes`.
+  // The most bytes by which the pool may grow for a block of `bytes`.
   std::uint64_t upper_bound(const Pool &pool, std::uint64_t bytes);
   // Called before and after the driver's call. The caller reserves `bound` in the device's account before begin(), and
   // releases the bytes that finish() returns.
@@ -96,56 +96,56 @@ class StreamPools {
   Call share(Pool &pool, std::uint64_t bound);
   // The bytes in the pool on which other calls rely (Call::relied).
   std::uint64_t relied_by_others(const Pool &pool, const Call &call);
-  std::uint64_t latest_figure(const Pool &pool);  // the driver's latest figure of what the pool reserves
-  // Reserves `bytes` more for the call. False: the limits do not leave that much.
+  std::uint64_t latest_figure(const Pool &pool);  // the driver's latest figure for what the pool reserves
+  // Reserves `bytes` more for the call. Returns false if the limits do not leave that much.
   bool extend(Pool &pool, Call &call, std::uint64_t bytes);
   // Reserves all bytes by which the pool can still grow to its cap, for a call that only the cap keeps within the
-  // limit. nullopt: the limits do not leave that much, because other memory is charged.
+  // limit. Returns nullopt if the limits do not leave that much because other memory is charged.
   std::optional<Call> reserve_to_cap(Pool &pool);
   void finish_and_release(Pool &pool, const Call &call, bool success);
   // Returns how many of the call's reserved bytes the caller must release now. This is 0 if the call succeeded, or if
   // it failed while another call relies on the cap; the next reconcile() then releases what is left over.
   std::uint64_t finish(Pool &pool, const Call &call, bool success);
-  // Lowers the charge to the driver's figure. Returns how many bytes more the pool holds than it is charged for.
+  // Lowers the charge to the driver's figure. Returns by how many bytes the pool holds more than is charged for it.
   std::uint64_t reconcile(const char *api, Pool &pool) noexcept;
-  // Also charges these missing bytes, whatever the limit, because the pool has them. True: there were some.
+  // Like reconcile(), but charges missing bytes whatever the limit, as the pool has them. True if there were any.
   bool charge_missing(const char *api, Pool &pool) noexcept;
   // Adds bytes to the pool's charge that the caller has reserved in the account.
   void add(const char *api, Pool &pool, std::uint64_t bytes);
-  // Counts a block as live again that was freed by the program but never returned to the pool.
+  // Counts a block as live again that the program freed but that was never returned to the pool.
   void block_begun(Pool &pool) noexcept;
-  // Notes that a block has ended, in stream order or at once. True: its pool became an orphan.
+  // Notes that a block has ended, in stream order or at once. Returns true if the block's pool became an orphan.
   bool block_ended(Pool &pool, std::uint64_t bytes = 0) noexcept;
 
-  // Trims every pool of a device except `kept`. True: less is charged than before.
+  // Trims every pool of a device except `kept`. Returns true if less is charged than before.
   bool trim(const char *api, int device, const Pool *kept = nullptr) noexcept;
-  // The most that a trim may release after a wait for the device. This is all that orphans hold,
-  // and what the other pools hold beyond their live blocks (if the driver reports it), but of the latter at most the
+  // The most bytes that a trim may release after a wait for the device. These are all bytes of orphans, and the bytes
+  // that other pools hold beyond their live blocks (if the driver reports them), but of the latter no more than the
   // blocks freed in stream order since the last such wait, plus one step for each.
   std::uint64_t idle(int device) noexcept;
   // Notes that a block of the device has ended in stream order.
   void freed_in_order(int device, std::uint64_t bytes);
-  // A mark for everything that was freed in stream order until now. note_passed(): the device has finished all work
-  // that was submitted before the mark.
+  // A mark for everything that has been freed in stream order until now. note_passed() says that the device has
+  // finished all work that was submitted before the mark.
   std::uint64_t order_mark(int device) const { return freed_in_order_[device].load(); }
   void note_passed(int device, std::uint64_t mark);
-  // The bytes that orphans have ever held, as a mark for release_orphans().
+  // The total of the bytes that orphans have ever held, as a mark for release_orphans().
   std::uint64_t orphaned(int device);
   bool has_orphans(int device);
   // Releases the orphans up to a mark of orphaned(). To be called once the device has finished all work that was
   // submitted before the mark.
   void release_orphans(const char *api, int device, std::uint64_t up_to) noexcept;
   void reconcile_all(const char *api, int device) noexcept;
-  // Trims one pool by `bytes`, if that much is free in it; UINT64_MAX: by all that is free. True: less is charged than
-  // before.
+  // Trims one pool by `bytes`, if that much is free in it; UINT64_MAX means all that is free. Returns true if less is
+  // charged than before.
   bool trim_by(const char *api, Pool &pool, std::uint64_t bytes) noexcept;
   // Trims the pools of a device, one after the other, until missing() is 0.
   void trim_by(const char *api, int device, FunctionRef<std::uint64_t()> missing) noexcept;
-  bool can_reach_cap(const Pool &pool);  // the limits leave it at least as much as its cap does
+  bool can_reach_cap(const Pool &pool);  // the limits leave the pool at least as much as its cap does
 
  private:
-  // Guards a query about a pool that the program may be destroying. False: the program is destroying it, and the driver
-  // must not be asked about it.
+  // Guards a query about a pool that the program may be destroying. Converts to false if it is; the driver must then
+  // not be asked about the pool.
   class Asking {
    public:
     Asking(StreamPools &pools, Pool &pool);
@@ -159,14 +159,14 @@ class StreamPools {
     Pool &pool_;
     bool allowed_ = false;
   };
-  // The driver's figure of what a pool reserves, and the pool's `completed_` before that query.
+  // The driver's figure for what a pool reserves, and the pool's `completed_` before that query.
   struct Seen {
     std::uint64_t reserved;
     std::uint64_t completed_before;
   };
   std::uint64_t beyond(const Pool &pool, const Seen &seen) REQUIRES(mutex_);
-  // Logs the bytes that excess() returns, then releases them, or fewer if it returns less by then. Calls excess() and
-  // take(bytes) under the lock.
+  // Logs the bytes that excess() returns and then releases them, or fewer if excess() returns less by then. Calls
+  // excess() and take(bytes) under the lock.
   void release(const char *api, int device, FunctionRef<std::uint64_t()> excess, FunctionRef<void(std::uint64_t)> take);
   void note_growth(Pool &pool, std::uint64_t reserved) REQUIRES(mutex_);
   PoolRef add_pool(std::shared_ptr<Pool> made);
@@ -174,7 +174,7 @@ class StreamPools {
   bool orphan(Pool &pool) REQUIRES(mutex_);
   Call start(Pool &pool, const Call &call) REQUIRES(mutex_);
   std::uint64_t end(Pool &pool, const Call &call, bool success) REQUIRES(mutex_);
-  // Trims one pool by `bytes`; the memory of graphs always as a whole.
+  // Trims one pool by `bytes`; trims the memory of graphs always as a whole.
   void trim_one(const char *api, Pool &pool, std::uint64_t bytes) noexcept;
   bool leaves_its_cap(const Pool &pool, std::uint64_t left) REQUIRES(mutex_);
   // `falling`: charged bytes that are about to be released.
@@ -186,10 +186,10 @@ class StreamPools {
   RankedMutex mutex_{Rank::kStreamPools};
   std::unordered_map<CUmemoryPool, PoolRef> pools_ GUARDED_BY(mutex_);
   std::uint64_t charged_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
-  // Running totals. Bytes are released in the order in which they were orphaned.
+  // Running totals of bytes. The bytes are released in the order in which they were orphaned.
   std::uint64_t orphaned_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
   std::uint64_t released_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
-  std::uint64_t called_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};  // in charged_, for calls in flight
+  std::uint64_t called_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};  // the part of charged_ for calls in flight
   std::uint64_t recorded_[ledger::kMaxDevices] GUARDED_BY(mutex_) = {};
   std::atomic<bool> graphs_allocate_{false};
   std::atomic<std::uint64_t> freed_in_order_[ledger::kMaxDevices] = {};  // bytes of the blocks, plus one step for each

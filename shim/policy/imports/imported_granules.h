@@ -15,7 +15,7 @@ namespace ration::policy {
 class ImportedGranules {
  public:
   // Gets the parts from the exporter and maps them, with access for the current context's device and for the device of
-  // the memory. REQUIRES: a lease on the block. INVALID_VALUE: the exporter does not answer, and `problem` says so.
+  // the memory. REQUIRES: a lease on the block. INVALID_VALUE if the exporter does not answer; `problem` says so.
   static CUresult map(const std::string &state_folder, const ledger::ExportToken &token,
                       const ledger::ExportedBlock &block, std::unique_ptr<ImportedGranules> &made,
                       std::string &problem);
@@ -24,7 +24,7 @@ class ImportedGranules {
   ImportedGranules &operator=(const ImportedGranules &) = delete;
 
   CUdeviceptr base() const { return base_; }
-  // Gives `device` access to the mapping. False: the driver refused.
+  // Gives `device` access to the mapping. Returns false if the driver refused.
   bool allow(CUdevice device) const noexcept;
 
  private:

@@ -29,33 +29,33 @@ class IpcImporter {
   IpcImporter(FenceTracker &fences, std::string state_folder)
       : closed_(fences), state_folder_(std::move(state_folder)) {}
 
-  // `act` opens a handle of the driver. INVALID_VALUE: the token's block cannot be opened.
+  // `act` opens a driver handle. Returns INVALID_VALUE if the token's block cannot be opened.
   using Open = FunctionRef<CUresult(const CUipcMemHandle &, CUdeviceptr *)>;
   CUresult open(const ledger::ExportToken &token, const ContextRef &context, const Open &act, CUdeviceptr *address);
-  // `handled`: whether the address is in one of these mappings. If not, the caller has the driver close it.
+  // `handled`: whether the address is in one of these mappings. If it is not, the caller lets the driver close it.
   CUresult close(CUdeviceptr address, const ContextRef &context, bool &handled);
 
   struct Range {
     CUdeviceptr base;
     std::uint64_t bytes;
   };
-  // Whether an address is in a mapping. block_at(): the open block that it is in.
+  // covers(): whether an address is in a mapping. block_at(): the open block in which it is.
   bool covers(CUdeviceptr address);
   std::optional<Range> block_at(CUdeviceptr address);
-  // The same functions as for a block of a pool (pool/pool.h), while it is open. 0, false, nullopt: no open block is
-  // there.
+  // The same functions as for a block of a pool (pool/pool.h), for open blocks. They return 0, false or nullopt if no
+  // open block is there.
   std::uint64_t name(CUdeviceptr address, std::uint64_t fresh);
   bool mark(CUdeviceptr address, bool marked);
   std::optional<bool> is_marked(CUdeviceptr address);
 
-  // The context that opened the block of granules at the address; nullptr: there is no such block.
+  // The context that opened the block of granules at the address; nullptr if there is no such block.
   ContextRef opener_in_granules(CUdeviceptr address);
-  // To be called when contexts of `peer` may from now on access the memory of contexts of `device`.
+  // To be called when contexts of `peer` may access the memory of contexts of `device` from now on.
   void peer_may_access(int device, int peer) noexcept;
 
   // Whether anything was ever opened.
   bool in_use() const { return in_use_.load(); }
-  // Forgets the imports of a context, which ended with it.
+  // Forgets the imports of a context, which ended with the context.
   void finish_end(const ContextRef &context) noexcept;
   // Releases closed blocks that the device has finished using.
   void poll() noexcept { closed_.poll(); }
@@ -73,7 +73,7 @@ class IpcImporter {
     std::unique_ptr<ImportedGranules> granules;  // null: a slab
   };
   struct Opened : Deferred {
-    std::unique_ptr<ledger::ExportLease> lease;  // destroyed last: no owner may reuse a block that is mapped here
+    std::unique_ptr<ledger::ExportLease> lease;  // destroyed last, as no owner may reuse a block that is mapped here
     std::shared_ptr<Mapping> in;
     ledger::ExportToken token;
     Range range{};
@@ -112,7 +112,7 @@ class IpcImporter {
   ReentrantGate::Owner gate_{nullptr};
   std::atomic<bool> in_use_{false};
   std::atomic<bool> said_{false};      // the reason why a token cannot be used was logged
-  RankedMutex mutex_{Rank::kImports};  // a thread that changes what it guards is also inside gate_
+  RankedMutex mutex_{Rank::kImports};  // a thread that changes the guarded members is also inside gate_
   std::list<Opened> opened_ GUARDED_BY(mutex_);
   static constexpr int kPeers = 64;                             // bits
   std::atomic<std::uint64_t> peers_[ledger::kMaxDevices] = {};  // peers that may access a device's memory

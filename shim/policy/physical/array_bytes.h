@@ -1,4 +1,4 @@
-// The most memory that a CUDA array can take of a device, calculated from its descriptor, without a driver call.
+// Calculates the most memory that a CUDA array can take of a device from the array's descriptor, without a driver call.
 // Layer: policy/physical. Threads: any.
 #pragma once
 #include <cstdint>
@@ -12,11 +12,11 @@ inline bool is_mapped_later(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
   return (shape.Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0;
 }
 
-// At least what the smallest tiles take (64 bytes by 8 rows, rounded up to whole 64 KiB) and at most twice that; 0 if
-// memory is mapped later (sparse, deferred). A sum beyond 64 bits is UINT64_MAX. `levels` is limited to those that the
-// extent has, as in cuMipmappedArrayCreate. An unknown format counts as 16 bytes an element, the most of any format.
+// At least the size in the smallest tiles (64 bytes by 8 rows, rounded up to whole 64 KiB) and at most twice that; 0 if
+// memory is mapped later (sparse, deferred). A sum beyond 64 bits is UINT64_MAX. `levels` is limited to the levels that
+// the extent has, as in cuMipmappedArrayCreate. An unknown format counts as 16 bytes an element, the largest of all.
 std::uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR &shape, unsigned levels = 1) noexcept;
-// The bytes of the elements alone: no driver needs less. An unknown format counts as one byte an element.
+// The bytes of the elements alone; no driver needs less. An unknown format counts as one byte an element.
 std::uint64_t least_array_bytes(const CUDA_ARRAY3D_DESCRIPTOR &shape, unsigned levels = 1) noexcept;
 
 }  // namespace ration::policy

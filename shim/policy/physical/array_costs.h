@@ -1,12 +1,12 @@
-// Finds how much memory a CUDA array takes of its device: the driver's figure (cuArrayGetMemoryRequirements, CUDA
-// 11.6), or a bound.
+// Finds how much memory a CUDA array takes of its device, by the driver's figure (cuArrayGetMemoryRequirements, CUDA
+// 11.6) or by a bound.
 // Layer: policy/physical. Threads: any; driver calls outside the lock, with the context current. Owns: arrays of
 // deferred mapping that were queried and are not destroyed yet.
 //
-// According to cuda.h, the driver gives figures only for arrays of deferred mapping, which take no memory. So one such
-// array is created and queried once for each shape. Destroying it waits for running work, so it is destroyed just
-// before the program destroys an array of its own. If a driver gives no figure for other arrays, it honours the flag
-// for deferred mapping; if it gives figures for every array, it is asked about the program's own arrays.
+// According to cuda.h, the driver gives figures only for arrays with deferred mapping, which take no memory. So one
+// such array is created and queried once for each shape. Destroying it waits for running work, so it is destroyed just
+// before the program destroys an array of its own. A driver that gives no figure for other arrays honours the flag for
+// deferred mapping; a driver that gives figures for every array is asked about the program's own arrays.
 #pragma once
 
 #include <array>
@@ -38,24 +38,24 @@ class ArrayCosts {
  public:
   using Key = std::array<std::uint64_t, 8>;
 
-  // The cost of an array that does not exist yet. nullopt if the driver can only be asked about a real array, or gives
+  // The cost of an array that does not exist yet. nullopt if the driver can only be asked about a real array or gives
   // no figure. Queries the driver at most once for each shape.
   std::optional<std::uint64_t> of(const Contexts::Current &where, const ArrayShape &shape) noexcept;
   // The cost of an array that was just created.
   std::optional<std::uint64_t> of(const Contexts::Current &where, const ArrayShape &shape, CUdeviceptr made) noexcept;
 
-  // Whether the driver refuses an array with these extents however much memory there is. Other requirements on the
-  // shape are not checked. False if this cannot be found out without taking memory or waiting.
+  // Whether the driver refuses an array with these extents no matter how much memory there is. Other requirements on
+  // the shape are not checked. False if this cannot be found out without taking memory or waiting.
   bool is_impossible(const Contexts::Current &where, const ArrayShape &shape) noexcept;
 
   // Whether it is still unknown for which arrays this driver gives figures.
   bool is_to_learn() const noexcept;
-  // Finds that out with an array of one element. REQUIRES: its bound, kProbeBytes, is reserved.
+  // Finds that out using an array of one element. REQUIRES: that array's bound, kProbeBytes, is reserved.
   void probe(const Contexts::Current &where) noexcept;
   static constexpr std::uint64_t kProbeBytes = 64U << 10U;
 
   bool keeps_any() const noexcept { return keeps_any_.load(std::memory_order_relaxed); }
-  // Destroys the arrays that were queried in the context. REQUIRES: it is current.
+  // Destroys the arrays that were queried in the context. REQUIRES: the context is current.
   void destroy_queried(const Context &context) noexcept;
 
  private:
@@ -71,15 +71,15 @@ class ArrayCosts {
     bool is_gone() const;
   };
 
-  // The driver's figure for `made`; nullopt and INVALID_VALUE: the driver gives no figure for such an array.
+  // The driver's figure for `made`; nullopt and INVALID_VALUE if the driver gives no figure for such an array.
   static std::optional<std::uint64_t> ask(bool mipmapped, CUdeviceptr made, CUresult &error) noexcept;
-  // The figure for a new array of deferred mapping. nullopt: it could not be created or queried, and `error` is the
-  // reason.
+  // The figure for a new array with deferred mapping; nullopt if the array could not be created or queried, with the
+  // reason in `error`.
   std::optional<std::uint64_t> ask_deferred(const ContextRef &context, const ArrayShape &shape,
                                             CUresult &error) noexcept;
-  // Whether one more can be kept.
+  // Whether one more array can be kept.
   bool has_place() noexcept;
-  // Keeps an array to be destroyed later. False: too many are kept.
+  // Keeps an array to be destroyed later. Returns false if too many arrays are kept.
   bool keep(const ContextRef &context, bool mipmapped, CUdeviceptr array) noexcept;
   bool recall(const Key &key, std::optional<std::uint64_t> &bytes);
   void remember(const Key &key, std::optional<std::uint64_t> bytes) noexcept;

@@ -2,9 +2,9 @@
 // cuMemMap). Layer: policy/physical. Threads: any; no driver call under the lock. Owns: nothing of the driver.
 //
 // Such memory exists until its last handle is released and its last mapping is undone, in any order (cuda.h,
-// cuMemRelease). A region of a sparse array is such a mapping. A hold is one such handle reference or mapping. It is
-// taken before the driver call that makes it and dropped after the call that ends it, so memory never counts as gone
-// while the driver still has it.
+// cuMemRelease). A region of a sparse array is such a mapping. A hold stands for one such handle reference or mapping.
+// The hold is taken before the driver call that creates the reference or mapping, and dropped after the call that ends
+// it, so memory never counts as gone while the driver still has it.
 #pragma once
 
 #include <cstdint>
@@ -38,19 +38,19 @@ class PhysicalMemory {
   // Adds a piece that the driver has created, with one reference. Throws bad_alloc.
   void created(const Piece &piece);
 
-  // Removes a reference that is about to be released. nullptr: the handle is not known.
+  // Removes a reference that is about to be released. Returns nullptr if the handle is not known.
   PieceRef begin_release(CUmemGenericAllocationHandle handle);
   // Takes a hold on the piece that is mapped at `address`, or has `handle`, before the driver adds a reference or a
-  // mapping. nullptr: there is no such piece.
+  // mapping. Returns nullptr if there is no such piece.
   PieceRef hold_at(CUdeviceptr address);
   PieceRef hold(CUmemGenericAllocationHandle handle);
   // Called when the driver has added or kept a reference (retained(), perhaps under another handle), or has mapped the
-  // piece: the hold becomes that reference or mapping. Without host memory the piece stays held for ever, so the charge
-  // is never too low.
+  // piece. The hold becomes that reference or mapping. If host memory has run out, the piece stays held for ever, so
+  // the charge is never too low.
   void retained(CUmemGenericAllocationHandle handle, const PieceRef &piece) noexcept;
   void mapped(CUdeviceptr address, std::uint64_t bytes, const PieceRef &piece) noexcept;
 
-  // Takes the mappings that are wholly inside a range out of the table, before the driver unmaps them.
+  // Takes the mappings that are wholly inside a range out of the table. Called before the driver unmaps them.
   struct Mapping {
     CUdeviceptr address;
     std::uint64_t bytes;
@@ -58,16 +58,16 @@ class PhysicalMemory {
   };
   std::vector<Mapping> begin_unmap(CUdeviceptr address, std::uint64_t bytes);
 
-  // array_mapped(): a region of a sparse array is now mapped to a piece (nullptr: to no known one), and the hold
+  // array_mapped(): a region of a sparse array is now mapped to a piece (nullptr: to no known piece), and the hold
   // becomes that mapping. Each piece is added to `lost` once for each region that it lost, with a hold that the caller
-  // drops when the device has undone the mapping. Without host memory, pieces stay held for ever, so the charge is
-  // never too low.
+  // drops when the device has undone the mapping. If host memory has run out, pieces stay held for ever, so the charge
+  // is never too low.
   using Lost = std::vector<PieceRef>;
   void deferred_made(std::uint64_t array) noexcept;
   void array_mapped(const CUarrayMapInfo &entry, const PieceRef &piece, Lost &lost) noexcept;
   Lost array_gone(std::uint64_t array) noexcept;
 
-  // Drops a hold. True: it was the last one, and the memory is gone.
+  // Drops a hold. Returns true if it was the last hold, so that the memory is gone.
   bool drop(const PieceRef &piece);
 
  private:

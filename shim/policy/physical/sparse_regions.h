@@ -1,4 +1,4 @@
-// Tracks which parts of sparse arrays, and which arrays of deferred mapping, are mapped to which physical memory
+// Tracks to which physical memory parts of sparse arrays, and arrays with deferred mapping, are mapped
 // (cuMemMapArrayAsync).
 // Layer: policy/physical. Threads: none; PhysicalMemory guards it. Owns: nothing of the driver.
 #pragma once
@@ -26,7 +26,7 @@ struct ArrayRegion {
   Triple start{}, end{1, 1, 1};
 
   static std::uint64_t array_of(const CUarrayMapInfo &info);
-  // REQUIRES: an entry that the driver accepted. `deferred`: the array can be mapped as a whole only.
+  // REQUIRES: the driver accepted the entry. `deferred`: the array can only be mapped as a whole.
   static ArrayRegion of(const CUarrayMapInfo &info, bool deferred);
 };
 
@@ -38,7 +38,7 @@ class SparseRegions {
   struct Change {
     std::vector<Memory> lost, gained;
   };
-  // Maps the region to `memory`, or to none. Without host memory, throws and changes nothing.
+  // Maps the region to `memory`, or to no memory. Throws, and changes nothing, if host memory has run out.
   Change place(const ArrayRegion &region, const Memory &memory) {
     Change change;
     if (memory == nullptr && layers_.find(place_of(region)) == layers_.end()) {
@@ -93,7 +93,7 @@ class SparseRegions {
   using Boxes = std::map<Triple, Box>;  // by start; disjoint
   struct Layer {
     Boxes boxes;
-    Triple largest{};  // extent of any box so far; bounds where a search must begin
+    Triple largest{};  // the largest extent of any box so far; it bounds where a search must begin
   };
   using Place = std::array<std::uint64_t, 4>;  // array, part, level, layer
 
