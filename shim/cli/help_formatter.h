@@ -11,7 +11,7 @@ namespace ration::cli {
 class HelpFormatter : public CLI::FormatterBase {
  public:
   // `arguments`: the text after the options on the usage line; empty: the positional arguments. `first`: the options
-  // that --help shows if --help-all shows more; empty: --help shows all.
+  // that --help shows if only --help-all shows the rest; empty: --help shows all.
   explicit HelpFormatter(std::string arguments = {}, std::vector<std::string> first = {})
       : arguments_(std::move(arguments)), first_(std::move(first)) {}
   std::string make_help(const CLI::App *app, std::string name, CLI::AppFormatMode mode) const override;
@@ -23,8 +23,8 @@ class HelpFormatter : public CLI::FormatterBase {
   std::vector<std::string> first_;
 };
 
-// Formats the end of a help text. Paragraphs are filled; a line break in one counts as a blank. Lines that begin with
-// two blanks form a list with two columns, which two or more blanks separate.
+// Formats the end of a help text. Refills paragraphs, so a line break inside a paragraph counts as a blank. Lines that
+// begin with two blanks form a two-column list, with two or more blanks between the columns.
 std::string filled_footer(const std::string &footer);
 
 }  // namespace ration::cli

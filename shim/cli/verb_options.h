@@ -14,7 +14,7 @@ using Request = std::variant<RunRequest, SetRequest, EnvRequest, ProbeRequest, P
                              CheckRequest, ReportRequest, ConvertRequest, DiffRequest, ReplayRequest, FindMinRequest,
                              FindFaultsRequest, CdiRequest>;
 
-// The parsed request, or the exit status after a help text, the version or an error was printed.
+// Returns the parsed request, or the exit status if a help text, the version or an error was printed.
 std::variant<Request, int> parse_arguments(std::vector<std::string> words, const char *version);
 
 }  // namespace ration::cli

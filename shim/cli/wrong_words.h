@@ -7,7 +7,7 @@
 
 namespace ration::cli {
 
-// `words`: as given, the verb first. Names the error, and a similar word that was probably meant, if there is one.
+// Names the error and, if there is one, a similar word that was probably meant. `words`: as given, the verb first.
 std::string wrong_words(const CLI::App &app, const std::vector<std::string> &words, const CLI::ParseError &error);
 
 // The sentence for a verb that does not exist.

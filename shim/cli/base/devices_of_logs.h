@@ -1,4 +1,4 @@
-// Collects the devices of several logs, to check an option that sets sizes per device. Layer: cli. Threads: a value.
+// Collects the devices in several logs, to check an option that sets sizes per device. Layer: cli. Threads: a value.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class DevicesOfLogs {
       }
     }
   }
-  // One sentence if `sizes` names a device that no log has, or one that is ambiguous; empty otherwise.
+  // One sentence if `sizes` names a device that is in no log or a name that is ambiguous; empty otherwise.
   std::string error_in(const config::LimitMap &sizes) const {
     const auto errors = config::errors_in_devices(sizes, devices_);
     return errors.empty() ? "" : errors.front().sentence;

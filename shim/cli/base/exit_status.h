@@ -1,4 +1,4 @@
-// The exit statuses of `ration` itself, not of commands; from 125 on, those of docker run and env(1). Layer: cli.
+// The exit statuses of `ration` itself, not of commands. Those from 125 on match docker run and env(1). Layer: cli.
 #pragma once
 
 namespace ration::cli {
@@ -12,6 +12,6 @@ inline constexpr int kUnreadable = 2;    // every verb that reads logs: a log co
 inline constexpr int kOurError = 125;  // bad option or setting, or a limit that cannot be enforced; nothing was started
 inline constexpr int kNotExecutable = 126;
 inline constexpr int kNotFound = 127;
-inline constexpr int kKilled = 128;  // plus the number of the signal
+inline constexpr int kKilled = 128;  // the signal's number is added
 
 }  // namespace ration::cli

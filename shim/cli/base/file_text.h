@@ -6,7 +6,7 @@
 
 namespace ration::cli {
 
-// nullopt if the file cannot be read.
+// Returns nullopt if the file cannot be read.
 std::optional<std::string> file_text(const std::string &path);
 
 }  // namespace ration::cli

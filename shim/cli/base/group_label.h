@@ -1,4 +1,4 @@
-// The names of groups of processes in text for people and in JSON. Layer: cli. Threads: pure functions.
+// The names of process groups, in text for people and in JSON. Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace ration::cli {
 
-// Converts the settings' kind of a group to the ledger's.
+// Converts a group's kind from the settings' type to the ledger's type.
 ledger::GroupKind kind_of(config::Settings::Group::Kind kind);
 
-// A group's displayed name: "tree:" and the first eight digits of a tree's number, "container:" and a container's name,
-// "-" for no group.
+// A group's displayed name: "tree:" and the first eight digits of the tree's number, "container:" and the container's
+// name, or "-" for no group.
 std::string label_of(ledger::GroupKind kind, const std::string &name);
 
 // The kind's name in JSON: "named", "tree", "container", "queue" or "none".

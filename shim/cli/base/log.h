@@ -6,7 +6,7 @@
 namespace ration::cli {
 
 void log_line(std::string_view line);
-// Logs a line that rejects the user's input. Adds the likely cause if the characters of the line show one.
+// Logs a line that rejects the user's input. Adds the likely cause if characters in the line point to one.
 void log_error(std::string_view line);
 // Logs the line as log_error() does, and returns `status`.
 int usage_error(std::string_view line, int status);
@@ -14,7 +14,7 @@ int usage_error(std::string_view line, int status);
 // True if NO_COLOR (no-color.org) and TERM allow colours on a terminal.
 bool wants_colour();
 
-// Logs an error and returns false if the output to stdout could not be written.
+// Flushes stdout. If the output cannot be written, logs an error and returns false.
 bool flush_stdout();
 
 }  // namespace ration::cli

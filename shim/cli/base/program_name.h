@@ -1,4 +1,4 @@
-// A program's name as text and JSON show it, without the folder. Layer: cli. Threads: pure functions.
+// A program's name as shown in text and JSON, without its folder. Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace ration::cli {
 
-// "/opt/train" is shown as "train", and a `ration run` that waits or holds a guarantee as "ration run train".
+// "/opt/train" is shown as "train", and a `ration run` that waits or holds a guarantee is shown as "ration run train".
 inline std::string program_name(std::string_view path) {
   constexpr std::string_view kRun = "ration run ";
   const bool is_run = path.starts_with(kRun);

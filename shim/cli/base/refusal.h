@@ -5,7 +5,7 @@
 
 namespace ration::cli {
 
-// Thrown if nothing may be started, because of an error of ours, a wrong setting, or a command that cannot run.
+// Thrown if nothing may be started, because of our own error, a wrong setting, or a command that cannot run.
 struct Refusal {
   int exit_status;
   std::string line;  // empty: already logged

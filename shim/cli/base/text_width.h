@@ -8,14 +8,14 @@
 
 namespace ration::cli {
 
-// Makes these functions treat characters as LC_ALL, LC_CTYPE and LANG specify. False if they do not select UTF-8.
+// Makes these functions follow LC_ALL, LC_CTYPE and LANG. Returns false if these variables do not select UTF-8.
 bool use_locale();
 
-// The terminal columns that UTF-8 text takes: two for a wide character, none for one that combines with the character
-// before it. Without a UTF-8 locale, and before use_locale(), each character takes one.
+// The number of terminal columns that UTF-8 text takes: two for a wide character, none for a combining character.
+// Without a UTF-8 locale, and before use_locale(), every character counts as one column.
 std::size_t width_of(std::string_view text);
 
-// The part of `text` that fits into `width` columns. If something is cut off, the part ends with '+'.
+// The beginning of `text` that fits into `width` columns. If anything is cut off, the result ends with '+'.
 std::string truncate(std::string text, std::size_t width);
 
 }  // namespace ration::cli

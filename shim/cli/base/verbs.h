@@ -1,4 +1,4 @@
-// The functions that serve the verbs of `ration` (one file each), and their parsed arguments. Layer: cli.
+// The functions that implement the verbs of `ration` (one file each), and their parsed arguments. Layer: cli.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct RunRequest {
   std::string verb = "run";  // the verb that these options were given to, named in messages about them
   Flags flags;
   bool force = false;        // --log may overwrite a log
-  bool embed_names = false;  // write the names of functions into the log
+  bool embed_names = false;  // write function names into the log
   std::optional<std::string> simulate;
   std::optional<std::string> wait;  // the longest wait for room; "": no limit
   bool quiet = false;
@@ -27,13 +27,13 @@ struct RunRequest {
 };
 
 struct EnvRequest {
-  RunRequest run;  // the run whose settings are shown
+  RunRequest run;  // the run whose settings to show
   bool json = false;
   bool files = false;                // list the settings files instead
   std::optional<std::string> check;  // check this file and those in `run.command` instead
 };
 
-// A question that `ration` asks a helper process of its own. verb_probe.cc lists the questions and their arguments.
+// A question that `ration` passes to its own helper process. verb_probe.cc lists the questions and their arguments.
 struct ProbeRequest {
   std::vector<std::string> words;
 };
@@ -69,7 +69,7 @@ struct TopRequest {
 struct DoctorRequest {
   bool coverage = false;
   std::optional<int> pid;
-  RunRequest run;  // the run that is examined; its command is never started
+  RunRequest run;  // the run to examine; its command is never started
   bool json = false;
 };
 
@@ -96,7 +96,7 @@ struct ReplayRequest {
   std::vector<std::string> logs;
   std::optional<std::string> limit;
   std::string mode = "pool";
-  std::string backing;  // empty: as in the log
+  std::string backing;  // empty: the one in the log
   bool find_min = false;
   bool json = false;
 };
@@ -105,11 +105,11 @@ struct ConvertRequest {
   std::string log;
   std::string to;
   std::optional<std::string> output;  // file
-  std::optional<std::string> at, of;  // what to count in the formats pprof and collapsed
+  std::optional<std::string> at, of;  // what to count in the pprof and collapsed formats
 };
 
 struct DiffRequest {
-  std::vector<std::string> before, after;  // logs; if there are only two, `before` holds both
+  std::vector<std::string> before, after;  // log files; if there are only two, both are in `before`
   std::string by = "caller";
   std::optional<std::string> fail_above;
   bool json = false;
@@ -130,7 +130,7 @@ struct FindFaultsRequest {
   bool json = false;
 };
 
-// Each returns the exit status.
+// Each function returns the exit status.
 int run_verb(const RunRequest &request);
 int run_verb(const EnvRequest &request);
 int run_verb(const ProbeRequest &request);

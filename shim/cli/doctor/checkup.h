@@ -1,5 +1,5 @@
-// The facts that the checks of `ration doctor` examine, and the checks, one file for each subject. A check changes
-// nothing on the machine. If it cannot be made, it reports Check::unchecked. Layer: cli. Threads: one.
+// The checks of `ration doctor`, one file for each subject, and the facts that they examine. A check changes nothing on
+// the machine. A check that cannot be carried out reports Check::unchecked. Layer: cli. Threads: one.
 #pragma once
 
 #include <optional>
@@ -22,14 +22,14 @@ namespace ration::cli::doctor {
 // Design: design/settings.md#doctor
 struct Checkup {
   RunRequest run;                       // the options and the command, if one was given
-  std::optional<CommandWalk> walk;      // how that command starts its program
-  std::optional<ProcessFacts> process;  // the process that was asked about, if any
-  EnvironmentBlock environment;         // the process's if it can be read, else the command's, else our own
-  // The environment in which probe programs are started. The process's environment is used only if the process is our
-  // own, because its variables name libraries to load.
+  std::optional<CommandWalk> walk;      // how that command leads to its program
+  std::optional<ProcessFacts> process;  // the process to examine, if one was given
+  EnvironmentBlock environment;         // of the process if readable, else of the command, else ours
+  // The environment in which probe programs are started. An examined process's environment names libraries to load, so
+  // it is used only if is_our_own() holds.
   EnvironmentBlock probed;
-  Library library;  // at the paths where it is expected
-  // The entries that the loader of the command's program finds (without a command: our loader). Not used for a process.
+  Library library;  // at its expected paths
+  // The entries as found by the loader of the command's program, or by ours without a command. Unused for a process.
   std::vector<Preload> preloads;
   config::Settings settings;
   std::vector<config::Problem> problems;         // mistakes in `settings`
@@ -50,16 +50,16 @@ Findings check_preloads(const Checkup &checkup);
 Findings check_state_folder(const Checkup &checkup);
 Findings check_container(const Checkup &checkup);
 Findings check_settings(const Checkup &checkup);
-// `earlier`: the other findings; if they explain why no program can be limited, nothing is started.
+// `earlier`: the other findings; if they explain why no program can be limited, no program is started.
 Findings check_hooks(const Checkup &checkup, const Findings &earlier);
 // REQUIRES: the checkup has a command. The command is not started.
 Findings check_command(const Checkup &checkup);
 // REQUIRES: the checkup has a process.
 Findings check_process(const Checkup &checkup);
 
-// True if the file's strings name the driver's allocation functions, as in a library that interposes them.
+// True if the file's strings include the names of the driver's allocation functions, as an interposing library's do.
 bool names_driver_functions(const std::string &path);
-// The library that a program would load here; nullopt if that is the installed one, or if none would be loaded.
+// The copy of the library that a program would load here; nullopt if it is the installed copy, or none would be loaded.
 std::optional<Library> other_library(const Checkup &checkup);
 
 }  // namespace ration::cli::doctor

@@ -1,5 +1,5 @@
-// A finding of `ration doctor`: a row of findings.inc and a sentence that says what was seen. Layer: cli. Threads:
-// values, pure functions.
+// A finding of `ration doctor`: a row of findings.inc, and a sentence that describes what was seen. Layer: cli.
+// Threads: values, pure functions.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ enum class Check {
 struct Finding {
   Check check;
   std::string what;
-  std::string remedy;  // empty: the remedy in the table
+  std::string remedy;  // empty: use the remedy in the table
 };
 using Findings = std::vector<Finding>;
 
@@ -28,11 +28,11 @@ std::string_view id_of(const Finding &finding);
 Severity severity_of(const Finding &finding);
 std::string_view remedy_of(const Finding &finding);
 
-// Puts trouble first, then notes; within a severity the order stays the same.
+// Puts trouble first, then notes, and keeps the order of findings of the same severity.
 void sort_by_severity(Findings &findings);
 std::size_t count_of(const Findings &findings, Severity severity);
 
-// The lines of each finding, wrapped to `width`, then one line with the counts.
+// Each finding as lines wrapped to `width`, then one line with the counts.
 std::vector<std::string> findings_text(const Findings &findings, std::size_t width);
 // One object, schema ration.doctor/1 (README.md).
 std::string findings_json(const Findings &findings);

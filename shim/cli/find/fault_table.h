@@ -1,4 +1,4 @@
-// How a program coped when its allocations were refused one by one, as a table and as JSON. Layer: cli. Values.
+// How a program coped when its allocations were refused one at a time, as a table and as JSON. Layer: cli. Values.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace ration::cli {
 
 enum class Survival {
   kOk,       // exit status 0
-  kDiffers,  // exit status 0, but it printed something else
+  kDiffers,  // exit status 0, but different output
   kError,    // another exit status
-  kCrash,    // a signal ended it
-  kHang,     // it took too long
+  kCrash,    // ended by a signal
+  kHang,     // took too long
 };
 
 struct RefusedCall {
-  std::string api;  // the function of the refused call, in the first process that made `nth` calls
+  std::string api;  // the refused function, in the first process to make `nth` calls
   std::uint64_t bytes = 0;
   std::uint64_t device = 0;
 };
@@ -32,8 +32,8 @@ struct FaultRun {
 
 struct FaultSearch {
   std::vector<FaultRun> runs;  // only runs in which a call was refused
-  bool is_cut = false;         // --first ended the search: there may be more calls to refuse
-  bool compares = false;       // output is compared as well, because it was the same in every run without refusals
+  bool is_cut = false;         // --first ended the search, so there may be more calls to refuse
+  bool compares = false;       // output is compared too, because all runs without refusals printed the same
 
   const FaultRun *worst() const;  // the first crash, else the first hang; nullptr: there was none
   bool is_survived() const { return worst() == nullptr; }

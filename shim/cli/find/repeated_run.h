@@ -1,5 +1,5 @@
-// Runs one command again and again, each time under `ration run`, and reports how each run ended. Layer: cli.
-// Threads: the only one of the process. Blocks the process's signals while it lives.
+// Runs one command repeatedly, each time under `ration run`, and reports how each run ended. Layer: cli.
+// Threads: the only one of the process. The process's signals are blocked during the object's lifetime.
 #pragma once
 
 #include <chrono>
@@ -15,13 +15,13 @@
 namespace ration::cli {
 
 struct RunEnd {
-  int status = 0;          // the exit status that `ration run` reports: 128 + N if signal N ended the command
-  bool timed_out = false;  // it was ended because it took too long
-  int interrupted_by = 0;  // a signal that we received and passed on
+  int status = 0;          // the exit status from `ration run`; 128 + N if signal N ended the command
+  bool timed_out = false;  // the run was ended because it took too long
+  int interrupted_by = 0;  // the signal that we received and passed on; 0: none
   int our_error = 0;       // errno of our own failed call: nothing ran
   std::chrono::milliseconds took{0};
 
-  // The signal that ended the command, or a child that it waited for (shells report both in the same way); 0: none.
+  // The signal that ended the command or a child that the command waited for. Shells report both alike. 0: none.
   int signal() const;
   bool succeeded() const { return status == 0 && !timed_out && interrupted_by == 0 && our_error == 0; }
 };
@@ -36,10 +36,10 @@ class RepeatedRun {
   RepeatedRun(const RepeatedRun &) = delete;
   RepeatedRun &operator=(const RepeatedRun &) = delete;
 
-  // The environment of the command in every run.
+  // The environment that the command gets in every run.
   EnvironmentBlock &environment() { return environment_; }
-  // `options`: options of `ration run` that precede the request's options. If stdin is a file, each run reads it from
-  // its start; otherwise stdin is empty. `out`, `err`: descriptors. `timeout` 0: none.
+  // `options`: options of `ration run` to insert before the request's own. If stdin is a file, each run reads it from
+  // the beginning; otherwise stdin is empty. `out`, `err`: file descriptors. `timeout` 0: no timeout.
   RunEnd run(const std::vector<std::string> &options, int out, int err, std::chrono::milliseconds timeout);
 
  private:
@@ -54,10 +54,10 @@ class RepeatedRun {
 std::chrono::milliseconds timeout_after(std::optional<std::chrono::milliseconds> asked,
                                         std::chrono::milliseconds first_took);
 
-// The command as `ration ps` shows it: its words, separated by blanks.
+// The command in the form that `ration ps` shows: its words, separated by blanks.
 std::string in_one_line(const std::vector<std::string> &command);
 
-// One sentence if the request has a flag of `ration run` that the verb itself sets; empty otherwise.
+// An error sentence if the request has a flag of `ration run` that the verb sets itself; empty otherwise.
 std::string taken_flag(const RunRequest &request, const std::vector<std::string_view> &keys);
 
 }  // namespace ration::cli

@@ -12,11 +12,11 @@
 namespace ration::cli {
 
 struct FindOptions {
-  std::optional<std::chrono::milliseconds> timeout;  // for one run; nullopt: timeout_after() chooses it
+  std::optional<std::chrono::milliseconds> timeout;  // of each run; nullopt: timeout_after() chooses it
   Tolerance tolerance;
 };
 
-// The options, or one sentence that says what is wrong.
+// Returns the options, or one sentence that says what is wrong.
 std::variant<FindOptions, std::string> read_find_options(const FindMinRequest &request);
 std::variant<FindOptions, std::string> read_find_options(const FindFaultsRequest &request);
 

@@ -9,13 +9,13 @@
 
 namespace ration::cli {
 
-// Returns a symbol version that one of `libraries` (paths) needs but the C library next to the program's dynamic linker
-// lacks, as a sentence without its subject. The dynamic linker ends a program that preloads such a library. Empty if
-// nothing is missing, or if the C library is not in the linker's folder.
+// Returns a symbol version that one of `libraries` (paths) needs but the program's C library lacks, worded as a
+// sentence without a subject. The dynamic linker would end a program that preloads such a library. Looks for the C
+// library in the dynamic linker's folder. Empty if it is not there, or if nothing is missing.
 // Design: design/settings.md#packages
 std::string lacking_version(const ElfFile &program, const std::vector<std::string> &libraries);
 
-// If the program has no other obstacle, records one if its C library cannot load our library.
+// Records an obstacle if the program's C library cannot load our library, unless the program already has an obstacle.
 void find_old_library(const Library &library, Program &program);
 
 }  // namespace ration::cli

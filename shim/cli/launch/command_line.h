@@ -15,7 +15,7 @@ struct SplitLine {
   std::vector<std::string> command;
 };
 
-// The options of a verb that runs commands, in addition to those of `ration run`.
+// The options that a verb that runs commands has in addition to those of `ration run`.
 struct VerbFlags {
   std::vector<std::string_view> with_value;
   std::vector<std::string_view> alone;
@@ -25,7 +25,7 @@ struct VerbFlags {
 // The options of `ration run` itself.
 VerbFlags flags_of_run();
 
-// `arguments`: the words after the verb. On error, one sentence with the wrong option and what was probably meant.
+// `arguments`: the words after the verb. On error, one sentence names the wrong option and what was probably meant.
 std::variant<SplitLine, std::string> split_line(const std::vector<std::string> &arguments, const VerbFlags &more = {});
 
 }  // namespace ration::cli

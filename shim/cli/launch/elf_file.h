@@ -1,5 +1,5 @@
-// The parts of a file's ELF headers that the dynamic linker would read. Layer: cli. The file may hold any bytes: every
-// read is bounded, and nothing in it is executed.
+// Reads those parts of a file's ELF headers that the dynamic linker would read. Layer: cli. The file may hold any
+// bytes: every read is bounded, and nothing in it is executed.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace ration::cli {
 
-// A symbol version that the file needs from another library. Without it the dynamic linker refuses to load the file.
+// A symbol version that the file needs from a library. If it is missing, the dynamic linker refuses to load the file.
 struct NeededVersion {
   std::string library;  // DT_SONAME
   std::string name;     // such as GLIBC_2.28
@@ -15,17 +15,17 @@ struct NeededVersion {
 
 struct ElfFile {
   bool is_elf = false;
-  // True if the file is for this program's machine and word size. If not, nothing below is read.
+  // True if the file is for the machine and word size of this program. Otherwise the fields below are not read.
   bool is_native = false;
-  std::string interpreter;                     // PT_INTERP; empty: no dynamic linker runs
+  std::string interpreter;                     // PT_INTERP; empty: no dynamic linker is used
   std::string soname;                          // DT_SONAME
   std::vector<std::string> needed;             // DT_NEEDED
-  std::vector<std::string> search_paths;       // DT_RPATH, DT_RUNPATH: folders joined by colons
+  std::vector<std::string> search_paths;       // DT_RPATH, DT_RUNPATH: each a colon-separated list of folders
   std::vector<NeededVersion> needed_versions;  // DT_VERNEED
   std::vector<std::string> versions;           // DT_VERDEF: the versions that the file itself defines
 };
 
-// A file that cannot be read counts as not ELF.
+// An unreadable file counts as a file that is not ELF.
 ElfFile read_elf(const std::string &path);
 
 }  // namespace ration::cli

@@ -1,4 +1,4 @@
-// The environment of a command that will be started: NAME=value entries, in order. Layer: cli. Threads: a value.
+// The environment for a command to be started: NAME=value entries, in order. Layer: cli. Threads: a value.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ class EnvironmentBlock {
   explicit EnvironmentBlock(const char *const *entries);
   explicit EnvironmentBlock(std::vector<std::string> entries) : entries_(std::move(entries)) {}
 
-  // Empty if `name` is not set. If it is set twice, the first entry counts, as for getenv(3).
+  // Empty if `name` is not set. If it is set twice, the first entry counts, as in getenv(3).
   [[nodiscard]] std::string value(std::string_view name) const;
-  // Replaces all entries of that name by one.
+  // Replaces all entries with that name by a single one.
   void set(std::string_view name, std::string_view value);
   void unset(std::string_view name);
 

@@ -1,4 +1,4 @@
-// The library that is preloaded into programs, and where it is installed. Layer: cli. Threads: one.
+// The library that is preloaded into programs, and its installed location. Layer: cli. Threads: one.
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@ struct Library {
   std::string simulator;  // the folder of the simulated driver
 };
 
-// The paths of the library that is installed with this program. Does not check whether the files exist. Throws Refusal
-// if /proc is not mounted.
+// The paths of the library that was installed with this program, without a check whether the files exist. Throws
+// Refusal if /proc is not mounted.
 Library expected_library();
-// True if the path can be written in LD_PRELOAD.
+// True if LD_PRELOAD can hold the path.
 bool can_be_preloaded(const std::string &path);
 
 // Throws Refusal if the file cannot be read.
 void require_readable(const std::string &path);
-// The library that is installed with this program. Throws Refusal if a part of it is missing.
+// The library that was installed with this program. Throws Refusal if a part of it is missing.
 Library find_library();
 
 }  // namespace ration::cli

@@ -1,5 +1,5 @@
-// Servers that are already running, and start programs at the request of a command such as tmux(1). Layer: cli. A
-// server is tested by connecting to its socket; nothing is sent.
+// Finds running servers that start programs at the request of a command such as tmux(1). Layer: cli. A server is tested
+// by connecting to its socket; nothing is sent.
 #pragma once
 
 #include <optional>
@@ -14,14 +14,14 @@ namespace ration::cli {
 // The parts of a tmux(1) command line that matter here.
 struct TmuxCall {
   std::string socket;                    // the socket of its server
-  bool starts = true;                    // the server starts a command for it; false for `tmux ls`
-  bool types = false;                    // `command` holds the command in another form (keys for send-keys)
-  std::vector<std::string> command;      // a single word is a shell's command line; empty: the user's shell
+  bool starts = true;                    // it makes the server start a command; false for `tmux ls`
+  bool types = false;                    // `command` is not a command line (for example keys for send-keys)
+  std::vector<std::string> command;      // a single word is a command line for a shell; empty: the user's shell
   std::vector<std::string> environment;  // NAME=VALUE, from -e
 };
 TmuxCall read_tmux(const std::vector<std::string> &words, const EnvironmentBlock &environment);
 
-// The server that listens at `socket`.
+// The server that listens on `socket`.
 std::optional<ProcessFacts> server_at(const std::string &socket);
 // The server of the screen(1) session that `environment` belongs to ($STY).
 std::optional<ProcessFacts> server_of_screen(const EnvironmentBlock &environment);

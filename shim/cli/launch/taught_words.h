@@ -1,4 +1,4 @@
-// Verbs and options of other tools of this kind, and what to write for `ration` instead. Layer: cli.
+// Verbs and options of similar tools, and what to write for `ration` instead. Layer: cli.
 // Threads: pure functions.
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace ration::cli {
 
-// What to write instead; empty if no such tool has the word. `word`: a verb, an option, or both separated by a blank.
+// What to write instead; empty if `word` is from no such tool. `word`: a verb, an option, or both separated by a blank.
 inline std::string_view ours_for(std::string_view word) {
   struct Taught {
     std::string_view theirs, ours;

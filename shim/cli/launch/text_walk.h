@@ -1,4 +1,4 @@
-// Follows the commands of a text: a shell's command line, a script, a makefile. Layer: cli. Threads: one.
+// Follows the commands of a piece of text: a shell's command line, a script or a makefile. Layer: cli. Threads: one.
 #pragma once
 
 #include <optional>
@@ -11,27 +11,27 @@
 
 namespace ration::cli {
 
-// The text of a file. Empty if the file cannot be read or is too long, or if the budget is used up.
+// The text of a file. Empty if the file is unreadable or too long, or if the budget is used up.
 std::string text_of_file(const std::string &path, int &budget);
 
 class TextWalk {
  public:
   using Words = std::vector<std::string>;
 
-  // `state`: the state before the text; its member `text` is the kind of the text. `arguments`: a script's, for "$@".
+  // `state`: the state before the text; its member `text` is the text's kind. `arguments`: those of a script, for "$@".
   explicit TextWalk(WalkState state, Words arguments = {});
 
   void read(const std::string &text);
-  // Call this if the text is not a shell's, or if the order of its commands is unknown. `about`: what it does that
+  // Call this if the text is not shell code, or if the order of its commands is unknown. `about`: what it does that
   // cannot be followed, and that may take the library away.
   void doubt(const std::string &about = {}) {
     is_plain_ = false;
     doubt_ = doubt_.empty() ? about : doubt_;
   }
-  // Adds another command that is started.
+  // Adds another command that the text starts.
   void add(Words words);
 
-  // Records in `state` what the text loses. If the text starts exactly one command, returns it instead.
+  // If the text starts exactly one command, returns that command. Otherwise records the losses in `state`.
   Words settle(WalkState &state);
 
  private:
@@ -39,7 +39,7 @@ class TextWalk {
     Words words;
     WalkState before;
     bool is_sure;         // the command certainly gets the environment in `before`
-    bool is_conditional;  // perhaps the command is not started
+    bool is_conditional;  // the command might not be started
   };
   struct Found;
 
@@ -67,12 +67,12 @@ class TextWalk {
   Words later_;                   // what traps run
   std::string code_;              // without comments
   std::string doubt_;             // a part of the text that cannot be followed
-  bool is_plain_ = true;          // all commands are known, and run in this order
-  bool is_over_ = false;          // the rest of the text is not reached
-  bool is_doubtful_ = false;      // perhaps a change was made, perhaps not
-  bool list_changes_ = false;     // something was changed in the list of this command (a && b || c)
-  bool list_may_change_ = false;  // the same, but perhaps the command that changes it does not run
-  bool list_may_move_ = false;    // the folder may have changed
+  bool is_plain_ = true;          // all commands are known and run in the recorded order
+  bool is_over_ = false;          // execution does not reach the rest of the text
+  bool is_doubtful_ = false;      // it is uncertain whether a change was made
+  bool list_changes_ = false;     // this command's list (a && b || c) has changed something
+  bool list_may_change_ = false;  // the same, but the command that makes the change might not run
+  bool list_may_move_ = false;    // this list may have changed the folder
   std::optional<std::pair<std::string, bool>> folder_before_;  // a process of its own has changed it
   bool is_instead_ = false;                                    // the command runs only if an earlier change failed
 };

@@ -13,7 +13,7 @@ class Option;
 
 namespace ration::cli {
 
-// Where a verb's command begins on its line, if it takes one.
+// Where the command begins in a verb's arguments, if the verb takes a command.
 enum class CommandBegins { kNowhere, kAtFirstWord, kBehindDashes };
 
 std::string description_of(const CLI::App &app, const std::function<CommandBegins(const std::string &verb)> &begins);

@@ -1,4 +1,4 @@
-// Devices' figures as NVML reports them. A separate process asks NVML. Thus the driver's libraries are not loaded into
+// Figures about devices from NVML. A separate process asks NVML, so that the driver's libraries are not loaded into
 // this process, and a simulated driver is found where the command would find it.
 // Layer: cli. Threads: one. Owns: that process, which the destructor ends.
 #pragma once
@@ -23,19 +23,19 @@ struct NvmlHolder {
 
 struct DeviceFigures {
   std::string uuid, name;
-  std::optional<int> index;  // the number that nvidia-smi shows; none for a part of a divided device (MIG)
+  std::optional<int> index;  // the number that nvidia-smi shows; none for a MIG device
   struct Memory {
-    std::uint64_t total = 0, free = 0, used = 0;  // bytes, without those that the driver reserves
+    std::uint64_t total = 0, free = 0, used = 0;  // in bytes, without the driver's reserve
   };
   std::optional<Memory> memory;
   std::vector<NvmlHolder> holders;
-  std::optional<unsigned> utilisation;  // percentage of the last sample period in which a kernel ran
+  std::optional<unsigned> utilisation;  // percentage of the last sample period during which a kernel ran
   std::optional<unsigned> temperature;  // degrees Celsius
 };
 
 class NvmlProcess {
  public:
-  NvmlProcess();  // in the environment of this process
+  NvmlProcess();  // uses this process's environment
   explicit NvmlProcess(EnvironmentBlock environment) : environment_(std::move(environment)) {}
   ~NvmlProcess();
   NvmlProcess(const NvmlProcess &) = delete;
@@ -43,7 +43,7 @@ class NvmlProcess {
 
   // nullopt if NVML is not installed or does not know the device.
   std::optional<DeviceFigures> of(const std::string &uuid);
-  // All devices of the machine, and also those with these UUIDs. A divided device (MIG) is replaced by its parts.
+  // All devices of the machine, plus the devices with these UUIDs. A partitioned GPU is replaced by its MIG devices.
   std::vector<DeviceFigures> all_and(const std::vector<std::string> &uuids);
 
  private:
@@ -57,12 +57,12 @@ class NvmlProcess {
   int questions_ = -1, answers_ = -1;
 };
 
-// Runs in the started process: answers each line of its stdin, which holds "*" or UUIDs separated by blanks, with one
-// line of JSON. Returns the exit status.
+// Runs in the separate process. Each line of stdin holds "*" or UUIDs separated by blanks; answers it with one line of
+// JSON. Returns the exit status.
 int answer_figures();
 
-// `device`: a handle of the NVML that this process has loaded.
+// `device`: a handle from the NVML that this process has loaded.
 std::vector<NvmlHolder> holders_on(void *nvml, void *device);
-bool is_divided(void *nvml, void *device);  // MIG
+bool is_divided(void *nvml, void *device);  // true if MIG partitions the device
 
 }  // namespace ration::cli

@@ -14,16 +14,16 @@
 
 namespace ration::cli {
 
-// Blocks the signals that would end us, and SIGXFSZ, while it lives.
+// Blocks SIGXFSZ and the signals that would end us, for as long as the object exists.
 class HeldSignals {
  public:
   HeldSignals();
-  // Discards those signals that have arrived: they asked the command to end, and it has. Its exit status counts.
+  // Discards the signals that have arrived. They asked the command to end, which it has; its exit status counts.
   ~HeldSignals();
   HeldSignals(const HeldSignals &) = delete;
   HeldSignals &operator=(const HeldSignals &) = delete;
 
-  // True if one of these signals has arrived.
+  // True if one of the blocked signals has arrived.
   bool have_come() { return have_come_ = have_come_ || is_taken(); }
 
  private:
@@ -42,25 +42,25 @@ struct OpenFile {
   }
   OpenFile(const OpenFile &) = delete;
   OpenFile &operator=(const OpenFile &) = delete;
-  // A network file system may report a failed write only here.
+  // A network file system may report a failed write only when the file is closed.
   bool close() { return ::close(std::exchange(number, -1)) == 0; }
 
   int number;
 };
 
-// Opens a log for reading and for lock_log(). Negative if that fails; errno says why.
+// Opens a log for reading and for lock_log(). Returns a negative number on failure; errno then says why.
 int open_ended(const std::string &path);
 
-// The log's first line, if it names this process and the folder of this run (RATION_SUMMARY). Another run may use the
-// same name by now.
+// The log's first line, if it names this process and the folder of this run (RATION_SUMMARY). Another run may have
+// reused the log's name by now.
 std::optional<logs::Record> meta_of_run(const std::string &path, std::int64_t pid, const std::string &folder);
 
-// Why a process may still write to the file. Empty if none does, and none can start to while the file is open here
+// Why a process may still write to the file. Empty if no process does, and none can begin while the file is open here
 // (LogFile::claim).
 std::string lock_log(int file, std::int64_t writer);
 
-// The new file until it is complete. It has no name, so that nothing is left behind if we are killed. On a file system
-// without unnamed files it has a temporary name.
+// A new log file that is not yet complete. The file has no name, so that nothing is left behind if we are killed. On a
+// file system without unnamed files it has a temporary name.
 class UnfinishedLog {
  public:
   explicit UnfinishedLog(std::string target);
@@ -69,8 +69,8 @@ class UnfinishedLog {
   UnfinishedLog &operator=(const UnfinishedLog &) = delete;
 
   const OpenFile &file() const { return file_; }
-  // Once its content is on the disk, gives the file its final name and the log's mode, unless `path` by now leads to a
-  // file other than `log`. Returns why that failed; empty if it succeeded.
+  // Once the content is on the disk, gives the file its final name and the log's mode, unless `path` now leads to a
+  // file other than `log`. Returns the reason for a failure; empty on success.
   std::string replace(const std::string &path, const struct stat &log);
 
  private:
@@ -78,7 +78,7 @@ class UnfinishedLog {
 
   const std::string target_;
   OpenFile file_;
-  std::string temporary_;  // empty: it has no name
+  std::string temporary_;  // empty: the file has no name
 };
 
 }  // namespace ration::cli

@@ -9,10 +9,9 @@
 
 namespace ration::cli {
 
-// Throws Refusal if --log names a file that cannot be written or is not empty. For a log that was named in another way,
-// it only logs one line about this, because logging fails open. Placeholders are replaced as in the command's first
-// process; a name that only another process can fill in is not checked. If there will be no log, reports that and
-// returns false.
+// Throws Refusal if --log names a file that cannot be written or is not empty. If a log was named in another way, only
+// prints a line about this, because logging fails open. Placeholders are replaced as in the command's first process. A
+// name that only another process can fill in is not checked. If there will be no log, says so and returns false.
 // Design: design/first-use.md#names-of-logs
 [[nodiscard]] bool check_log_target(const RunRequest &request, const config::Settings &settings,
                                     const Program &program);
@@ -20,7 +19,7 @@ namespace ration::cli {
 // Throws Refusal if the file of --summary could not be written at the end.
 void refuse_summary_target(const RunRequest &request);
 
-// Why a process of this program could not write a log with this name pattern. Empty: no reason found.
+// Why a process of this program could not write a log with this name pattern. Empty if no reason was found.
 std::string obstacle_to_log(const std::string &pattern, const std::string &program);
 
 }  // namespace ration::cli

@@ -1,4 +1,4 @@
-// Suggests what to type after a run in which requests were refused. Layer: cli. Threads: pure functions.
+// Suggests the command to type after a run in which requests were refused. Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace ration::cli {
 // The command line that runs the command of a request once more, with these options before those of the request.
 std::string again(const RunRequest &request, const std::string &options);
 
-// Empty if nothing was refused, apart from deliberate faults. Each command in it can be typed as it is, in the current
+// Empty if nothing but deliberate faults was refused. Each suggested command can be typed as it is, in the current
 // folder. `logs`: the run's files, named relative to that folder.
 std::string next_step(const RunRequest &request, const config::Settings &settings,
                       const std::vector<events::Summary> &summaries, const std::vector<std::string> &logs);

@@ -1,5 +1,5 @@
 // Finds out whether a signal was sent to the whole process group, and thus also to the command, or only to `ration`.
-// The kernel does not say, so a second process of the group watches whether it gets the same signal.
+// The kernel does not say, so a second process in the group watches whether it receives the signal as well.
 // Layer: cli. Threads: the only one of the process.
 #pragma once
 
@@ -21,8 +21,8 @@ class SignalWitness {
   SignalWitness(const SignalWitness &) = delete;
   SignalWitness &operator=(const SignalWitness &) = delete;
 
-  // True if the group got the signal that we have just taken. Waits for this up to 20 ms, because a sender that signals
-  // all processes of a control group does so one by one.
+  // True if the whole group got the signal that we have just taken. Waits up to 20 ms for the witness, because a sender
+  // that signals all processes of a control group does so one at a time.
   bool saw(int signal);
 
   struct Seen {  // written by the witness

@@ -12,10 +12,10 @@ struct SimulatedDevices {
   std::string text;  // the value of SIMCUDA_DEVICES
 };
 
-// Reads "8GiB", "2x8GiB" or "2×8GiB", and lists of these. On error, returns one sentence that says what is wrong.
+// Reads "8GiB", "2x8GiB" or "2×8GiB", and lists of them. On error, returns a sentence that says what is wrong.
 std::variant<SimulatedDevices, std::string> parse_simulated_devices(std::string_view text);
 
-// The error in the option's value, preceded by the option; empty if there is none, or the option was not given.
+// The error in the option's value, after the option itself. Empty if the value is valid or the option was not given.
 std::string error_in_simulation(const std::optional<std::string> &text);
 
 }  // namespace ration::cli

@@ -1,5 +1,5 @@
-// A private folder that its destructor removes. If this process is killed, the next process that makes such a folder in
-// the same place removes it. Layer: cli. Owns: the folder and everything in it.
+// A private folder, removed by the destructor. If this process is killed, the next process that creates such a folder
+// in the same place removes this one. Layer: cli. Owns: the folder and everything in it.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace ration::cli {
 
 class TemporaryFolder {
  public:
-  // Creates it in `parent`; if that is empty or not writable, in the first writable of $TMPDIR, /tmp and /dev/shm.
+  // Creates the folder in `parent`; if that is empty or not writable, in the first writable of $TMPDIR, /tmp, /dev/shm.
   explicit TemporaryFolder(const std::string &parent = {});
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder &) = delete;
@@ -16,7 +16,7 @@ class TemporaryFolder {
 
   // Empty if no folder could be created.
   [[nodiscard]] const std::string &path() const { return path_; }
-  // Leaves it to the owner of `parent` to remove the folder.
+  // Leaves the removal of the folder to the owner of `parent`.
   void keep() { kept_ = true; }
 
  private:

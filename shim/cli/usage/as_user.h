@@ -1,4 +1,4 @@
-// Takes on another user's rights, to read files that this user may have tampered with. Layer: cli. Threads: one.
+// Takes on another user's rights, to read files that this other user may have tampered with. Layer: cli. Threads: one.
 #pragma once
 
 #include <sys/types.h>
@@ -8,8 +8,8 @@
 
 namespace ration::cli {
 
-// Has the rights of another user while it lives, if this process is root. Otherwise it changes nothing. The ledger
-// trusts only files that its own user owns, and the owner of a folder must not be able to make root read other files.
+// If this process is root, gives it another user's rights for the object's lifetime; otherwise does nothing. The ledger
+// trusts only files of its own user, and a folder's owner must not be able to make root read other files.
 class AsUser {
  public:
   explicit AsUser(uid_t user) : before_(geteuid()), changed_(user != before_ && before_ == 0 && seteuid(user) == 0) {}

@@ -19,7 +19,7 @@ class DeviceLines {
   void add(FrameDraft &draft, std::size_t number) const;  // `number`: the device's index in the usage
 
  private:
-  void write_figures(int brevity);                             // 0: all figures in full
+  void write_figures(int brevity);                             // 0: writes all figures in full
   [[nodiscard]] std::size_t room_in(std::size_t width) const;  // the columns left after name and figures
 
   const Usage &usage_;

@@ -1,4 +1,4 @@
-// The device rows of a snapshot, made from its other rows and from NVML. Layer: cli. Threads: values, pure functions.
+// The device rows of a snapshot, built from its other rows and NVML. Layer: cli. Threads: values, pure functions.
 #pragma once
 
 #include <map>
@@ -10,17 +10,17 @@
 
 namespace ration::cli {
 
-// Makes a row for each device that has a row of a process or a group, without NVML's figures.
+// Makes a row for each device that appears in a process row or a group row. Leaves out NVML's figures.
 void make_device_rows(Usage &usage);
 
 // `indexes`: the indexes of the machine's devices, by UUID.
 void number_devices(Usage &usage, const std::map<std::string, int> &indexes);
 
-// Adds NVML's figures, and rows for devices of the machine that no process uses.
+// Adds NVML's figures to the rows, and adds rows for devices of the machine that no process uses.
 void add_figures(Usage &usage, const std::vector<DeviceFigures> &figures);
 
-// For a table: appends to the processes one row for each device whose used memory NVML reports. The row shows the
-// memory held on the device outside Ration.
+// For a table: appends one row to the processes for each device for which NVML reports the used memory. The row shows
+// the memory held on that device outside Ration.
 void add_rows_of_others(Usage &usage);
 
 }  // namespace ration::cli

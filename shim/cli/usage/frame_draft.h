@@ -1,4 +1,4 @@
-// A frame of `ration top` that is being put together line by line. Layer: cli. Threads: one.
+// A frame of `ration top` that is being built line by line. Layer: cli. Threads: one.
 #pragma once
 
 #include <cstddef>
@@ -20,11 +20,11 @@ class FrameDraft {
   [[nodiscard]] std::size_t width() const { return width_; }
 
   void add(const std::string &line) { frame_.lines.push_back(truncate(line, width_)); }
-  void add(const std::string &line, Style style) {  // styles the whole line, to the screen's edge
+  void add(const std::string &line, Style style) {  // styles the whole line, up to the edge of the screen
     add(line);
     mark(0, static_cast<std::size_t>(-1), style);
   }
-  // Styles a part of the last line added.
+  // Styles a part of the line added last.
   void mark(std::size_t begin, std::size_t width, Style style) {
     frame_.spans.push_back({frame_.lines.size() - 1, begin, width, style});
   }

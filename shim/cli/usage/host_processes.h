@@ -1,4 +1,4 @@
-// How this PID namespace sees the processes of containers: their IDs here, and the names of their containers.
+// Container processes as seen from this PID namespace: their IDs here, and the names of their containers.
 // Layer: cli. Threads: values; one thread looks.
 #pragma once
 
@@ -14,14 +14,14 @@ namespace ration::cli {
 
 struct HostProcess {
   int pid = 0;            // its ID in this PID namespace
-  std::string container;  // its host name, if not this machine's; else the name in its cgroup; else empty
+  std::string container;  // its host name if not this machine's; else the name in its cgroup; else empty
 };
 
-// Reads /proc when first asked about another PID namespace. Finds only processes whose namespace may be read: root
-// finds the processes of all containers of the machine, other users only their own.
+// Reads /proc when first asked about another PID namespace. Finds only processes whose namespace this user may read:
+// root finds the processes of all containers on the machine, other users only their own.
 class HostProcesses {
  public:
-  // `pid` 0 if the process is of this namespace or cannot be found here.
+  // The result's `pid` is 0 if the process is in this namespace or cannot be found here.
   HostProcess find(const ledger::ProcessIdentity &process);
 
  private:
@@ -29,11 +29,11 @@ class HostProcesses {
 
   bool looked_ = false;
   std::uint64_t own_namespace_ = 0;
-  std::map<std::pair<std::uint64_t, int>, int> found_;  // by namespace, and the ID in that namespace
+  std::map<std::pair<std::uint64_t, int>, int> found_;  // by namespace and the ID in that namespace
 };
 
 // The container's name in a line of cgroup(7), as Docker, Podman, containerd and CRI-O write it: the first twelve
-// digits of its ID. Empty if the line names none.
+// digits of its ID. Empty if the line names no container.
 std::string container_in_cgroup(std::string_view line);
 
 }  // namespace ration::cli

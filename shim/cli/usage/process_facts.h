@@ -8,13 +8,13 @@
 
 namespace ration::cli {
 
-// The arguments of a process of this PID namespace, separated by blanks and cut after 4096 bytes. Empty if unknown.
+// The arguments of a process in this PID namespace, separated by blanks and cut off after 4096 bytes. Empty if unknown.
 std::string command_line(int pid);
 
-// The user who may signal the process.
+// The user ID that may signal the process.
 std::optional<std::uint32_t> owner_of(int pid);
 
-// The user's name, or the number if there is no name. Each user is looked up once.
+// The user's name, or the number if there is no name. Looks up each user only once.
 const std::string &user_name(std::uint32_t uid);
 
 }  // namespace ration::cli

@@ -21,9 +21,9 @@ class Screen {
   Screen(const Screen &) = delete;
   Screen &operator=(const Screen &) = delete;
 
-  // False if the terminal's type is unknown or the terminal cannot be written to; then nothing was changed.
+  // False if the terminal's type is unknown or the terminal cannot be written to. In that case nothing was changed.
   [[nodiscard]] bool is_open() const { return open_; }
-  // True if the locale uses UTF-8 and ncurses can write it. The constructor sets the locale for characters.
+  // True if the locale uses UTF-8 and ncurses can write it. The constructor sets the locale for characters (LC_CTYPE).
   [[nodiscard]] bool is_unicode() const { return unicode_; }
   [[nodiscard]] std::size_t height() const;
   [[nodiscard]] std::size_t width() const;
@@ -32,9 +32,9 @@ class Screen {
   enum class Event { kTimeout, kKey, kResized, kSignal, kGone };
   struct Input {
     Event event = Event::kTimeout;
-    int value = 0;  // the key (top_state.h names the keys that are not characters), or the signal
+    int value = 0;  // a signal's number, or a key (top_state.h names those that are not characters)
   };
-  // Waits for the first event; kTimeout after `milliseconds`. kGone: the terminal was closed.
+  // Waits for the first event. Returns kTimeout after `milliseconds`, and kGone if the terminal was closed.
   Input wait(int milliseconds);
 
  private:

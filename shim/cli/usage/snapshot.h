@@ -11,7 +11,7 @@
 
 namespace ration::cli {
 
-// The folder that the environment names. Empty if the value cannot be used; the reason is logged.
+// The folder that the environment names. If the value cannot be used, logs the reason and returns "".
 std::string state_folder();
 
 struct StateFolders {
@@ -21,20 +21,20 @@ struct StateFolders {
 };
 StateFolders state_folders(bool of_all_users);  // `own` is the result of state_folder()
 
-// "looked in FOLDER", or a text that says that the configured folder does not exist.
+// "looked in FOLDER", or words that say that the configured folder does not exist.
 std::string where_looked(const StateFolders &folders);
 
-// `nvml` is asked how much memory the devices hold.
+// Asks `nvml` about the memory of the devices.
 Usage take_snapshot(const StateFolders &folders, NvmlProcess &nvml);
 
 // The ID of this process's PID namespace, as the ledger records it for its members. 0: unknown.
 std::uint64_t own_pid_namespace();
 
-// Prints the tables to stdout; in printable ASCII if that is a terminal without UTF-8. Prints a line to stderr if the
-// tables have no process and no group. False if stdout could not be written.
+// Prints the tables to stdout, in printable ASCII if stdout is a terminal without UTF-8. If the tables have no process
+// and no group, prints a line to stderr. Returns false if stdout could not be written.
 bool print_tables(Usage usage, const StateFolders &folders);
 
-// Logs each problem that is not yet in `logged`, and adds it there.
+// Logs each problem that is not yet in `logged`, and adds it to `logged`.
 void log_problems(const Usage &usage, std::vector<std::string> &logged);
 
 }  // namespace ration::cli

@@ -15,25 +15,25 @@ enum class Style { kTitles, kSorted, kCursor, kKeys, kUsed, kReserved, kOthers, 
 struct Frame {
   struct Span {
     std::size_t line = 0;
-    std::size_t begin = 0, width = 0;  // in columns; a span that is too wide ends where the screen does
+    std::size_t begin = 0, width = 0;  // in columns; cut off at the screen's edge
     Style style = Style::kStrong;
   };
 
   std::vector<std::string> lines;  // one for each line of the screen, none wider than the screen
-  std::vector<Span> spans;         // later ones override earlier ones
+  std::vector<Span> spans;         // later spans override earlier ones
   RowOfPart all_rows{};            // the number of rows of each part; 0 if the frame has none
-  RowOfPart first_rows{};          // the first row of each part that is shown
-  RowOfPart shown_rows{};          // the number of rows that are shown
+  RowOfPart first_rows{};          // for each part, the first row that is shown
+  RowOfPart shown_rows{};          // for each part, the number of rows that are shown
   TopTarget chosen{};              // the row under the cursor
 };
 
 // The frame shows totals, devices, groups if they fit, processes, and the keys in the last line. The smallest screen is
-// 1 x 1. If not all rows fit, the line above them ends with the numbers of the rows shown, "4-9/12", and a '*' if Tab
-// has chosen this part for the arrow keys.
+// 1 x 1. If not all rows of a part fit, the line above them ends with the numbers of the rows shown, such as "4-9/12",
+// and with '*' if Tab has chosen this part for the arrow keys.
 Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size_t width);
 
-// Adjusts the state to the rows that the frame shows. Thus a key that scrolls back acts at once, however often the
-// opposite key was pressed. A page is as long as the rows shown, and keys act on the row that the frame marks.
+// Adjusts the state to the rows that the frame shows, so that a key that scrolls back acts at once, however often the
+// opposite key was pressed. A page has as many rows as are shown, and keys act on the row that the frame marks.
 void keep_on_screen(const Frame &frame, TopState &state);
 
 }  // namespace ration::cli

@@ -1,4 +1,4 @@
-// The help of `ration top`. Layer: cli. Threads: pure functions.
+// The help screen of `ration top`. Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <string>

@@ -8,23 +8,23 @@
 
 namespace ration::cli {
 
-// Numbers of lines, including those with titles.
+// The number of lines of each part, including title lines.
 struct TopParts {
   std::size_t problems = 0, devices = 0, groups = 0, processes = 0;
 };
 
-// No part gets more than it wants. The part that is scrolled gets most; lines that a part does not need go to others.
+// No part gets more than it wants. The scrolled part gets most; lines that a part does not need go to others.
 TopParts parts_for(const TopParts &wanted, std::size_t lines, TopPart scrolled);
 
-// The rows of a part that are shown, if it has `all` rows and `room` of them fit.
+// The rows of a part that are shown if the part has `all` rows and `room` of them fit.
 struct ShownRows {
   std::size_t first = 0, count = 0, all = 0;
-  // "4-9/12"; empty if all are shown.
+  // For example "4-9/12"; empty if all rows are shown.
   [[nodiscard]] std::string text() const;
 };
 ShownRows rows_shown(std::size_t all, std::size_t room, std::size_t first);
 
-// The line with `text` right-aligned at `width`; the line alone if `text` is empty.
+// Returns the line with `text` right-aligned at `width`, or only the line if `text` is empty.
 std::string with_end(const std::string &line, const std::string &text, std::size_t width);
 
 }  // namespace ration::cli

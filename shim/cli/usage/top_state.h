@@ -1,4 +1,4 @@
-// The state of `ration top`, such as order, filter and history, and the keys that change it.
+// The state of `ration top`, such as its sort order, filter and history, and the keys that change it.
 // Layer: cli. Threads: values, pure functions.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace ration::cli {
 
-// How much each device held in the snapshots so far, the latest last.
+// How much memory each device held in the snapshots so far, the latest snapshot last.
 class UsageHistory {
  public:
   void add(const Usage &usage);
@@ -28,7 +28,7 @@ class UsageHistory {
 // The parts of a screen that scroll.
 enum class TopPart : std::size_t { kProcesses, kGroups, kDevices, kHelp };
 using RowOfPart = std::array<std::size_t, 4>;
-// True for parts in which a row is chosen. The arrow keys move the choice, and the part scrolls to keep it in view.
+// True for parts with a chosen row. The arrow keys choose another row, and the part scrolls to keep it in view.
 constexpr bool has_cursor(TopPart part) {
   return part == TopPart::kProcesses || part == TopPart::kGroups;
 }
@@ -41,17 +41,17 @@ struct TopState {
   bool shows_help = false;
   bool is_typing = false;  // the user is typing a filter
   std::string filter;
-  // The part that the arrow keys scroll; never kHelp, which scrolls while it is shown.
+  // The part that the arrow keys scroll. Never kHelp, which they scroll whenever it is shown.
   TopPart scrolled = TopPart::kProcesses;
-  RowOfPart first_rows{};           // the first row of each part that is shown
+  RowOfPart first_rows{};           // for each part, the first row that is shown
   RowOfPart cursors{};              // the chosen rows, in processes and in groups
   RowOfPart page_rows{1, 1, 1, 1};  // how many rows Page Up and Page Down scroll each part
   bool is_unicode = false;          // the terminal shows UTF-8; otherwise frames are printable ASCII
-  std::string looked_in;            // where processes were looked for; empty: not shown
+  std::string looked_in;            // where processes were searched for; empty: not shown
   UsageHistory history;
-  TopTarget chosen;                     // the row under the last frame's cursor
-  std::optional<TopQuestion> question;  // while there is one, it takes all keys
-  std::optional<TopQuestion> order;     // a question answered with y, to be carried out
+  TopTarget chosen;                     // the row under the cursor in the last frame
+  std::optional<TopQuestion> question;  // while there is a question, it receives all keys
+  std::optional<TopQuestion> order;     // a question that was answered with y; its action is to be carried out
   std::string message;                  // shown until the next key
 
   [[nodiscard]] std::size_t first_of(TopPart part) const { return first_rows[static_cast<std::size_t>(part)]; }
@@ -60,7 +60,7 @@ struct TopState {
   }
 };
 
-// Keys that are not characters, and keys that terminals send in several ways.
+// Keys that are not characters, or that different terminals send differently.
 enum KeyCode : int {
   kEraseKey = 8,
   kNextKey = 9,  // Tab

@@ -14,12 +14,12 @@ struct TopTotals {
   std::size_t processes = 0;
   std::uint64_t used = 0, reserved = 0;
 };
-TopTotals totals_of_rows(const Usage &usage);  // of all its processes
+TopTotals totals_of_rows(const Usage &usage);  // the totals of all processes in the snapshot
 
-// The longest title that fits. `shown`: totals of the rows that the filter leaves; `usage`: all rows.
+// The longest title that fits. `shown`: totals of the rows that pass the filter; `usage`: all rows.
 std::string title_of(const TopTotals &shown, const Usage &usage, const TopState &state, std::size_t width);
 
-// The last line, with as many keys as fit. `shown_help`: which lines of the help are shown; empty if all are, or none.
+// The last line, with as many keys as fit. `shown_help`: which lines of the help are shown; empty if all or none are.
 std::string key_line(const TopState &state, const std::string &shown_help, std::size_t width);
 
 }  // namespace ration::cli

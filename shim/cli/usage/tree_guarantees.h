@@ -1,4 +1,4 @@
-// Finds which members of a group are covered by a guarantee that another member, `ration run`, holds for their tree.
+// Finds the members of a group that are covered by a guarantee that another member (`ration run`) holds for their tree.
 // Layer: cli. Threads: values, pure functions.
 #pragma once
 
@@ -24,13 +24,13 @@ class TreeGuarantees {
 
   // The bytes guaranteed to the member on the device of `use`, by its own guarantee or by its tree's.
   [[nodiscard]] std::uint64_t guarantee_of(const ledger::Member &member, const ledger::DeviceUse &use) const;
-  // True if the member holds a guarantee on this device for a process that also uses it.
+  // True if the member holds a guarantee on this device for a process that uses the device itself.
   [[nodiscard]] bool is_represented(const ledger::Member &holder, const std::string &uuid) const;
   // True if is_represented() holds on any device.
   [[nodiscard]] bool is_stand_in(const ledger::Member &holder) const;
 
  private:
-  using Place = std::pair<std::uint64_t, std::string>;  // a process's identity, and a device
+  using Place = std::pair<std::uint64_t, std::string>;  // a process's identity and a device's UUID
   std::map<Place, std::uint64_t> guarantees_;           // for processes that a tree's guarantee covers
   std::set<Place> represented_;
 };

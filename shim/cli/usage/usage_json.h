@@ -8,10 +8,10 @@
 
 namespace ration::cli {
 
-// ASCII without a final newline; bytes that are not UTF-8 are replaced. `indent` -1: all on one line.
+// Returns ASCII without a final newline. Bytes that are not UTF-8 are replaced. `indent` -1: all on one line.
 std::string usage_json(const Usage &usage, int indent);
 
-// Replaces bytes that are not UTF-8 by U+FFFD. It is declared here because it uses nlohmann_json.
+// Replaces bytes that are not UTF-8 with U+FFFD. It is declared here because it uses nlohmann_json.
 std::string as_utf8(const std::string &text);
 
 }  // namespace ration::cli

@@ -15,11 +15,11 @@ namespace ration::cli {
 // Formats bytes as config::show_bytes does; "-" if there is no limit.
 std::string short_bytes(std::uint64_t bytes);
 
-// "59s", "59m", "23h", "99d".
+// Returns for example "59s", "59m", "23h" or "99d".
 std::string short_age(std::uint64_t start_unix_ns, std::uint64_t now_unix_ns);
 
-// Names devices by their index on this machine. A device without one gets the first digits of its UUID, as many as make
-// it unique among the devices of a snapshot.
+// Names devices by their index on this machine. A device without an index is named by the first digits of its UUID, as
+// many as are needed to be unique within the snapshot.
 class GpuNames {
  public:
   explicit GpuNames(const Usage &usage);
@@ -37,15 +37,15 @@ struct TableLook {
   std::size_t width = 0;
   bool has_bars = false;
   bool is_unicode = false;             // bars and marks may use UTF-8
-  std::optional<SortKey> sorted = {};  // the column by which rows are sorted: it is marked, and never omitted
+  std::optional<SortKey> sorted = {};  // the column by which rows are sorted, which is marked and never omitted
   bool is_reversed = false;
-  std::size_t end = 0;  // columns to leave free after the last title of the process table
+  std::size_t end = 0;  // the columns to leave free after the last title of the process table
 };
 
 inline constexpr const char *kBarTitle = "MEMORY";
 
 // The columns for groups, containers, guarantees, waiting and pieces appear only if one of their cells has a value.
-// Titles come first, and no line is longer than the width.
+// Titles come first. No line is longer than the width.
 Table process_table(const Usage &usage, const TableLook &look);
 Table group_table(const Usage &usage, const TableLook &look);
 
