@@ -1,5 +1,5 @@
 // Typed slots for the driver's functions, one for each row of hook_table.inc and of used_functions.inc.
-// Layer: driver (a leaf). Threads: slots are filled before the first hook runs; adopt() may fill an empty slot later,
+// Layer: driver (a leaf). Threads: slots are filled before the first hook runs; later, adopt() may fill an empty slot
 // once.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace ration::driver {
 
-// The address of one driver function; null if the driver lacks it. A call REQUIRES present().
+// The address of one driver function; null if the driver does not have it. A call REQUIRES present().
 template <class Signature>
 class Slot;
 
@@ -27,7 +27,7 @@ class Slot<Result(Parameters...)> {
 
   constexpr Slot() = default;
   // Relaxed loads suffice: a slot is either published together with the object through which the hooks are reached, or
-  // is a function pointer that depends on no other memory.
+  // holds a function pointer that depends on no other memory.
   bool present() const { return address_.load(std::memory_order_relaxed) != nullptr; }
   Result operator()(Parameters... arguments) const { return address_.load(std::memory_order_relaxed)(arguments...); }
   void set(void *address) { address_.store(reinterpret_cast<Function>(address), std::memory_order_relaxed); }
@@ -58,17 +58,17 @@ struct Functions {
 #include "driver/used_functions.inc"
 #undef RATION_USED
 
-  // Fills the slots by looking up every function in the driver's dlopen handle. Idempotent, so threads may race.
+  // Fills the slots by looking up every function through the driver's dlopen handle. Idempotent, so threads may race.
   void resolve(void *handle, void *(*look_up)(void *, const char *));
-  // The real function of a row, or nullptr.
+  // The driver's own function for a row, or nullptr.
   void *hooked(Hook hook) const;
   // Fills the slot of a function that the driver does not export, with the address that cuGetProcAddress returned.
   void adopt(Hook hook, void *address);
-  // The first required row that the driver lacks, or nullptr.
+  // The name of the first required function that the driver lacks, or nullptr.
   const char *missing_required() const;
 };
 
-// The functions of the process's driver.
+// The functions of the driver that this process uses.
 extern Functions real;
 
 // The properties by which cuGetProcAddress identifies a row.
@@ -81,7 +81,7 @@ struct Identity {
 };
 extern const Identity identities[kHookCount];
 
-// The newest CUDA version of the table's ABIs; a later version may have changed a signature.
+// The newest CUDA version whose ABIs the table has; a later version may have changed a signature.
 inline constexpr int kKnownVersion = 13050;
 
 // Whether the table covers every kind of stream that these flags select.
@@ -96,12 +96,12 @@ struct NamedHook {
   Match match;
   Hook hook;
 };
-// The row that cuGetProcAddress selects for (name, version, flags): the newest ABI not above `version`. The per-thread
-// flag selects a per-thread row if there is one, else the plain one (Driver API manual, "Driver Entry Point Access").
-// If knows(flags) is false, the match is unknown_version.
+// The row that cuGetProcAddress selects for (name, version, flags): the newest ABI up to `version`. The per-thread flag
+// selects a per-thread row if there is one, else the plain one (Driver API manual, "Driver Entry Point Access"). If
+// knows(flags) is false, the match is unknown_version.
 NamedHook by_name(const char *name, int version, cuuint64_t flags);
 
-// The row of the address that the driver returned for (name, version, flags). If several exports have this address,
+// The row of the address that the driver returned for (name, version, flags). If several exports share the address,
 // by_name() decides.
 NamedHook by_address(const void *address, const char *name, int version, cuuint64_t flags);
 

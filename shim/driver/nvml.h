@@ -19,7 +19,7 @@ struct NvmlFunctions {
 #include "driver/used_nvml.inc"
 #undef RATION_USED_NVML
 
-  // Fills the slots by looking up every function in the library's dlopen handle. Idempotent.
+  // Fills the slots by looking up every function through the library's dlopen handle. Idempotent.
   void resolve(void *handle, void *(*look_up)(void *, const char *));
 };
 

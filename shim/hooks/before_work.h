@@ -1,6 +1,6 @@
-// The steps of a hook before and after a driver call that submits work. Such a hook neither admits nor changes
+// The steps that a hook takes before and after a driver call that submits work. Such a hook neither admits nor changes
 // anything, so it does not cross the boundary (boundary.h).
-// Layer: hooks. Threads: any; a cancellation inside the driver's call unwinds through here.
+// Layer: hooks. Threads: any; a thread cancelled inside the driver's call unwinds through here.
 // Design: design/quarantine.md#fences-before-work
 #pragma once
 
@@ -35,7 +35,7 @@ template <class Slot, class... Arguments>
   return result;
 }
 
-// Not inlined, so that the path that most calls take needs no room on the stack.
+// Not inlined, so that the path of most calls needs no room on the stack.
 template <class Slot, class... Arguments>
 [[gnu::noinline]] CUresult carefully(policy::DeviceReach &reach, const policy::DeviceReach::Work &work,
                                      const Slot &slot, Arguments... arguments) {
@@ -49,7 +49,7 @@ template <class Slot, class... Arguments>
   return noted(reach, work, used, slot, arguments...);
 }
 
-// True if memory that the call uses has the attribute SYNC_MEMOPS and only Ration knows this. A nested call is the
+// True if the call uses memory with the attribute SYNC_MEMOPS that only Ration knows about. A nested call is the
 // driver's own and must not wait here.
 [[gnu::noinline]] inline bool is_marked(policy::DeviceReach &reach, const policy::DeviceReach::Work &work) noexcept {
   const Inside inside;
@@ -66,7 +66,7 @@ template <class Slot, class... Arguments>
 }
 
 // Calls the driver's function, `slot(arguments...)`, for a hook that submits work. `describe` returns what the work
-// uses; it is called only if that matters, which is rare.
+// uses; it is called only in the rare case that this matters.
 template <class Describe, class Slot, class... Arguments>
 [[gnu::always_inline]] inline CUresult before(const Describe &describe, const Slot &slot, Arguments... arguments) {
   if (!slot.present()) {

@@ -1,5 +1,5 @@
-// The boundary that every hook crosses. It enters the runtime, lets no exception out, handles nested calls of a thread,
-// and calls the one class that serves the hook's family.
+// The boundary that every hook crosses. It enters the runtime, lets no exception escape, handles a thread's nested
+// calls, and calls the one class that serves the hook's family.
 // Layer: hooks (may include runtime, driver). Threads: any.
 #pragma once
 
@@ -18,20 +18,20 @@ class DeviceMemory;
 
 namespace ration::hooks {
 
-// The interface that the preloaded library gave the core. The core's start sets it before any hook can run. Relaxed:
-// threads that race to start the core store the same pointer, and a hook runs only after a start in its process.
+// The interface that the preloaded library gave the core; set when the core starts, before any hook can run. Relaxed,
+// because threads that race to start the core store the same pointer, and hooks run only after a start.
 extern std::atomic<const RationPreloadAbi *> given_preload;
 inline const RationPreloadAbi *preload_abi() {
   return given_preload.load(std::memory_order_relaxed);
 }
 
-// True if `function` is the entry of a function that serves one row of the hook table.
+// True if `function` is the address of a function that serves one row of the hook table.
 bool is_body(const void *function);
 
 // True if the caller runs in a signal handler that interrupted this thread inside a hook's call.
 bool in_interrupted_call() noexcept;
 
-// Marks a hook's call while it lasts. The program may leave a call without returning from it: by longjmp, from a signal
+// Marks a hook's call while the call lasts. The program may leave a call without returning, by longjmp from a signal
 // handler or a callback, or by a switch to another stack. The mark of such a call stays, so a mark does not prove that
 // its call is still running.
 // Design: design/interception.md#nested-calls
@@ -47,7 +47,7 @@ class Inside {
   ~Inside() { thread_->call = before_; }
   Inside(const Inside &) = delete;
   Inside &operator=(const Inside &) = delete;
-  // True if this call came from inside another call of a hook: from the driver, by its exports, or from a callback.
+  // True if this call came from inside another hook's call, from the driver through its exports or from a callback.
   bool nested() const { return nested_; }
   RationThread *thread() const { return thread_; }
 
@@ -55,13 +55,13 @@ class Inside {
   void enter_beside() noexcept;
 
   RationThread *const thread_;
-  const void *before_;  // the value of `thread_->call` after this call; a nested call does not change it
+  const void *before_;  // the value that `thread_->call` gets back after this call
   bool nested_ = false;
 };
 
 enum class Crossing {
-  allocating,  // takes device memory: fails closed. A nested call is the driver's: the outer call counts its bytes
-  counting,    // takes memory that is recorded but not limited. Nested, or without a runtime, the driver answers alone
+  allocating,  // takes device memory: fails closed. A nested call is the driver's own: the outer call counts its bytes
+  counting,    // takes memory that is recorded but not limited. If nested or without a runtime, only the driver answers
   forwarding,  // returns or reports memory: fails open; nested calls also consult our records
 };
 
@@ -72,7 +72,7 @@ struct NotSwitched {
 template <class Family>
 using Uncancelled = std::conditional_t<std::is_same_v<Family, policy::DeviceMemory>, NotSwitched, CancellationOff>;
 
-// Records the stack of a call that takes memory, for the log. The thread keeps it until the call ends.
+// Records the stack of a call that takes memory, for the log. The thread keeps the stack until the call ends.
 class StackOfCall {
  public:
   StackOfCall(runtime::Runtime &runtime, RationThread *thread) : thread_(runtime.has_stacks() ? thread : nullptr) {
@@ -116,12 +116,12 @@ CUresult cross(const Real &real_call, const Body &body) noexcept {
   try {
     return body(*runtime::family<Family>);
   } catch (...) {
-    return CUDA_ERROR_OUT_OF_MEMORY;  // host memory ran out; every one of these calls documents this code
+    return CUDA_ERROR_OUT_OF_MEMORY;  // host memory ran out; all of these calls document this code
   }
 }
 
-// The answer of a hook whose function the driver lacks. Only direct links reach it; such a call fails as the loader's
-// look-up would.
+// The answer of a hook whose function the driver lacks. Only a program linked to the function directly gets this
+// answer; the call fails as the loader's look-up would.
 inline constexpr CUresult kAbsent = CUDA_ERROR_NOT_FOUND;
 
 // Runs the hook of one driver function that the program called with `arguments`. `body` is called with the family's
@@ -135,7 +135,7 @@ CUresult forwarding(const Slot &slot, const Body &body, Arguments... arguments) 
   return cross<Crossing::forwarding, Family>(call, [&](Family &family) { return body(family, call); });
 }
 
-// The numeric value of an address or handle, which is a pointer or a number depending on its type.
+// The numeric value of an address or handle, which may be a pointer or a number.
 template <class Value>
 CUdeviceptr number_of(Value value) {
   if constexpr (std::is_pointer_v<Value>) {
@@ -145,18 +145,18 @@ CUdeviceptr number_of(Value value) {
   }
 }
 
-// How a refusal for lack of memory changes the program's output variable, in the driver and in Ration alike. H100,
-// H200, driver 580.159: a refused cuMemAlloc sets the address to 0, also for zero bytes and without a context; a
-// refused cuMemCreate leaves the handle as it was.
+// What a refusal for lack of memory does to the program's output variable, in the driver and in Ration alike. On H100
+// and H200, driver 580.159, a refused cuMemAlloc sets the address to 0, even for zero bytes or without a context, while
+// a refused cuMemCreate leaves the handle as it was.
 enum class Refused { zeroes, leaves };
 
 // Runs a hook whose driver function writes one address or handle. `place` points to the program's variable; `call`
-// makes the driver's call and has it write to the pointer that it is given. If the driver refuses, `*place` gets what
-// the driver wrote; if Ration refuses, `kRefused` decides. `body` is called with the family's object and an Act that
-// makes the call and reports `bytes` bytes obtained.
+// makes the driver's call, which writes to the pointer passed to `call`. If the driver refuses, `*place` gets what the
+// driver wrote; if Ration refuses, `kRefused` decides. `body` is called with the family's object and an Act that makes
+// the call and reports that `bytes` bytes were obtained.
 template <Crossing kCrossing, class Family, Refused kRefused, class Place, class Call, class Body>
 CUresult obtaining(Place *place, std::uint64_t bytes, const Call &call, const Body &body) noexcept {
-  // Whether a failed call stores `left`. If not, *place stays untouched: it may be read-only, or another thread's.
+  // Whether a failed call stores `left`. If not, *place is untouched, since it may be read-only or another thread's.
   bool writes = kRefused == Refused::zeroes;
   Place left{};
   const auto act = [&](policy::Obtained &got) {
@@ -181,8 +181,8 @@ CUresult obtaining(Place *place, std::uint64_t bytes, const Call &call, const Bo
   return result;
 }
 
-// Runs the hook of one driver function that takes memory and is called with `place` and `rest`. A null `place` is left
-// for the driver to refuse.
+// Runs the hook of one driver function that takes memory and is called with `place` and `rest`. A null `place` goes to
+// the driver, which refuses it.
 template <class Family, Refused kRefused = Refused::zeroes, class Slot, class Place, class Body, class... Rest>
 CUresult allocating(const Slot &slot, std::uint64_t bytes, const Body &body, Place *place, Rest... rest) noexcept {
   if (!slot.present()) {

@@ -1,5 +1,5 @@
 // Finds out whether a CUDA runtime or the program itself made a call. Best effort, for the `via` field of the log.
-// Layer: hooks. Threads: any; lock-free caches of pure functions of the loaded objects.
+// Layer: hooks. Threads: any; lock-free caches of facts about the loaded objects.
 // Design: design/interception.md#origin-of-a-call
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace ration::hooks {
 
-// Notes that the object that contains `caller` asked for the driver's functions as a CUDA runtime does. From now on its
-// calls count as a runtime's.
+// Notes that the object that contains `caller` looked up the driver's functions as a CUDA runtime does. From now on,
+// calls from this object count as a runtime's.
 void note_runtime(const void *caller);
 events::Via via_of(const void *caller);
 

@@ -1,5 +1,5 @@
-// Declares the functions that serve the hooks, under the exact names of the driver's exports. They are hidden in the
-// core and reached through the preload library's slots. Layer: hooks.
+// Declares the functions that serve the hooks, under the exact names of the driver's exports. The functions are hidden
+// in the core and are reached through the preload library's slots. Layer: hooks.
 #pragma once
 
 #include "driver/abi.h"
@@ -20,8 +20,8 @@ extern "C" {
 
 namespace ration::hooks {
 
-// The explicit handle of the stream that a null `stream` means: in calls with legacy default-stream semantics, and in
-// those with per-thread semantics. Every variant of a call treats it as the same stream.
+// The explicit handle of the stream that a null `stream` means in calls with legacy default-stream semantics (legacy)
+// or per-thread semantics (per_thread). Every variant of a call treats the handle as the same stream.
 inline CUstream legacy(CUstream stream) {
   return stream != nullptr ? stream : CU_STREAM_LEGACY;
 }

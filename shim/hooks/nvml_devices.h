@@ -9,10 +9,10 @@
 
 namespace ration::hooks {
 
-// Empty if NVML does not answer.
+// The device's UUID; empty if NVML does not answer.
 std::string uuid_of(nvmlDevice_t device);
 
-// Sorted by bus ID.
+// The machine's GPUs, sorted by bus ID.
 std::vector<runtime::ListedGpu> gpus_by_bus();
 
 }  // namespace ration::hooks

@@ -7,12 +7,12 @@
 
 namespace ration::hooks {
 
-// The pitch alignment of every device so far (CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT is 32, but cuMemAllocPitch
-// has returned multiples of 512 since Kepler). If a driver rounds up further, the limit is checked again after the
-// call.
+// The pitch alignment of every device so far: cuMemAllocPitch has returned multiples of 512 since Kepler, although
+// CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT is 32. If a driver rounds up further, the limit is checked again after
+// the call.
 inline constexpr std::uint64_t kPitchAlignment = 512;
 
-// `width` rounded up to `alignment`, times `height`; saturates at UINT64_MAX, more than any device has.
+// `width` rounded up to `alignment`, times `height`; saturates at UINT64_MAX, which is more than any device has.
 inline std::uint64_t pitched_bytes(std::uint64_t width, std::uint64_t height, std::uint64_t alignment) {
   std::uint64_t pitch = 0;
   std::uint64_t bytes = 0;
@@ -37,8 +37,8 @@ struct Pitched {
   bool valid = true;  // the driver accepts the element size
 };
 
-// True if the pitch of rows this wide would overflow. H100, H200, driver 580.159: INVALID_VALUE, however much memory is
-// free.
+// True if the pitch of rows this wide would overflow. The driver then returns INVALID_VALUE even if memory is free
+// (H100, H200, driver 580.159).
 inline bool is_pitch_impossible(std::uint64_t width) {
   return width > UINT64_MAX - (kPitchAlignment - 1);
 }
@@ -56,7 +56,7 @@ CUresult allocate_pitched(const Slot &slot, const Pitched &asked, Address *dptr,
     return slot(dptr, pitch_bytes, rest...);
   }
   auto pitch = static_cast<Size>(pitched_bytes(asked.width, 1, kPitchAlignment));
-  bool answered = false;  // the driver answered; if not, only a pool's block or a lack of memory sets the pitch
+  bool answered = false;  // the driver was called; if not, only a pool's block or a lack of memory sets the pitch
   bool writes = true;
   const auto call = [&](Address *address) {
     answered = true;

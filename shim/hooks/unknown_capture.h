@@ -5,15 +5,15 @@
 
 namespace ration::hooks {
 
-// True if `name`, which the program passed to cuGetProcAddress, may be such a function.
+// True if `name`, which the program passed to cuGetProcAddress, may be a function that begins a capture.
 bool may_begin_capture(const char *name);
 
-// Returns the function that the program gets in place of `function`. It first notes the capture, so that Ration makes
-// no call that could invalidate it, and then calls `function`. Only the first few names get one; for any other name,
-// the capture is noted at once and `function` is returned.
+// Returns the function that the program gets in place of `function`. The returned function first notes the capture, so
+// that Ration makes no call that could invalidate it, and then calls `function`. Only the first few names get such a
+// function. For any other name, the capture is noted at once and `function` is returned.
 void *announcing(const char *name, void *function);
 
-// Called before such a function is called. Defined in capture.cc.
+// Called before a function that may begin a capture is called. Defined in capture.cc.
 void note_unknown_capture(const char *name) noexcept;
 
 }  // namespace ration::hooks

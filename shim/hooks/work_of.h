@@ -20,7 +20,7 @@ inline Work anywhere(CUstream stream) {
   return {.stream = stream, .anywhere = true};
 }
 
-// The address at which a copy begins on one of its sides; 0 if that side is an array or known to be host memory.
+// The address at which the source or the destination of a copy begins; 0 if it is an array or known to be host memory.
 inline CUdeviceptr beginning(CUmemorytype type, CUdeviceptr device, std::size_t offset) {
   return type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_UNIFIED ? device + offset : 0;
 }

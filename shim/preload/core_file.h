@@ -8,8 +8,8 @@ namespace ration::preload {
 
 inline constexpr size_t kPathMax = 4096;
 
-// Writes the path of the core, which is in the folder of libration.so, regardless of the current folder. False if the
-// file of libration.so cannot be determined. `path` has room for kPathMax bytes.
+// Writes the path of the core, which is in the folder of libration.so, whatever the current folder is. Returns false if
+// the file of libration.so cannot be determined. `path` has room for kPathMax bytes.
 bool core_path(char *path);
 
 // False if the file ends before its last section header, or cannot be read. The loader would still map such an

@@ -1,5 +1,5 @@
 // Reads the loader's list of objects without any libc call, so it works before anything is initialised.
-// Layer: preload. Threads: reads only; the list belongs to the loader. Called from: the first interposed call, possibly
+// Layer: preload. Threads: only reads; the list belongs to the loader. Called from: the first interposed call, possibly
 // before every constructor or inside a sanitizer's start (which interposes dl_iterate_phdr and strcmp).
 #pragma once
 
@@ -13,14 +13,14 @@ bool same(const char *a, const char *b);
 bool starts_with(const char *text, const char *prefix);
 const char *base_name(const char *path);
 
-// The entry of this library in the list; nullptr before the list exists.
+// This library's entry in the list; nullptr before the list exists.
 const link_map *own_map();
 
-// The entry of the object that was loaded at this address; nullptr if there is none.
+// The list entry of the object that was loaded at this address; nullptr if there is none.
 const link_map *map_at(const void *base);
 
 // The address of `name` in the first object after this library that defines it, as dlsym(RTLD_NEXT) called from here
-// would return it. The default version is preferred to hidden ones (DT_VERSYM). nullptr if no object defines it.
+// would return it. The default version is preferred to hidden versions (DT_VERSYM). nullptr if no object defines it.
 void *next_definition(const char *name);
 
 // True if this one object defines `name`.
@@ -29,12 +29,12 @@ bool defines(const link_map &map, const char *name);
 // True if the object's file name, or its own name (DT_SONAME), begins with `prefix`.
 bool is_called(const link_map &map, const char *prefix);
 
-// True if another copy of this library precedes it in search order, as when LD_PRELOAD names one copy in a container
-// whose /etc/ld.so.preload names another. Two copies would limit a process twice.
+// True if another copy of this library precedes it in search order, for example in a container where LD_PRELOAD names
+// one copy and /etc/ld.so.preload another. Two copies would limit a process twice.
 // Design: design/interception.md#two-copies-of-ration
 bool follows_another();
 
-// The tables of the symbols that one object defines.
+// The symbol tables of one object.
 struct SymbolTable {
   const ElfW(Sym) *symbols = nullptr;
   const char *strings = nullptr;
@@ -43,7 +43,7 @@ struct SymbolTable {
 };
 SymbolTable symbol_table(const link_map &map);
 
-// Converts an address from a dynamic section. glibc relocates these in place, except in the vDSO's read-only section.
+// Converts an address from a dynamic section. glibc relocates it in place, except in the read-only vDSO.
 template <class T>
 const T *pointer_of(const link_map &map, ElfW(Addr) value) {
   return reinterpret_cast<const T *>(value < map.l_addr ? value + map.l_addr : value);

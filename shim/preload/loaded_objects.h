@@ -1,4 +1,4 @@
-// Asks the loader which objects are loaded, under the loader's own lock: another thread may unload one at any time.
+// Asks the loader which objects are loaded; holds the loader's lock, as another thread may unload one at any time.
 // Layer: preload. Threads: any; racing threads store equal values.
 #pragma once
 
@@ -15,22 +15,22 @@ int for_each_object(Visit visit, void *argument);
 // A library that the process may load at any time.
 struct Library {
   const char *name;
-  // If a library was loaded by path and has no SONAME, `name` does not find it, but the name of its file does.
+  // If a library was loaded by path and has no SONAME, a search for `name` does not find it, but its file name matches.
   const char *file_prefix;
-  void *handle;        // set once the library was found, which then stays loaded
-  uint64_t absent_at;  // 1 + the number of objects ever loaded when the library was last searched for in vain; 0: never
+  void *handle;        // set once the library is found, which from then on stays loaded
+  uint64_t absent_at;  // at the last vain search: 1 + the number of objects ever loaded; 0: never searched in vain
 };
 
-// The handle that an earlier loaded_library() found, or nullptr.
+// The handle that an earlier call of loaded_library() found, or nullptr.
 inline void *found_library(const Library &library) {
   return __atomic_load_n(&library.handle, __ATOMIC_ACQUIRE);
 }
 
-// The library's handle; nullptr if it is not loaded. Never loads it. Repeated searches cost nothing until an object is
-// added.
+// The library's handle; nullptr if it is not loaded. Never loads it. Repeated searches cost nothing until another
+// object is loaded.
 void *loaded_library(Library &library);
 
-// True if look-ups through all objects reach this library before `map`. REQUIRES: `map` stays loaded.
+// True if a symbol look-up through all objects reaches this library before `map`. REQUIRES: `map` stays loaded.
 bool precedes(const link_map &map);
 
 }  // namespace ration::preload

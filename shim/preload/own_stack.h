@@ -3,8 +3,8 @@
 
 namespace ration::preload {
 
-// Calls `function(argument)` on a separate stack with room for all that Ration does at first use, or on the current
-// stack if there is no memory for one.
+// Calls `function(argument)` on a separate stack with room for all that Ration does at first use. If there is no memory
+// for such a stack, uses the current one.
 void on_own_stack(void (*function)(void *), void *argument);
 
 }  // namespace ration::preload

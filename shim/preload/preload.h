@@ -1,4 +1,4 @@
-// Declarations shared within libration.so: the loader's real functions, the driver that was found, and the entries that
+// Declarations shared within libration.so: the loader's real functions, the driver that was found, and the exports that
 // programs call.
 // Layer: preload (libc only, no C++ runtime, no constructor, no destructor).
 // Threads: everything is constant-initialised; racing threads store equal values.
@@ -17,8 +17,8 @@ struct RationCall {
   uintptr_t second;
   uintptr_t third;
   uintptr_t caller;  // return address of the program's call
-  void *result;      // the answer, when the resolver returns 1
-  void *target;      // jump target, with (first, second, third), when it returns 0
+  void *result;      // the answer if the resolver returns 1
+  void *target;      // the jump target, with (first, second, third), if the resolver returns 0
 };
 
 __attribute__((visibility("hidden"))) extern void *ration_slots[];  // the driver's hooks, then NVML's
@@ -53,50 +53,50 @@ struct Loader {
   int (*dladdr1)(const void *, Dl_info *, void **, int);  // nullptr under musl
 };
 
-// The next definitions after this library in search order, so that other preloaded libraries stay in the chain. They
-// are looked up, not linked. Before glibc 2.34 they were in libdl; if we were linked against it, a program that brings
-// its own glibc would get the system's libdl, and end at once.
+// The loader's functions: the next definitions after this library in search order, so that other preloaded libraries
+// stay in the chain. They are looked up, not linked. Before glibc 2.34, they were in libdl. If we linked against libdl,
+// a program that brings its own glibc would get the system's libdl and end at once.
 // Design: design/interception.md#only-libc
 const Loader &real();
 
-// True if RATION_DISABLE was 1 at the first call of this function, or another copy of this library is active. This must
-// work without the core.
+// True if RATION_DISABLE was 1 at the first call of this function, or another copy of this library is active. This
+// function must work without the core.
 bool disabled();
 
-// Call this after look-ups of ours that may have failed: the program's dlerror() must not report them.
+// Call this after our own look-ups that may have failed, because the program's dlerror() must not report them.
 void leave_no_error();
 
 // The libcuda that the process has loaded; nullptr if there is none yet. Never loads it.
 void *loaded_driver();
-// The handle that an earlier loaded_driver() found, or nullptr.
+// The handle that an earlier call of loaded_driver() found, or nullptr.
 void *found_driver();
-// Like loaded_driver(), but loads the driver if necessary: weak references let a program call a hook before a driver is
-// loaded.
+// Like loaded_driver(), but loads the driver if necessary, because a program with weak references can call a hook
+// before a driver is loaded.
 void *any_driver();
 
 // Our export for each hook, in table order.
 extern void *const entries[kHookCount];
 extern const char *const symbols[kHookCount];
 
-// The driver's own function for a hook, or a function that returns NOT_FOUND if the driver has none.
+// The driver's own function for a hook, or, if the driver has none, a function that returns NOT_FOUND.
 void *real_function(unsigned hook);
 // The function that a hook jumps to when there is no core, as the `closed` column of the table says.
 void *closed_target(unsigned hook);
 // True if `address` is one of our exports, for the driver or for NVML.
 bool is_entry(const void *address);
 
-// The hook for the driver's function at `address` that has the name `symbol` (nullptr: any name), or kHookCount.
+// The hook for the driver's function at `address` with the name `symbol` (nullptr: any name); kHookCount: none.
 Hook hook_at(void *driver, const void *address, const char *symbol);
 
-// True if `address` is in the driver's own object. REQUIRES an earlier hook_at, which finds the bounds.
+// True if `address` is in the driver's own object. REQUIRES an earlier hook_at(), which finds the object's bounds.
 bool in_driver(uintptr_t address);
 
 // The libnvidia-ml that the program loaded, which from then on stays loaded; nullptr if there is none yet.
 // Design: design/nvml.md#the-library-of-the-program
 void *loaded_nvml();
-// The handle that an earlier loaded_nvml() found, or nullptr.
+// The handle that an earlier call of loaded_nvml() found, or nullptr.
 void *found_nvml();
-// NVML's own function for a hook. If there is none yet, `found` is false and the result is a function that returns
+// NVML's own function for a hook. If it does not exist yet, sets `found` to false and returns a function that returns
 // FUNCTION_NOT_FOUND.
 void *real_nvml_function(unsigned hook, bool &found);
 // Our export that replaces `nvml`'s function `symbol`, which is at `address`; nullptr if it has no hook.
@@ -105,7 +105,7 @@ bool is_nvml_entry(const void *address);
 
 extern RationCoverage coverage;
 extern uint32_t limit_changes;  // size_limits.cc
-// For display only: two racing threads may count as one, which is cheaper than a locked instruction at each look-up.
+// For display only. Two racing threads may count as one; this is cheaper than a locked instruction at each look-up.
 inline void count(uint64_t &counter) {
   __atomic_store_n(&counter, __atomic_load_n(&counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 }
@@ -113,7 +113,7 @@ inline void count(uint64_t &counter) {
 // nullptr if no core has been loaded.
 const RationCoreAbi *started_core();
 
-// Writes one line to stderr, in one write(2): why there is no core, and (`how_long`) how long allocations are refused.
+// Writes one line to stderr by one write(2): why there is no core, and how long allocations are refused (`how_long`).
 void say(const char *text, const char *detail, const char *how_long);
 
 }  // namespace ration::preload

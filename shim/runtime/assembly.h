@@ -1,4 +1,4 @@
-// All objects of the policy, built once and connected. Hooks call only the last classes, one for each family of hooks.
+// All objects of the policy, built once and connected. Hooks call only the last members, one for each family of hooks.
 // Layer: runtime. Threads: built by one thread; every member is safe afterwards.
 #pragma once
 
@@ -23,14 +23,14 @@ namespace ration::runtime {
 using policy::Options;
 
 struct Assembly {
-  // `problem` says why the log that was asked for cannot be written; otherwise it is empty. `figures` must outlive this
+  // `problem` says why the requested log cannot be written; empty if there is no problem. `figures` must outlive this
   // object.
   Assembly(Options asked, policy::LimitSource &limits, events::JournalOptions journal_options,
            policy::ProcessFigures &figures, std::string &problem);
 
-  // Writes the log's first line, if the driver can be asked about the devices that the line names.
+  // Writes the log's first line if the driver can already be asked about the devices that the line describes.
   void describe();
-  // Names the groups in the totals, for the summary of `ration run`.
+  // Adds the names of the groups to the totals, for the summary of `ration run`.
   void name_groups(const std::vector<events::DeviceFacts> &devices);
 
   const Birthplace birthplace;

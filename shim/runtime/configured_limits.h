@@ -1,4 +1,4 @@
-// Gives the policy the limits and preallocations that the settings ask for.
+// Gives the policy the limits and preallocations that the settings request.
 // Layer: runtime. Threads: read-only after resolve_devices().
 #pragma once
 
@@ -31,7 +31,7 @@ class ConfiguredLimits : public policy::LimitSource {
   std::optional<std::uint64_t> group_limit_on(std::size_t group, const events::DeviceFacts &device) const override;
 
  private:
-  // `asked` as for config::Settings::preallocation_on().
+  // `asked` has the same meaning as in config::Settings::preallocation_on().
   policy::Preallocation plan(const events::DeviceFacts &device, bool asked) const;
 
   config::Settings settings_;

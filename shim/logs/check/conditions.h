@@ -1,4 +1,4 @@
-// The conditions that `ration check` applies to a log, and their violations. Layer: logs. Threads: pure functions.
+// The conditions against which `ration check` checks a log, and their violations. Layer: logs. Threads: pure functions.
 #pragma once
 
 #include <optional>
@@ -19,14 +19,14 @@ struct Conditions {
 };
 
 struct Verdict {
-  std::string condition;             // as an option, such as --no-leaks
+  std::string condition;             // the option, such as --no-leaks
   std::vector<std::string> reasons;  // one line each; empty: the condition is met
 };
 
-// "5%", to a millionth, so that a value above a limit is also shown as larger.
+// For example "5%". Exact to a millionth, so that a value above a limit also looks larger.
 std::string percent(double value);
 
-// Returns one verdict for each condition that was requested, in the order of the struct's members.
+// Returns one verdict for each condition that was requested, in the order of the members of Conditions.
 std::vector<Verdict> judge(const Conditions &conditions, const History &history);
 
 struct CheckedLog {
@@ -34,7 +34,7 @@ struct CheckedLog {
   std::vector<Verdict> verdicts;
   double seconds = 0;
 };
-// A JUnit report: a suite for each log, a case for each of the log's verdicts.
+// A JUnit report: a test suite for each log, and a test case for each of its verdicts.
 std::string junit_report(const std::vector<CheckedLog> &logs);
 
 }  // namespace ration::logs

@@ -1,4 +1,4 @@
-// Writes the records of a log in the format of another tool. Layer: logs. Threads: none of its own.
+// Writes the records of a log in another tool's format. Layer: logs. Threads: none of its own.
 // Memory: proportional to live blocks and stacks, not to records.
 #pragma once
 
@@ -17,7 +17,7 @@ class Converter {
   virtual ~Converter() = default;
   // Takes the records of one log, in their order.
   virtual void add(const Record &record) = 0;
-  // Call after the last record.
+  // Call this after the last record.
   virtual void finish() = 0;
 };
 
@@ -25,7 +25,7 @@ class Converter {
 std::unique_ptr<Converter> chrome_trace(std::ostream &out);
 std::unique_ptr<Converter> rmm_csv(std::ostream &out);
 std::unique_ptr<Converter> csv_table(std::ostream &out);
-// `in_use`: the amount that the profile's two types inuse_… count, kPeak or kLeaked.
+// `in_use`: what the profile's two inuse_… types count: kPeak or kLeaked.
 std::unique_ptr<Converter> pprof_profile(std::ostream &out, Amount in_use);
 std::unique_ptr<Converter> collapsed_stacks(std::ostream &out, Amount amount);
 std::unique_ptr<Converter> torch_snapshot(std::ostream &out);

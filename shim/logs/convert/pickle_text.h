@@ -11,19 +11,19 @@ namespace ration::logs {
 
 class PickleText {
  public:
-  // Numbers its values from `next` on; several texts of one pickle share this counter.
+  // Numbers the values of this text from `next` on; several texts of one pickle share this counter.
   explicit PickleText(std::uint32_t &next) : next_(next) {}
 
   void operator()(std::uint64_t number);
   void operator()(std::string_view text);
-  // Writes a text that occurs often: in full the first time, as a reference afterwards.
+  // Writes a text that occurs often: in full the first time, and as a reference from then on.
   void word(const std::string &text);
   void truth(bool value) { text_ += value ? '\x88' : '\x89'; }
 
   // list() pushes an empty list on the stack; append() appends the value above it to the list.
   void list() { text_ += ']'; }
   void append() { text_ += 'a'; }
-  // These write a dictionary of the pairs that are written between the two calls.
+  // These two calls enclose the pairs of a dictionary.
   void begin_pairs() { text_ += "}("; }
   void end_pairs() { text_ += 'u'; }
   template <class Value>
@@ -32,7 +32,7 @@ class PickleText {
     (*this)(value);
   }
 
-  // Gives the value on top of the stack a number, with which recall() writes that value again.
+  // Gives the value on top of the stack a number, by which recall() can write the value again.
   std::uint32_t remember();
   void recall(std::uint32_t number);
 

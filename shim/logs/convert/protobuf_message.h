@@ -10,7 +10,7 @@ namespace ration::logs {
 
 class ProtobufMessage {
  public:
-  // A field of any integer type that is not zigzag-coded. 0 is the default value and is left out.
+  // Writes a field of any integer type that is not zigzag-encoded. Leaves out 0, the default value.
   void number(unsigned field, std::uint64_t value) {
     if (value != 0) {
       varint(field << 3U);

@@ -1,6 +1,6 @@
-// For each stack of a log: how much it allocated, held at the peak, and never freed. Layer: logs. Threads: none of its
-// own.
-// Counts charged blocks only, so its sums are those of `ration report`.
+// Totals for each stack of a log: what it allocated, held at the peak, and never freed. Layer: logs. Threads: none of
+// its own.
+// Counts charged blocks only, so its sums equal those of `ration report`.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace ration::logs {
 
-enum class Amount { kTotal, kPeak, kLeaked };  // all blocks; those live at their device's peak; those never freed
+enum class Amount { kTotal, kPeak, kLeaked };  // all blocks; blocks live at their device's peak; blocks never freed
 
 class StackTotals {
  public:
@@ -24,7 +24,7 @@ class StackTotals {
   };
   struct Place {  // who requested the memory, and how
     std::size_t device = 0;
-    std::uint64_t stack = 0;  // 0: the log has none
+    std::uint64_t stack = 0;  // 0: the log has no stack
     std::string api, kind;
     friend bool operator<(const Place &a, const Place &b) {
       return std::tie(a.device, a.stack, a.api, a.kind) < std::tie(b.device, b.stack, b.api, b.kind);
@@ -38,12 +38,12 @@ class StackTotals {
 
    private:
     friend StackTotals;
-    Count at_peak_;  // at peak number `peak_`; if the device has had a later peak, `live` counts instead
+    Count at_peak_;  // at peak number `peak_`; if a later peak was reached, `live` counts instead
     std::uint64_t peak_ = 0;
   };
 
   void add(const Record &record);
-  // Call after the last record.
+  // Call this after the last record.
   void finish();
 
   const std::map<Place, Totals> &places() const { return places_; }
@@ -55,7 +55,7 @@ class StackTotals {
     std::uint64_t peaks = 0;  // number of peaks so far
   };
   using Block = LiveBlocks<Totals *>::Block;
-  // Call before `totals` changes.
+  // Call this before `totals` changes.
   void keep_peak(std::size_t device, Totals &totals);
   void begin(Block &block);
   void end(const Block &block);

@@ -27,8 +27,8 @@ struct BothFigures {
 
 struct CallerDifference {
   std::string name;
-  bool is_before = false, is_after = false;   // whether the log before, and the log after, has the caller
-  BothFigures peak, requested, live, allocs;  // bytes at the peak, in total, and never freed; blocks in total
+  bool is_before = false, is_after = false;   // whether the caller is in the old log, and in the new one
+  BothFigures peak, requested, live, allocs;  // bytes at the peak, in total, never freed; number of blocks
 
   [[nodiscard]] std::uint64_t largest() const;
 };
@@ -40,8 +40,8 @@ struct DeviceDifference {
 };
 
 struct LogDifference {
-  // The logs before, or the logs after. The flags are those of History: `was_cut_off` is true if any log was cut off;
-  // each of the others is true if it holds for all logs.
+  // The logs of one side: before or after. The flags have the same meaning as in History: `was_cut_off` is true if any
+  // log was cut off; each other flag is true if it is true of all logs.
   struct Side {
     std::vector<std::string> logs;  // their names
     bool has_ended = true, was_cut_off = false, knows_peak = true, has_exact_peak = true, is_whole = true;
@@ -51,27 +51,27 @@ struct LogDifference {
   BothFigures dropped;        // records that were dropped
   std::vector<DeviceDifference> devices;
 
-  // "both"; "new" or "gone" if the other side is whole and does not have the caller; otherwise "unknown".
+  // "both"; "new" or "gone" if the other side is complete and does not have the caller; otherwise "unknown".
   [[nodiscard]] const char *occurrence_of(const CallerDifference &caller) const;
 };
 
-// Compares the sums of several processes: the figures of a device add up all devices with the same number.
+// Compares sums over several processes. A device's figures are the sums over all devices with the same number.
 LogDifference difference_of(const std::vector<History> &before, const std::vector<History> &after);
 
-// How much a peak may grow: by a number of bytes, or by a share of its old value.
+// How much a peak may grow, as a number of bytes or as a share of the old peak.
 struct Growth {
   std::uint64_t bytes = 0;
   std::optional<double> share;
 
   [[nodiscard]] bool is_exceeded_by(const BothFigures &peak) const;
 };
-// Returns the growth, or one sentence with the error.
+// Returns the permitted growth, or one sentence with the error.
 std::variant<Growth, std::string> read_growth(const std::string &text);
 
-// `title`: heading of the column of callers. `rows`: the maximum number of callers per device.
+// `title`: the heading of the column with callers. `rows`: the maximum number of callers per device.
 std::vector<std::string> difference_text(const LogDifference &difference, const char *title, std::size_t rows,
                                          std::size_t width);
-// Schema ration.diff/1 (cli/README.md). `reasons`: why --fail-above is exceeded; nullopt: the option was not given.
+// Schema ration.diff/1 (cli/README.md). `reasons`: why --fail-above failed; nullopt: the option was not given.
 std::string difference_json(const LogDifference &difference, const std::string &by,
                             const std::optional<std::vector<std::string>> &reasons);
 

@@ -9,7 +9,7 @@ namespace ration::logs {
 
 class GranuleUse {
  public:
-  // Notes that the driver gave a granule of `bytes`. The smallest size counts. Ignored after the first block.
+  // Notes that the driver provided a granule of `bytes`. The smallest size counts. Ignored after the first block.
   void note_granule(std::uint64_t bytes) {
     if (!has_begun_ && bytes != 0 && (granule_ == 0 || bytes < granule_)) {
       granule_ = bytes;
@@ -35,7 +35,7 @@ class GranuleUse {
       inner_ -= span.last - span.first - 1;
     }
   }
-  // The bytes of all granules that hold a part of a block.
+  // The total bytes of the granules that hold any part of a block.
   std::uint64_t bytes() const { return (ends_.size() + inner_) * granule_bytes(); }
 
  private:
@@ -56,8 +56,8 @@ class GranuleUse {
 
   bool has_begun_ = false;
   std::uint64_t granule_ = 0;
-  std::unordered_map<std::uint64_t, std::uint64_t> ends_;  // how many begin or end in it; only such are shared
-  std::uint64_t inner_ = 0;                                // granules that one block has to itself
+  std::unordered_map<std::uint64_t, std::uint64_t> ends_;  // number of block ends by granule; none: not shared
+  std::uint64_t inner_ = 0;                                // the number of granules that lie inside a single block
 };
 
 }  // namespace ration::logs

@@ -1,8 +1,8 @@
 // Detects whether the memory that a caller holds grows while the program works, from samples in bounded memory.
 // Layer: logs. Threads: none of its own.
 //
-// Work is counted in frees. A program that is loading frees little, so even many calls of it are not work. If a program
-// frees nothing, loading and working look alike, so a level that rises until the end counts as growth.
+// Work is counted in frees. A program that is still loading frees little, so even many calls of it are not work. If a
+// program frees nothing, loading and working look alike, so a level that rises until the end counts as growth.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +13,26 @@
 namespace ration::logs {
 
 struct Rise {
-  std::uint64_t from = 0, to = 0;  // the least that was held in the first and in the last part examined
+  std::uint64_t from = 0, to = 0;  // the least memory held in the first and in the last part examined
 };
 
-// A part of the run. All parts of a run have the same number of frees of the device.
+// A part of the run. All parts of a run contain the same number of the device's frees.
 struct Stretch {
-  std::uint64_t least = 0;  // least that the caller held
+  std::uint64_t least = 0;  // the least memory that the caller held
   std::uint64_t begun_ns = 0;
-  std::uint64_t allocs = 0, frees = 0;  // calls for the device
+  std::uint64_t allocs = 0, frees = 0;  // the number of calls for the device
 };
 
-// Returns the rise, if there is one. `run`: the stretches up to the last allocation. The rule examines all stretches,
-// or all but the last sixteenth, after a warm-up of one, three or five eighths of the work or of the time. It divides
-// the rest into nine equal parts and takes the least that was held in each. These minima never fall, and they rise in
-// at least seven of the eight steps (including the last). The total rise is at least 1 MiB or 1/20 of the last.
-// In the parts before these nine, the level was at most halfway up; otherwise it merely goes up and down. The last rise
-// is not before `quiet_ns`, and there is one free per 16 allocations or more; otherwise the program is still loading.
+// Returns the rise, if there is one. `run`: the stretches up to the last allocation. The rule takes all stretches, or
+// all but the last sixteenth, and skips a warm-up of one, three or five eighths of the work or time. It divides the
+// rest into nine equal parts and takes the least memory held in each. In a rise, these minima never fall and increase
+// in at least seven of the eight steps (including the last), in total by at least 1 MiB or 1/20 of the last.
+// Before these parts, the level was at most halfway up; otherwise it merely goes up and down. The last increase is not
+// before `quiet_ns`, and there is at least one free per 16 allocations; otherwise the program is still loading.
 std::optional<Rise> rise_of(std::span<const Stretch> run, std::uint64_t quiet_ns);
 
-// The work of a device: the times of every `stride`th free. `stride` doubles as frees accumulate. If there are almost
-// no frees, allocations are counted instead.
+// The work of a device: the times of every `stride`th free. `stride` doubles as the number of frees grows. If there are
+// almost no frees, allocations count instead.
 class Work {
  public:
   void alloc(std::uint64_t ts_ns);
@@ -43,8 +43,8 @@ class Work {
   [[nodiscard]] bool is_counted_in_allocs() const;
   // The stretches up to the last allocation, with `least` not yet set.
   [[nodiscard]] std::vector<Stretch> stretches() const;
-  // The later of two times: halfway to the last allocation, and halfway to the end of the run but at least one second
-  // before that end.
+  // The later of two times: halfway to the last allocation; and halfway to the end of the run, but at least one second
+  // before the end.
   [[nodiscard]] std::uint64_t quiet_ns(std::uint64_t end_ns) const;
 
  private:
@@ -60,11 +60,11 @@ class Work {
   std::uint64_t frees_at_last_alloc_ = 0, first_alloc_ns_ = 0, last_alloc_ns_ = 0;
 };
 
-// The least that one caller held between each `stride`th free of its device and the next one, and the same for
-// allocations.
+// The least memory that one caller held from each `stride`th free on its device to the next such free. The same is kept
+// for allocations.
 class Levels {
  public:
-  // Call before the held bytes or the work change.
+  // Call this before the held bytes or the work change.
   void note(const Work &work, std::uint64_t held);
   // REQUIRES: note() was called after the last change of `work`.
   [[nodiscard]] std::optional<Rise> rise(const Work &work, std::uint64_t end_ns) const;

@@ -1,4 +1,4 @@
-// The limit under which a refused request would have succeeded, as far as a log shows it. Layer: logs.
+// The limit under which a refused request would have succeeded, as far as the log shows. Layer: logs.
 // Threads: pure functions.
 #pragma once
 
@@ -9,12 +9,12 @@
 
 namespace ration::logs {
 
-// The limit that the refused request `oom` needed on `device`, which is as it was then. `has_all`: no earlier record is
-// missing. `is_first`: nothing was refused before; under a larger limit, earlier requests might be live as well.
+// The limit that the refused request `oom` needed on `device`, in its state at the refusal. `has_all`: no earlier
+// record is missing. `is_first`: nothing was refused before; under a larger limit, earlier requests may be live.
 // Design: design/log.md#advised-limits
 History::Need need_of(const Record &oom, const History::Device &device, bool has_all, bool is_first);
 
-// A change by the user that would have prevented the refusal; one sentence.
+// One sentence that says what the user can change to avoid the refusal.
 std::string remedy(const History::Refusal &refusal);
 
 }  // namespace ration::logs

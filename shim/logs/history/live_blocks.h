@@ -1,4 +1,4 @@
-// The blocks that are live at a record of a log. Every reader of a log uses this class to track them. Layer: logs.
+// The blocks that are live at any record of a log. All readers of logs use this class to track them. Layer: logs.
 // Threads: none of its own.
 #pragma once
 
@@ -14,16 +14,16 @@
 namespace ration::logs {
 
 struct LiveBlock {
-  std::uint64_t address = 0;  // for an array or physical memory, its handle
+  std::uint64_t address = 0;  // the handle if it is an array or physical memory
   std::uint64_t bytes = 0, requested = 0;
   std::uint64_t stream = 0, slab = 0, stack = 0;  // 0: none
   std::uint64_t seq = 0, ts_ns = 0;               // of the block's `alloc`
   std::uint32_t device = 0;
-  std::uint32_t api = 0, kind = 0;  // numbers in BlockNames
+  std::uint32_t api = 0, kind = 0;  // numbers from BlockNames
   bool is_charged = true;
 };
 
-// The handles of arrays and of physical memory are numbered separately, so a block is identified by its kind as well.
+// Handles of arrays and handles of physical memory may be equal, so the kind of a block is part of its identity.
 struct BlockKey {
   std::uint64_t address;
   std::uint32_t kind;
@@ -38,7 +38,7 @@ class BlockNames {
 
   const std::string &api_of(const LiveBlock &block) const { return names_.all()[block.api]; }
   const std::string &kind_of(const LiveBlock &block) const { return names_.all()[block.kind]; }
-  // A number that no other live block has. Handles are mapped above all addresses (from 2^50 and from 2^51 on), and
+  // A number that no other live block has. Handles are mapped above all addresses (from 2^50 and from 2^51 on) but
   // below 2^53, up to which JavaScript's numbers are exact.
   std::uint64_t unique_address(const LiveBlock &block) const;
 
@@ -54,7 +54,7 @@ class LiveBlocks : public BlockNames {
     Note note{};
   };
 
-  // Takes a record. Only an `alloc` or a `free` begins or ends a block.
+  // Processes a record. Only an `alloc` or a `free` begins or ends a block.
   void add(const Record &record) {
     forget();
     if (record.type == Record::Type::alloc) {
@@ -87,8 +87,8 @@ class LiveBlocks : public BlockNames {
     has_ended_ = false;
     begun_ = nullptr;
   }
-  // The block that the last call ended or began, until the next call; nullptr: none. An `alloc` also ends a block that
-  // was live at its address, because the record of that block's end was lost.
+  // The block that the last call ended or began; valid until the next call; nullptr: none. An `alloc` also ends a block
+  // that was live at its address, because the record of that block's end was lost.
   const Block *ended() const { return has_ended_ ? &ended_ : nullptr; }
   Block *begun() { return begun_; }
   const Block *begun() const { return begun_; }
@@ -116,7 +116,7 @@ class LiveBlocks : public BlockNames {
 
 struct NoNote {};
 
-// The number that a text such as "0x1f" begins with.
+// The number at the beginning of a string such as "0x1f".
 std::uint64_t number_of_hex(std::string_view text);
 
 }  // namespace ration::logs

@@ -9,21 +9,21 @@
 
 namespace ration::logs {
 
-// How far a log could be read. For any value but `end`, a line was printed in the name of `verb`. `empty`: the log has
-// no line; `nowhere`: the file is not a log, or records are missing in its middle.
+// How far a log could be read. For any value but `end`, a line that names `verb` was printed. `empty`: the log has no
+// lines; `nowhere`: the file is not a log, or records are missing in the middle of it.
 enum class ReadTo { end, cut, empty, nowhere };
 
 constexpr bool has_records(ReadTo read) {
   return read == ReadTo::end || read == ReadTo::cut;
 }
 
-// Calls `take` with each record. If the log was cut off, these are the records before the cut.
+// Calls `take` with each record. If the log was cut off, only the records before the cut are passed.
 ReadTo each_record(const std::string &verb, const std::string &log, const std::function<void(const Record &)> &take);
 
-// Like each_record(), and prints a line if the log has no end.
+// Like each_record(), but also prints a line if the log has no end.
 ReadTo read_records(const std::string &verb, const std::string &log, const std::function<void(const Record &)> &take);
 
-// Reads the log into a history. Prints nothing if the log has no end: readers of the history report that.
+// Reads the log into a history. If the log has no end, prints nothing, because users of the history report that.
 ReadTo read_history(const std::string &verb, const std::string &log, History &history);
 
 }  // namespace ration::logs

@@ -8,8 +8,8 @@
 
 namespace ration::logs {
 
-// Writes to a temporary file in the same folder and renames it when it is complete, so that an error leaves the old
-// file.
+// Writes to a temporary file in the same folder and renames it when it is complete, so that after an error the old file
+// is still there.
 class OutputFile {
  public:
   // nullopt: standard output.
@@ -19,13 +19,13 @@ class OutputFile {
   OutputFile &operator=(const OutputFile &) = delete;
 
   std::ostream &stream();
-  // Call after the last write. False: the output failed, perhaps from the beginning; problem() says why.
+  // Call this after the last write. Returns false if the output failed at any time; problem() says why.
   bool commit();
   const std::string &problem() const { return problem_; }
 
  private:
   std::string path_;       // with links resolved; empty: standard output
-  std::string temporary_;  // empty: none, for example because a device or a pipe is written directly
+  std::string temporary_;  // empty: not used, for example for a device or a pipe
   std::ofstream file_;
   std::string problem_;
 };

@@ -1,5 +1,5 @@
 // The memory that the callers of a device held over time, in a bounded number of points. The callers that held most are
-// kept apart, the others are added up. Each point says how much all of them held at one time; until the next point, the
+// kept apart; the others are added up. Each point says how much all of them held at one time; until the next point, the
 // total never fell below that. Layer: logs. Threads: none of its own.
 #pragma once
 

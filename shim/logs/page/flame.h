@@ -1,4 +1,4 @@
-// The stacks of a device's blocks as one tree, without nodes that are too small to be seen. Layer: logs. Values.
+// The stacks of a device's blocks as one tree, without nodes that are too small to see. Layer: logs. Values.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace ration::logs {
 struct FlameNode {
   Site::Place place;
   std::size_t depth = 0;
-  SiteFigures figures;  // includes the figures of all functions that it called
+  SiteFigures figures;  // includes the figures of all functions called from here
 };
 
 struct Flame {
-  std::vector<FlameNode> nodes;  // each node comes before the nodes that it called
+  std::vector<FlameNode> nodes;  // each node comes before the nodes of the functions it called
   std::uint64_t left_out = 0;
 };
 

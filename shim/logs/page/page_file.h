@@ -7,11 +7,11 @@ namespace ration::logs {
 
 enum class PageOf { report, difference };
 
-// Why `-o FILE` cannot be used; empty: it can.
+// Why `-o FILE` cannot be used; empty if it can be used.
 std::string problem_of_page(const std::string &file);
 
-// Replaces `file` by the page with the document `json`, and prints, in the name of `verb`, that it did so or why it did
-// not. Returns an exit status.
+// Replaces `file` with the page for the document `json`. Prints a line that names `verb` and says that this was done,
+// or why not. Returns an exit status.
 // Design: design/log.md#report-pages
 int write_page(const std::string &verb, const std::string &file, PageOf of, const std::string &json);
 

@@ -1,5 +1,5 @@
-// The part of a record that a map of the pool needs, and a file of many such events. Layer: logs. Threads: none of its
-// own.
+// The part of a record that a map of the pool needs (an event), and a file of many events. Layer: logs. Threads: none
+// of its own.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct PoolEvent {
   bool is_charged = true, is_range = false, is_granule = false;
 };
 
-// `site`: for an `alloc`, its site.
+// `site`: the site of the record if it is an `alloc`.
 PoolEvent pool_event(const Record &record, std::uint32_t site, Names &names);
 
 // Keeps events in an unnamed temporary file, because they may need more room than there is memory.
@@ -30,7 +30,7 @@ class EventFile {
   EventFile();
 
   void add(const PoolEvent &event);
-  // Reads the next event, from the first one on; call it after the last add(). False: there are no more.
+  // Reads the next event, beginning with the first. Call this after the last add(). Returns false after the last event.
   bool next(PoolEvent &event);
   // False: the file could not be created, written or read.
   bool is_whole() const { return is_whole_; }

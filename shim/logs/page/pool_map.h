@@ -11,19 +11,19 @@
 
 namespace ration::logs {
 
-// One moment of one device.
+// The map of one device at one moment.
 struct MapMoment {
-  // A slab, or a stretch of blocks in a slab that is a range of addresses. With slab 0: all blocks outside of slabs,
-  // side by side.
+  // A slab, or, if the slab is a range of addresses, a stretch of blocks in it. Slab 0 stands for all blocks outside
+  // slabs, placed side by side.
   struct Area {
     std::uint64_t slab = 0, address = 0, bytes = 0;
   };
   // A block, or several small ones that are drawn as one.
   struct Span {
     std::size_t area = 0;
-    std::uint64_t offset = 0, extent = 0;  // position and length in the area
+    std::uint64_t offset = 0, extent = 0;  // the position and length in the area
     std::uint64_t bytes = 0, count = 0;    // sums of the blocks
-    std::uint32_t site = 0;                // the site with most of the bytes
+    std::uint32_t site = 0;                // the site with the most bytes
     std::uint64_t since_ns = 0;            // when the oldest block began
     std::uint64_t address = 0;
   };
@@ -31,7 +31,7 @@ struct MapMoment {
   std::vector<Span> spans;                         // sorted by area and offset
   std::map<std::uint32_t, std::uint64_t> by_site;  // bytes of all blocks, by site
   std::uint64_t blocks = 0;
-  std::uint64_t left_out_areas = 0, left_out_blocks = 0;  // left out of the drawing: the smallest areas
+  std::uint64_t left_out_areas = 0, left_out_blocks = 0;  // the smallest areas, which are not drawn, and their blocks
   std::uint64_t granules = 0, granule_bytes = 0;          // physical memory, which is not part of any area
 };
 

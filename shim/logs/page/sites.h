@@ -1,7 +1,7 @@
-// The sites from which the blocks of a log were requested, and their names, as a page shows them.
+// The sites in a program from which the blocks of a log were requested, and their names for display on a page.
 // Layer: logs. Threads: none of its own.
 //
-// A site is a stack. If the log has no stacks, it is a kind of memory, a driver function and a class of sizes.
+// A site is a stack. If the log has no stacks, it is a kind of memory with a driver function and a size class.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace ration::logs {
 
 struct Site {
   struct Place {
-    std::uint32_t name, library, file;  // numbers in Names
+    std::uint32_t name, library, file;  // numbers from Names
   };
   std::uint32_t caller = 0;
   std::vector<Place> path;  // outermost first
@@ -30,7 +30,7 @@ class Sites {
   // `names`: shared by all logs of a page.
   explicit Sites(Names &names) : names_(&names) {}
 
-  // Call with every record. Returns the site of an `alloc`, and 0 for other records.
+  // Call this with every record. Returns the site of an `alloc`, and 0 for other records.
   std::uint32_t add(const Record &record);
   const std::vector<Site> &all() const { return all_; }
   bool has_stacks() const { return has_stacks_; }

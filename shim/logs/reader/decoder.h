@@ -13,7 +13,7 @@ struct Packed {
   std::size_t size = 0, at = 0;
 };
 
-// The output of one step of a decoder, and whether it ended inside a frame, whose end must still follow.
+// The output of one decoding step, and whether the step ended inside a frame, whose end must still follow.
 struct Step {
   std::size_t written = 0;
   bool is_in_frame = false;
@@ -29,7 +29,7 @@ class Decoder {
   virtual Step step(Packed &in, std::vector<char> &out) = 0;
 };
 
-// Chooses by the first byte of a file; nullptr: the file is not compressed.
+// Chooses the decoder by the first byte of a file; nullptr: the file is not compressed.
 std::unique_ptr<Decoder> decoder_for(int first_byte);
 
 }  // namespace ration::logs

@@ -21,7 +21,7 @@ class LogInput {
   [[nodiscard]] bool is_compressed() const { return frames_ != nullptr; }
   // The number of bytes read from the compressed file so far.
   [[nodiscard]] std::uint64_t compressed_bytes() const;
-  // Why there is no text, or no more text; empty at the regular end of the text.
+  // Why there is no text or no more text; empty if the text ended normally.
   [[nodiscard]] const std::string &problem() const;
 
  private:

@@ -1,5 +1,5 @@
 // Reads a log record by record, plain or compressed (log_input.h); needs as much memory as the longest line. If a log
-// is in parts (--log-size), the part before the last is read first, if it still exists. Layer: logs. Threads: none of
+// has parts (--log-size), the part before the last one is read first, if it still exists. Layer: logs. Threads: none of
 // its own. Owns: the file.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace ration::logs {
 
-// A key of the `meta` record; only logs that contain `names` have it.
+// A key of the `meta` record that only logs with `names` records have.
 constexpr std::string_view kHasNames = "names";
 
 // True if the line is a record of this type. Looks only at its first key, which suffices for lines that the library
@@ -26,25 +26,25 @@ Record record_in(const std::string &line);
 
 class LogReader {
  public:
-  // Reads the log in a file (log_names.h). If that is not possible, problem() says why.
+  // Reads a log from a file (log_names.h). If that is not possible, problem() says why.
   explicit LogReader(const std::string &path);
   // Reads a log from a stream, which must outlive the reader.
   explicit LogReader(std::istream &log) : log_(&log) {}
 
-  // The next record. The first one is the `meta`, whose `first_seq` is the number of the first record if that is not 1.
-  // False: there are no more records, or problem() says what is wrong. Every line of a log is a record with the next
+  // Reads the next record. The first is the `meta`, whose `first_seq` is the number of the first record if that is not
+  // 1. Returns false at the end, or if problem() says what is wrong. Every line of a log is a record with the next
   // number, however its process ended. The `names`, which are at the end of the file, are also returned before the
   // other records.
   bool next(Record &record);
-  // The bytes of the file that were read so far.
+  // The number of bytes of the file read so far.
   std::uint64_t bytes() const;
   // The files that contain the log; known after the first record was read.
   const std::vector<std::string> &files() const { return files_; }
-  // One sentence; empty: none.
+  // One sentence about what is wrong; empty: nothing.
   const std::string &problem() const { return problem_; }
-  // True if the problem is that the log has no line.
+  // True if the problem is that the log has no lines.
   bool is_empty() const { return is_empty_; }
-  // The number of the line in which the file was cut off; next() returns the records before it. 0: no cut was seen.
+  // The number of the line in which the file was cut off; next() returns the records before it. 0: no cut was found.
   std::uint64_t cut_off_line() const { return cut_off_line_; }
 
  private:
@@ -63,8 +63,8 @@ class LogReader {
   std::vector<std::string> files_;
   std::unique_ptr<LogInput> last_;  // the last part, while the part before it is read
   bool is_to_look_ahead_ = false;
-  std::vector<Record> ahead_;  // records found by look_ahead() that next() has yet to return
-  std::uint64_t lines_ = 0;    // in this part
+  std::vector<Record> ahead_;  // records read by look_ahead() that next() has yet to return
+  std::uint64_t lines_ = 0;    // lines read in this part
   std::uint64_t next_seq_ = 1;
   std::uint64_t bytes_ = 0;
   bool is_broken_ = false;  // the last line is not JSON

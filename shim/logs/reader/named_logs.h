@@ -6,9 +6,9 @@
 
 namespace ration::logs {
 
-// Leaves out a path if another path leads to the same log, or to the same part of one. The paths may differ by a link
-// or by .zst; one may also be a copy, the part before the last one, or standard input. Prints a line in the name of
-// `verb` for each. Keeps the order, and keeps paths that cannot be read.
+// Leaves out a path if another path leads to the same log, or to the same part of a log. The paths may differ by a link
+// or by .zst; one may also be a copy, the part before the last one, or standard input. For each path left out, prints a
+// line that names `verb`. Keeps the order, and keeps paths that cannot be read.
 std::vector<std::string> each_log_once(const std::string &verb, const std::vector<std::string> &paths);
 
 }  // namespace ration::logs

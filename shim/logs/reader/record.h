@@ -33,9 +33,9 @@ class Record {
   };
 
   Record() = default;
-  // Reads an object that is part of a record.
+  // Reads a JSON object that is part of a record.
   explicit Record(const nlohmann::json &object);
-  // Reads a line, reusing the memory of the previous one. False: the line is not an object; the record is then empty.
+  // Reads a line, reusing the memory of the previous one. False, and an empty record, if it is not an object.
   bool read(std::string_view line);
 
   Type type = Type::other;
@@ -55,7 +55,7 @@ class Record {
     const nlohmann::json &found = other(key);
     return found.is_boolean() && found.get<bool>();
   }
-  // An array; empty if there is none.
+  // The array with this key; empty if there is none.
   const nlohmann::json &list(std::string_view key) const {
     static const nlohmann::json kEmpty = nlohmann::json::array();
     const nlohmann::json &found = other(key);
@@ -70,11 +70,11 @@ class Record {
     }
     return all;
   }
-  // Null if there is none.
+  // The value with this key; null if there is none.
   nlohmann::json value(std::string_view key) const;
   // For a `meta` record: the number of the log's first record.
   std::uint64_t first_seq() const { return std::max<std::uint64_t>(number("first_seq"), 1); }
-  // The number of records that the log lacks according to this one: before its first record, or lost at this point.
+  // The number of missing records that this record reports: before the log's first record, or lost at this point.
   std::uint64_t missing() const {
     return type == Type::meta ? first_seq() - 1 : type == Type::dropped ? number("count") : 0;
   }
@@ -89,7 +89,7 @@ class Record {
     Kind kind = Kind::other;
     std::uint64_t number = 0;
     std::string text;
-    nlohmann::json value;  // if `kind` is `other`
+    nlohmann::json value;  // used if `kind` is `other`
   };
   class Reading;
 
@@ -105,7 +105,7 @@ class Record {
   }
   Field &add(std::string_view key);
 
-  std::vector<Field> fields_;  // the first `count_` are the record's; the others keep their memory for reuse
+  std::vector<Field> fields_;  // the first `count_` belong to the record; the rest keep memory for reuse
   std::size_t count_ = 0;
 };
 

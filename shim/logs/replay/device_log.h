@@ -1,5 +1,5 @@
-// Converts a log to the input of a replay: for each device, the requests to its pools, and the memory used outside of
-// pools.
+// Converts a log to the input of a replay, which is, for each device, the requests to its pools and the memory used
+// outside pools.
 // Layer: logs. Threads: none of its own.
 #pragma once
 
@@ -29,20 +29,20 @@ class DeviceLog {
   struct Device {
     std::string uuid;
     std::uint64_t total = 0, limit = 0;
-    std::string backing;            // of the device's pools; empty: the log does not say
-    bool backing_is_asked = false;  // a setting chose it, so it does not depend on the limit
+    std::string backing;            // the backing of the device's pools; empty: the log does not say
+    bool backing_is_asked = false;  // a setting chose the backing, so it does not depend on the limit
     pool::replay::DeviceTrace trace;
     std::vector<Pool> pools;
-    std::vector<std::string> apis;  // by step: the function that made the request
+    std::vector<std::string> apis;  // by step: the driver function that was called
     std::uint64_t live_blocks = 0, peak_live_blocks = 0;
-    std::uint64_t refusals = 0;  // refused requests; the program went on without them
-    // The device has stream-ordered memory. The bytes that the driver's pools held for it in the logged run are enough.
-    // The pools may need less, but not less than the blocks.
+    std::uint64_t refusals = 0;  // refused requests, after which the program went on
+    // The device has stream-ordered memory. As many bytes as the driver's pools held for it in the logged run are
+    // enough. The pools may need less than that, but not less than the sum of the blocks.
     bool is_stream_ordered = false;
     std::uint64_t peak_reserved = 0;
     std::uint64_t peak_in_blocks = 0;
-    std::uint64_t end_peak = 0;  // from the `end` record, which also covers records that are missing
-    // These are used while the log is read:
+    std::uint64_t end_peak = 0;  // from the `end` record, which also covers missing records
+    // The following members are used while the log is read:
     std::uint64_t requested = 0, other = 0;  // current values
     std::uint64_t other_blocks = 0;          // bytes of blocks that are in neither kind of pool
     std::uint64_t ordered_blocks = 0;        // bytes of blocks in the driver's pools
@@ -50,12 +50,12 @@ class DeviceLog {
 
     // The program's peak.
     std::uint64_t peak_used() const { return is_stream_ordered ? peak_in_blocks : trace.peak_bytes; }
-    // The backing of a pool under a limit. Slabs are used if whole pages would leave much of the limit unused.
+    // The backing of a pool under this limit. Slabs are used if whole pages would leave much of the limit unused.
     pool::replay::Backing backing_under(std::uint64_t limit) const;
     void note_peak() { peak_in_blocks = std::max(peak_in_blocks, requested + other_blocks + ordered_blocks); }
   };
 
-  // How stream-ordered memory is counted: by the bytes that the driver's pools held for it, or by its blocks.
+  // How stream-ordered memory is counted: by the bytes that the driver's pools held for it, or by its blocks' bytes.
   enum class Counts { reserved, blocks };
   explicit DeviceLog(Counts counts) : counts_(counts) {}
 
@@ -69,7 +69,7 @@ class DeviceLog {
   std::uint64_t pid() const { return pid_; }
   std::uint64_t dropped() const { return dropped_; }
   bool has_ended() const { return has_ended_; }
-  // False if records are missing: their requests may have needed more memory.
+  // False if records are missing, because the missing requests may have needed more memory.
   bool is_whole() const { return has_ended_ && dropped_ == 0; }
 
  private:

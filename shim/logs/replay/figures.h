@@ -8,7 +8,7 @@
 
 namespace ration::pool::replay {
 
-// Adds the times and the memory of a measurement that found room for every operation.
+// Adds the times and the memory from a measurement in which there was room for every operation.
 void add_figures(const Measurement &measured, nlohmann::ordered_json &result);
 
 }  // namespace ration::pool::replay

@@ -1,5 +1,5 @@
-// A simulated device that consists only of numbered pages, for replays on granules. Counts the driver calls and adds up
-// what they would cost. Layer: logs. Threads: as for a pool's upstream; only one at a time grows.
+// A simulated device that consists only of numbered pages, for replays with granules. Counts the driver calls and adds
+// up what they would cost. Layer: logs. Threads: as for a pool's upstream; only one thread at a time grows the pool.
 #pragma once
 
 #include <iosfwd>
@@ -16,12 +16,12 @@ namespace ration::pool::replay {
 class GranuleArena final : public Upstream, public stitch::DeviceMemory {
  public:
   static constexpr std::uint64_t kPageBytes = std::uint64_t{2} << 20;
-  // Arbitrary, like all addresses of a replay.
+  // Arbitrary, like all addresses in a replay.
   static constexpr Address kHome = 0x100000000000, kViews = 0x200000000000;
   static constexpr std::uint64_t kViewsBytes = std::uint64_t{1} << 46;
 
   explicit GranuleArena(std::uint64_t bytes);
-  // Gives all the memory to the pool, as Ration does when it preallocates.
+  // Gives all memory to the pool, as Ration does when it preallocates.
   void preallocate(SharedPool &pool);
   [[nodiscard]] const DriverCalls &calls() const { return calls_; }
   // Writes the block's pages as ` G0 G1 ...`, in the format of replay().
@@ -49,10 +49,10 @@ class GranuleArena final : public Upstream, public stitch::DeviceMemory {
 
   const std::uint64_t bytes_;
   DriverCalls calls_;
-  std::vector<Run> free_;  // the last one is given out next
+  std::vector<Run> free_;  // the last run is given out next
   std::uint64_t free_pages_;
-  std::unordered_map<std::uint64_t, std::vector<Run>> handles_;  // the pages of each handle
-  std::map<Address, std::uint64_t> mappings_;                    // address and bytes of each mapping
+  std::unordered_map<std::uint64_t, std::vector<Run>> handles_;  // the pages behind each handle
+  std::map<Address, std::uint64_t> mappings_;                    // the address and size of each mapping
   std::uint64_t last_handle_ = 0;
 };
 

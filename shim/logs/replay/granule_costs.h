@@ -1,4 +1,4 @@
-// The costs of the driver's calls for granules in microseconds, from published figures.
+// The costs of the driver's calls for granules, in microseconds, according to published figures.
 // Layer: logs.
 #pragma once
 
@@ -9,9 +9,9 @@
 namespace ration::pool::replay::costs {
 
 // For 2 MiB: create 29, map 2, access 38, unmap 34, release 23 (vAttention). 1 GiB in one handle costs one and a half
-// times as much as cuMemAlloc (GMLake). That paper gives 115 times the cost of cuMemAlloc for 2 GiB in 1,024 handles of
-// 2 MiB, from which 0.61 ms for cuMemAlloc follows. Between 2 MiB and 1 GiB, the cost of a handle grows as a power of
-// its size.
+// times as much as cuMemAlloc (GMLake). That paper says that 2 GiB in 1,024 handles of 2 MiB cost 115 times as much as
+// cuMemAlloc, which implies 0.61 ms for cuMemAlloc. Between 2 MiB and 1 GiB, the cost of a handle is assumed to grow as
+// a power of its size.
 constexpr double kCreateUs = 29;
 constexpr double kMapUs = 2;
 constexpr double kAccessUs = 38;

@@ -1,5 +1,5 @@
-// Imitates Ration on one device in mode pool with the default settings and simulated memory: one process, its limit,
-// its pools and their quarantine.
+// Imitates Ration on one device in mode pool with the default settings and simulated memory. Covers one process, its
+// limit, its pools and their quarantine.
 // Layer: logs. Threads: none of its own.
 #pragma once
 
@@ -13,16 +13,16 @@
 
 namespace ration::pool::replay {
 
-// When freed memory is reused: as on a device without work, or at once. A real run lies in between.
+// When freed memory is reused: as on a device without work, or at once. A real run is somewhere in between.
 enum class Reuse { when_collected, at_once };
 
 class ReplayedDevice {
  public:
   struct Block {
-    std::uint64_t bytes = 0;  // charged for the driver's allocation
-    Address address = 0;      // 0: an allocation of the driver
+    std::uint64_t bytes = 0;  // the bytes charged for the driver's allocation
+    Address address = 0;      // 0: an allocation by the driver
   };
-  // The bytes that a preallocation may take if this many are free.
+  // The bytes that a preallocation may take if `free_bytes` are free.
   static std::uint64_t beyond_headroom(std::uint64_t free_bytes);
   // `total`: the device's memory, of which a preallocation leaves a part free; 0: unknown.
   ReplayedDevice(std::uint64_t limit, std::uint64_t total, Backing backing, std::uint32_t pools, Reuse reuse);
@@ -32,7 +32,7 @@ class ReplayedDevice {
 
   std::optional<Block> allocate(std::uint32_t pool, std::uint64_t bytes);
   void free(std::uint32_t pool, const Block &block);
-  // Memory outside of pools takes this many bytes from now on. False: there is no room, and nothing changed.
+  // From now on, memory outside pools takes this many bytes. Returns false, with no change, if there is no room.
   bool set_other(std::uint64_t bytes);
 
  private:
@@ -66,7 +66,7 @@ class ReplayedDevice {
   const Reuse reuse_;
   std::unique_ptr<Memory> memory_;
   std::vector<std::unique_ptr<SharedPool>> pools_;
-  std::vector<Freed> freed_;  // not clean yet
+  std::vector<Freed> freed_;  // freed blocks that are not yet clean
   std::uint64_t freed_bytes_ = 0;
   bool is_preallocated_ = false;
   std::uint64_t charged_ = 0;  // by pools, the driver's own allocations, and other memory
@@ -75,8 +75,8 @@ class ReplayedDevice {
   Address next_address_;  // of slabs
 };
 
-// The bytes that a block is charged in mode direct: whole units, except for a block that reaches the limit exactly.
-// `left`: the bytes left of the limit.
+// The bytes charged for a block in mode direct: whole units, except for a block that reaches the limit exactly. `left`:
+// the part of the limit that is left.
 std::uint64_t charged_for(std::uint64_t bytes, std::uint64_t left, std::uint64_t limit);
 
 }  // namespace ration::pool::replay

@@ -12,16 +12,16 @@ namespace ration::logs {
 
 using Lines = std::vector<std::string>;
 
-// A time such as "1.500 s".
+// Formats a time, for example as "1.500 s".
 std::string seconds(std::uint64_t ns);
 
-// "24MiB short" if the largest request lacked that much memory, else the largest free piece; empty: neither is known.
+// For example "24MiB short" if the largest request lacked 24 MiB; else the largest free piece; empty: neither is known.
 std::string lack_words(const History::Refusal &refusal);
-// Words for a reason, such as "over the limit".
+// Describes a reason, for example as "over the limit".
 std::string reason_words(const std::string &reason);
 // The group whose limit was reached, and the processes that held most of it or of the full device; empty: unknown.
 Lines holder_lines(const History::RefusedBy &by);
-// For each function and reason: when it was refused, how much was missing, what would have helped, and who held memory.
+// Adds for each function and reason: when requests were refused, what was missing, a remedy, and who held memory.
 void add_refusals(Lines &lines, const History &history, std::size_t device);
 // Adds the groups that grow.
 void add_growth(Lines &lines, const History &history, std::size_t device);

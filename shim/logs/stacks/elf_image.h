@@ -1,5 +1,5 @@
-// An ELF file on disk. A piece is returned only if the file contains all of it. The file may hold any bytes: nothing
-// in it is executed. Layer: logs. Owns: the open file.
+// Reads an ELF file from disk. A part of it is returned only if the file contains all of that part. The file may hold
+// any bytes, and nothing in it is executed. Layer: logs. Owns: the open file.
 #pragma once
 
 #include <elf.h>
@@ -17,7 +17,7 @@ namespace ration::logs {
 
 class ElfImage {
  public:
-  // Empty if `path` is not a regular file that can be read.
+  // The image is empty if `path` is not a regular file that can be read.
   explicit ElfImage(const std::string &path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat status {};
     if (file_ >= 0 && fstat(file_, &status) == 0 && S_ISREG(status.st_mode)) {
@@ -44,7 +44,7 @@ class ElfImage {
     const bool is_there = at <= size_ && sizeof(into) <= size_ - at && read_at(at, &into, sizeof(into));
     return is_there ? std::optional<Struct>(into) : std::nullopt;
   }
-  // The string at this offset, cut to 4 KiB.
+  // The string at this offset, cut off after 4 KiB.
   std::string string_at(std::uint64_t at) const {
     const std::string text = piece(at, at <= size_ ? std::min<std::uint64_t>(size_ - at, 4096) : 0);
     return text.substr(0, text.find('\0'));

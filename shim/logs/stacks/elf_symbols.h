@@ -9,10 +9,10 @@ namespace ration::logs {
 
 class ElfSymbols {
  public:
-  // Reads nothing if `path` is not such a file, or if the file is damaged.
+  // Reads nothing if `path` is not a 64-bit ELF file, or if the file is damaged.
   explicit ElfSymbols(const std::string &path);
 
-  // In hexadecimal; empty: the file has none.
+  // The build ID in hexadecimal; empty: the file has none.
   const std::string &build_id() const { return build_id_; }
   // Whether a linker's table of all functions is there, which `strip` removes.
   bool is_stripped() const { return is_stripped_; }

@@ -6,14 +6,14 @@
 
 namespace ration::logs {
 
-// The name that people know: "cuDNN" for /…/libcudnn.so.9, "PyTorch" for libc10_cuda.so; for other files the file's
-// name without its version.
+// The name that people know, such as "cuDNN" for /…/libcudnn.so.9 or "PyTorch" for libc10_cuda.so. For other files, the
+// file's name without its version.
 std::string library_of(std::string_view path);
 // The package of a Python file: "numba" for /…/site-packages/numba/cuda/api.py, "Python" for the standard library;
 // empty: the file belongs to the program.
 std::string package_of(std::string_view path);
 
-// True for libraries that pass requests on and make none of their own: the driver, the CUDA runtime, Ration, the
+// True for libraries that only pass requests on and make none of their own: the driver, the CUDA runtime, Ration, the
 // loader, the C library, an interpreter.
 bool is_plumbing(std::string_view library);
 

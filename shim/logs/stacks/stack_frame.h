@@ -9,7 +9,7 @@ struct StackFrame {
   std::string function;    // demangled; an offset if no name is known
   std::string file;        // source file; empty: unknown
   unsigned line = 0;       // 0: unknown
-  std::string library;     // its owner: "cuDNN", a Python package, a library's file name, or kTheProgram
+  std::string library;     // the owner: "cuDNN", a Python package, a library's file name, or kTheProgram
   std::string module;      // path of the file that contains the code; empty: Python, or none
   bool is_python = false;  // false: native
 };

@@ -29,10 +29,10 @@ class Symbols {
   Symbols(Symbols &&) noexcept;
 
   // The frames of a return address `offset` bytes above the file's load address: first the functions that were inlined
-  // there, innermost first, then the function itself. If nothing is known, or the file does not have the module's build
-  // id, one frame with the offset as its name.
+  // there, innermost first, then the function itself. If nothing is known, or the file has another build ID than the
+  // module, there is one frame named after the offset.
   const std::vector<StackFrame> &at(const Module &module, std::uint64_t offset);
-  // Files in which no function could be named, and why: "it has changed since", "it is not here".
+  // The files in which no function could be named, and why: "it has changed since" or "it is not here".
   const std::map<std::string, std::string> &unnamed() const { return unnamed_; }
   // Whether functions of a file have no names because it was stripped.
   bool is_stripped(const std::string &path) const { return stripped_.count(path) != 0; }
@@ -42,7 +42,7 @@ class Symbols {
   std::map<std::string, std::unique_ptr<File>> files_;
   std::map<std::string, std::string> unnamed_;
   std::set<std::string> stripped_;
-  std::map<std::pair<std::string, std::uint64_t>, std::vector<StackFrame>> known_;  // by path and build id, and offset
+  std::map<std::pair<std::string, std::uint64_t>, std::vector<StackFrame>> known_;  // by path, build ID and offset
 };
 
 }  // namespace ration::logs
