@@ -1,6 +1,6 @@
-// RATION_FLAGS: which variables `ration run` set from its options, each with a checksum of its value. If a script that
-// it started sets such a variable again, the variable counts as set by the script. Layer: config. Threads: pure
-// functions.
+// RATION_FLAGS: the environment variables that `ration run` set from its options, each with a checksum of its value. If
+// a script that it starts sets such a variable again, the variable counts as set by the script. Layer: config. Threads:
+// pure functions.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace ration::config {
 
-// Returns `marks` plus a mark that an option gave `key` this `value`.
+// Returns `marks` plus a mark which says that an option gave `key` this `value`.
 std::string mark_flag(std::string_view marks, std::string_view key, std::string_view value);
 
 bool is_marked(std::string_view marks, std::string_view key, std::string_view value);

@@ -1,5 +1,5 @@
-// Locks the settings on which locked keys depend, so that no other setting undoes a lock; finds locks that can be
-// escaped.
+// Locks the settings on which locked keys depend, so that no other setting undoes a lock. Finds locks that can be
+// evaded.
 // Layer: config. Threads: values.
 #pragma once
 
@@ -11,12 +11,12 @@
 namespace ration::config {
 
 // Call once, with the statements of all sources, strongest first. Locks what each locked key needs: a limit needs
-// `managed=limit`, a group's limit needs the group, and a group or a container's limit needs the folder in which the
-// members meet (`state_dir`).
+// `managed=limit`, a group limit needs the group, and a group or container limit needs the folder that the members
+// share (`state_dir`).
 // Design: design/settings.md#locks
 void lock_what_locks_need(std::vector<Statement> &statements);
 
-// True if a variable makes the program number its devices differently from the system.
+// True if an environment variable makes the program number its devices differently from the system.
 bool renumbers_devices(const char *const *environment);
 
 // True if the folder of system files contains the file `enforced`, which makes RATION_DISABLE=1 have no effect.

@@ -11,9 +11,9 @@ struct Problem {
   std::string key;       // a key of options.inc, or the name of a third-party variable
   std::string line;      // the complete line for stderr, without prefix and newline
   bool fatal_for_cli;    // `ration run` refuses to start the program
-  std::string sentence;  // what is wrong: the part of `line` between `written` and the value in force
+  std::string sentence;  // what is wrong: the part of `line` between `written` and `instead`
   std::string written;   // the setting and its source: "RATION_LIMIT=8Gib"
-  bool in_variable;      // it is in a RATION_* variable, which an option of `ration run` may have set
+  bool in_variable;      // the setting is in a RATION_* variable, which an option of `ration run` may have set
 };
 
 // The end of a line about a limit that cannot be parsed.
@@ -21,7 +21,7 @@ struct Problem {
 inline constexpr std::string_view kStrictestHolds =
     "; until it is corrected, the limit is 75% of each device or any smaller limit that is set";
 
-// Replaces the refused value of such a limit in a list of settings.
+// Replaces the refused value of a limit that cannot be parsed in a list of settings.
 inline constexpr std::string_view kLimitInstead = "at most 75% of each device";
 
 // `instead` is the end of the line: what applies until the mistake is corrected.

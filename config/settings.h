@@ -1,4 +1,4 @@
-// The settings of a process, read once (settings_context.h). Options of `ration run` arrive as variables.
+// The settings of a process, read once (settings_context.h). Options of `ration run` arrive as environment variables.
 // Layer: config, a leaf. Threads: values; read-only after resolve_devices.
 #pragma once
 
@@ -36,7 +36,7 @@ struct Settings {
   std::variant<Preallocate, Size> preallocate = Preallocate::kAuto;
   Size preallocate_after = Size::of_bytes(32 * kMiB);
   std::optional<Size> headroom;                        // nullopt: max(512 MiB, 2 %)
-  std::variant<bool, Size> async_preallocate = false;  // true: the same amount as mode pool with preallocate=true
+  std::variant<bool, Size> async_preallocate = false;  // true: the same amount as in mode pool with preallocate=true
   bool deterministic_reuse = false;                    // mode async, set by TF_DETERMINISTIC_ALLOCATOR
   Backing backing = Backing::kAuto;
   std::optional<Size> granule;
@@ -70,8 +70,8 @@ struct Settings {
     // processes of one PID namespace that state the same limit.
     enum class Kind { kTree, kContainer, kNamed };
     Kind kind = Kind::kNamed;
-    std::string name;       // of a tree, its number; of a container, container_name() in groups.h
-    LimitMap limit;         // if it is empty and not in doubt, the group only counts
+    std::string name;       // for a tree, its number; for a container, container_name() in groups.h
+    LimitMap limit;         // if empty and not in doubt, the group only counts its memory
     bool in_doubt = false;  // its limit could not be parsed
 
     [[nodiscard]] std::string_view key_of_limit() const {
@@ -83,7 +83,7 @@ struct Settings {
   LimitMap stray_group_limit;  // a group limit without a usable group; applies to this process alone
 
   // Every setting that some source sets, in the order of options.inc. For each key the value in force comes first, then
-  // the limits that apply in addition.
+  // the additional limits.
   std::vector<Origin> origins;
   [[nodiscard]] const Origin *origin_of(std::string_view key) const;  // nullptr: default
   std::vector<ThirdPartyVariable> third_party;                        // all that are set
@@ -114,33 +114,32 @@ struct Settings {
   // The memory that the pool takes from a device in one piece, in bytes.
   struct Preallocation {
     std::uint64_t bytes = 0;      // at most the limit; 0: the pool grows on demand
-    std::uint64_t after = 0;      // the number of live bytes that triggers it
-    std::uint64_t headroom = 0;   // free memory of the device that it does not take
-    bool leaves_context = false;  // no headroom was set, so it is at least the memory of a context
-    bool fair = false;            // no size was set, so in a group it takes only this process's part
+    std::uint64_t after = 0;      // the number of live bytes that triggers the preallocation
+    std::uint64_t headroom = 0;   // free memory of the device that the pool does not take
+    bool leaves_context = false;  // no headroom was set, so at least a context's memory is left
+    bool fair = false;            // no size was set, so in a group only this process's part is taken
   };
   // `asked`: treat `auto` as `true`, because something else asks for a preallocation.
   // Design: design/placement.md#how-much-at-once
   [[nodiscard]] Preallocation preallocation_on(const DeviceIdentity &device, bool asked = false) const;
 
   // Call once, when the devices are known. Reports items of a limit that match no device or several devices, and
-  // applies the strictest reading to ambiguous ones. Until this is called, an item applies to every device that it
-  // fits.
+  // applies the strictest reading to ambiguous ones. Until this call, an item applies to every device that it matches.
   void resolve_devices(const std::vector<DeviceIdentity> &devices, std::vector<Problem> &problems);
 
-  // One problem for each requested limit that a locked limit reduces on a device.
+  // Returns one problem for each requested limit that a locked limit reduces on a device.
   [[nodiscard]] std::vector<Problem> cut_by_locks(const std::vector<DeviceIdentity> &devices) const;
 };
 
-// Reads only `environment` (a NULL-terminated "NAME=value" list) and the files that it names; settings_context.h has
+// Reads only `environment` (a NULL-terminated "NAME=value" list) and the files that it names; settings_context.h adds
 // the other sources. Throws only bad_alloc.
 Settings read_environment(const char *const *environment, std::vector<Problem> &problems);
 
 // `pattern` with %p (pid), %h (host), %n (the program's short name) and %% replaced; any other % is kept.
 std::string expand_path(std::string_view pattern, long pid, std::string_view host, std::string_view program);
 
-// The path that a process writes when a setting names the log `path`. A ".zst" at the end of `path` is removed: it asks
-// `ration run` to compress the finished log.
+// The path of the file that a process writes when a setting names the log `path`. A ".zst" at the end of `path` is
+// removed, because it only tells `ration run` to compress the finished log.
 inline constexpr const char *kCompressedLog = ".zst";
 std::string plain_log(const std::string &path);
 

@@ -16,22 +16,22 @@ struct SettingsContext {
   const char *const *environment = nullptr;  // NULL-terminated "NAME=value" list, as it is now
   ProgramIdentity program;                   // what the rules in files match
   std::string system_folder;                 // empty: none
-  // The program has more rights than the user who started it (AT_SECURE). Then no file that this user names is read or
-  // written, not even to report a mistake in it.
+  // The program has more rights than the user who started it (AT_SECURE). In that case no file that the user names is
+  // read or written, not even to report a mistake in it.
   bool privileged = false;
   std::string framework;              // name of a loaded library that reads XLA_* and TF_* itself; empty: none
   std::vector<std::string> at_start;  // from start_environment.h; used for names that `environment` lacks
 };
 
-// The context of this process. The system folder is fixed at build time: a variable that moved it could remove the
-// system's ceilings.
+// The context of this process. The system folder is fixed at build time, because a variable that moved it could remove
+// the system's ceilings.
 SettingsContext own_context();
 std::string system_folder();
 
-// The variables that apply, NULL-terminated; valid as long as `context`.
+// The environment variables that apply, NULL-terminated; valid as long as `context`.
 std::vector<const char *> environment_of(const SettingsContext &context);
 
-// Where files of settings may lie, strongest first. Drop-in files are listed only if they exist.
+// The places where settings files may be, strongest first. Drop-in files are listed only if they exist.
 struct FilePlace {
   std::string path;
   Source source;
@@ -43,7 +43,7 @@ std::vector<FilePlace> places_of_files(const SettingsContext &context);
 // Design: design/settings.md#one-reading
 Settings read_settings(const SettingsContext &context, std::vector<Problem> &problems);
 
-// The error that a statement has by itself, in the words of its option's parser; empty: none.
+// The error in a statement by itself, in the words of its option's parser; empty if there is none.
 std::string error_in_statement(const Statement &statement);
 
 }  // namespace ration::config

@@ -6,17 +6,17 @@
 
 namespace ration::config {
 
-// From weakest to strongest. Locked keys of a system file are ceilings for all sources.
+// In order, from weakest to strongest. Locked keys of a system file are ceilings for all sources.
 // Design: design/settings.md#sources
 enum class Source {
   kDefault,
-  kThirdParty,  // a variable that another program defines
+  kThirdParty,  // an environment variable that another program defines
   kSystemFile,  // config.json of the system folder
   kDropIn,      // conf.d/*.json of the system folder
   kUserFile,
   kNamedFile,  // the file that RATION_CONFIG names
   kEnvironment,
-  kFlag,  // an option of `ration run`, passed as a variable
+  kFlag,  // an option of `ration run`, passed as an environment variable
 };
 
 // The name that `ration env` and the log use.
@@ -30,14 +30,14 @@ struct Origin {
   // variable. "PATH" for a file that is refused as a whole.
   std::string place;
   bool locked = false;
-  std::string instead = {};  // what applies instead of the refused value; empty: the value is in force
+  std::string instead = {};  // what applies instead of a refused value; empty if the value is in force
 
   // The setting as its source states it: "RATION_LIMIT=8g", "/etc/ration/config.json:3:5: limit=8g". One printable
   // line.
   [[nodiscard]] std::string written() const;
   // The setting as the user gave it: "--limit 8g" for an option of `ration run`, otherwise written().
   [[nodiscard]] std::string as_given() const;
-  // The value in force because of it: written(), or "none (RATION_GUARANTEE=much is refused)".
+  // The value in force because of this setting: written(), or "none (RATION_GUARANTEE=much is refused)".
   [[nodiscard]] std::string in_force() const;
 };
 

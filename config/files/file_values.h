@@ -1,4 +1,4 @@
-// Turns the JSON value of one setting into the text of its variable. Layer: config. Threads: values.
+// Turns the JSON value of one setting into the text of its environment variable. Layer: config. Threads: values.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 namespace ration::config {
 
 struct FileValue {
-  std::string text;   // what the setting's option parses
-  std::string wrong;  // why no value of this kind can be used; empty: none
+  std::string text;   // the text that the setting's option parses
+  std::string wrong;  // why a value of this kind cannot be used; empty if it can
 };
 FileValue value_in_file(const Option &option, const JsonNode &node);
 

@@ -10,7 +10,7 @@
 namespace ration::config {
 
 struct JsonPlace {
-  std::size_t line = 1, column = 1;  // of a member, the position of its key; columns count characters, not bytes
+  std::size_t line = 1, column = 1;  // for a member, the position of its key; columns count characters, not bytes
 
   [[nodiscard]] std::string text() const { return std::to_string(line) + ":" + std::to_string(column); }
 };
@@ -19,21 +19,21 @@ struct JsonNode {
   enum class Kind { kNull, kSwitch, kNumber, kString, kObject, kArray };
 
   Kind kind = Kind::kNull;
-  std::string key;   // if this is a member
-  std::string text;  // a string's value; a number, or true or false, exactly as it is written
+  std::string key;   // only for a member of an object
+  std::string text;  // the value of a string; a number, true or false exactly as written
   std::vector<JsonNode> children;
   JsonPlace place;
 };
 
 struct JsonTree {
   JsonNode root;
-  std::string wrong;  // why the text is refused, in one line; empty: it is accepted
+  std::string wrong;  // why the text is refused, in one line; empty if it is accepted
   JsonPlace place;    // position of the error
 };
 
-// No file of settings needs deeper nesting; a text with deeper nesting is refused.
+// No settings file needs deeper nesting, so text with deeper nesting is refused.
 inline constexpr std::size_t kDeepestJson = 16;
-// More values than a file with every key and the most rules has; a text with more is refused.
+// Exceeds the number of values in a file with every key and the most rules; text with more values is refused.
 // Design: design/first-use.md#bounded-settings
 inline constexpr std::size_t kMostJsonValues = 16384;
 

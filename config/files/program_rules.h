@@ -11,14 +11,14 @@ namespace ration::config {
 
 // Design: design/settings.md#rules
 struct ProgramIdentity {
-  std::string exe;   // the path of the executable; for a script, that of its interpreter
+  std::string exe;   // the path of the executable; for a script, the path of its interpreter
   std::string argv;  // the arguments, separated by blanks
 };
 
 std::string joined_words(const std::vector<std::string> &words);
 
-// The number of words at the start of a command line that belong to the dynamic loader (ld.so(8)), if it begins with
-// one; the program's words follow.
+// If a command line begins with the dynamic loader (ld.so(8)), the number of words that belong to the loader; the
+// program's words follow them.
 std::size_t words_of_loader(const std::vector<std::string> &words);
 
 // The file that is mapped at `address`, according to `maps`, the text of /proc/PID/maps (proc(5)). Empty: none.
@@ -29,7 +29,7 @@ std::string file_mapped_at(std::uintptr_t address, std::string_view maps);
 // arguments before it uses CUDA, the overwritten text is matched.
 ProgramIdentity this_program();
 
-// `*` matches any characters, `?` any single one. The pattern must match the whole of `text`.
+// `*` matches any characters, `?` any single character. The pattern must match the whole of `text`.
 bool fits_pattern(std::string_view text, std::string_view pattern);
 
 }  // namespace ration::config

@@ -1,5 +1,5 @@
-// A JSON file of settings: keys, rules for some programs only, and locked keys, which no other source may loosen.
-//   {"limit": {"0": "8GiB"}, "locked": ["limit"], "rules": [{"match": {"exe": "*/python3*"}, "mode": "direct"}]}
+// A JSON settings file: keys, rules that apply to some programs only, and locked keys, which no other source may
+// loosen. {"limit": {"0": "8GiB"}, "locked": ["limit"], "rules": [{"match": {"exe": "*/python3*"}, "mode": "direct"}]}
 // Layer: config. Threads: values. Throws only bad_alloc.
 #pragma once
 
@@ -26,12 +26,12 @@ struct Statement {
 };
 
 struct FileReading {
-  std::vector<Statement> statements;  // of two with the same key, the later is stronger
+  std::vector<Statement> statements;  // of two statements with the same key, the later is stronger
   std::vector<Problem> problems;
   bool in_doubt = false;  // something could not be parsed and may have been a limit
 };
 
-// If `program` is nullptr, every rule is read, in order to check it.
+// If `program` is nullptr, every rule is read, so that all of them are checked.
 FileReading read_settings_text(std::string_view text, const std::string &path, Source source,
                                const ProgramIdentity *program);
 

@@ -1,4 +1,4 @@
-// Reads a whole file of settings, whatever kind of file its name refers to: never blocks, never reads more than 1 MiB.
+// Reads a whole settings file. Whatever kind of file the name refers to, the read never blocks or exceeds 1 MiB.
 // Layer: config. Threads: any.
 #pragma once
 
@@ -9,7 +9,7 @@ namespace ration::config {
 
 // Who must own a file. As with ssh, the user's own file must belong to the user or root and must not be writable by
 // others, because its settings name files that are then written with the user's rights. A file that is named explicitly
-// is trusted (like ssh -F). So is a file below /etc: a user who can write there can do worse.
+// is trusted (like ssh -F). A file below /etc is trusted too, because a user who can write there can do worse.
 // Design: design/settings.md#trusted-files
 enum class Trust { kOwnersOnly, kAnybody };
 
@@ -22,11 +22,11 @@ struct SmallFile {
 SmallFile read_small_file(const std::string &path, Trust trust);
 
 struct Folder {
-  std::vector<std::string> names;  // the *.json files, sorted by bytes; without hidden files, which an editor may leave
+  std::vector<std::string> names;  // the *.json files, sorted bytewise; without hidden files, which an editor may leave
   std::string wrong;
 };
 
-// A folder that does not exist gives an empty result.
+// Returns an empty result for a folder that does not exist.
 Folder list_json_files(const std::string &path);
 
 }  // namespace ration::config

@@ -1,4 +1,4 @@
-// The variables by which other programs limit GPU memory, and what Ration did with each one that is set.
+// The environment variables by which other programs limit GPU memory, and what Ration did with each that is set.
 // Layer: config. Threads: values.
 #pragma once
 
@@ -27,7 +27,7 @@ struct ThirdPartyVariable {
   [[nodiscard]] std::string written() const;  // "NAME=value", one printable line
 };
 
-// Which of Ration's own limits could not be parsed. Third-party limits then apply in addition.
+// Which of Ration's own limits could not be parsed. For each of these, third-party limits apply in addition.
 struct MalformedLimits {
   bool limit = false;
   bool container_limit = false;

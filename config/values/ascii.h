@@ -1,4 +1,5 @@
-// Characters and text in plain ASCII, whatever locale the program has set. Layer: config. Threads: pure functions.
+// Functions for plain ASCII text, whatever locale the program has set. Layer: config.
+// Threads: pure functions.
 #pragma once
 
 #include <algorithm>

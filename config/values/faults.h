@@ -1,10 +1,10 @@
-// Rules for refusing allocations on purpose (RATION_FAIL): separated by `;`, with conditions separated by `,`.
+// Rules for refusing allocations on purpose (RATION_FAIL). Rules are separated by `;`, the conditions of a rule by `,`.
 // Layer: config, a leaf. Threads: values.
 //
-// above=SIZE, library=NAME and after=DURATION select the requests that a rule applies to: larger requests; requests
-// from a library whose file name contains NAME; requests after this much time. A request must meet all the given
+// above=SIZE, library=NAME and after=DURATION select the requests that a rule applies to: those larger than SIZE, those
+// from a library whose file name contains NAME, and those made after DURATION. A request must meet all the given
 // conditions. nth=N, every=N and probability=P choose which of these requests are refused: the N-th, every N-th, or
-// each with this probability, drawn with seed=N (default 0). Without one of these three, all of them are refused.
+// each with probability P, drawn with seed=N (default 0). Without one of these three, all of them are refused.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,7 @@ struct Fault {
   std::uint64_t seed = 0;
 };
 
-// Returns at least one rule, or one sentence with the error.
+// Returns at least one rule, or one sentence that states the error.
 std::variant<std::vector<Fault>, std::string> parse_faults(std::string_view text);
 
 }  // namespace ration::config

@@ -1,6 +1,6 @@
 // Parsers that read option values into members of Settings; options.inc names them.
-// Layer: config. A parser returns the error; empty: none. After an error, a limit keeps the items that could be parsed,
-// and any other member is unchanged.
+// Layer: config. A parser returns the error, or an empty string. After an error, a limit keeps the items that could be
+// parsed, and any other member is unchanged.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ int place_of(std::string_view value, std::string_view words);
 std::string error_in_choice(std::string_view value, std::string_view words);
 std::string read_bool(std::string_view value, bool &out);
 std::string read_plain_text(std::string_view value, std::string &out);
-// A number of seconds, or one with the unit ms, s, m or h; rounded down to a millisecond.
+// A number of seconds, or a number with the unit ms, s, m or h; rounded down to a millisecond.
 std::string read_milliseconds(std::string_view value, std::chrono::milliseconds &out);
 
 std::string read_limit(Settings &settings, const Option &option, std::string_view value);

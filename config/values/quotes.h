@@ -1,4 +1,4 @@
-// Shows values that the user wrote, and foreign names, in messages. Layer: config. Threads: pure functions.
+// Prepares values that the user wrote, and foreign names, for messages. Layer: config. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace ration::config {
 
-// Keeps valid UTF-8, but writes anything that a terminal would act on, and bytes that are not text, as \xNN, so that
-// the result is one line. Cuts after 80 bytes.
+// Keeps valid UTF-8, but writes control characters that a terminal would obey and bytes that are not text as \xNN, so
+// that the result is one line. Cuts the result after 80 bytes.
 std::string shown(std::string_view value);
 
-// Like shown(), but without the cut, for values that a message needs whole.
+// Like shown(), but cuts nothing, for values that a message needs whole.
 std::string printable(std::string_view value);
 
 // Like printable(), for a terminal without UTF-8: only printable ASCII and \xNN.
@@ -20,8 +20,7 @@ std::string ascii_only(std::string_view value);
 std::string in_quotes(std::string_view value);
 
 // Names characters in `line` that word processors and web pages put in place of plain ones, as the likely cause of an
-// error: "; likely cause: an en dash (–) for a minus". To be appended to a line that shows them; empty if there are
-// none.
+// error: "; likely cause: an en dash (–) for a minus". The result is to be appended to `line`; empty if it has none.
 std::string likely_cause(std::string_view line);
 
 }  // namespace ration::config

@@ -20,9 +20,9 @@ class Size {
   static Size of_share(std::uint64_t numerator, std::uint64_t denominator);
 
   [[nodiscard]] bool is_share() const { return denominator_ != 0; }
-  // The bytes on a device of `total_bytes`; a share is rounded down to a byte.
+  // The size in bytes on a device of `total_bytes`; a share is rounded down to a byte.
   [[nodiscard]] std::uint64_t bytes_of(std::uint64_t total_bytes) const;
-  // The shortest exact text. If parse_size accepts this text, it returns this size.
+  // The shortest exact text. If parse_size() accepts this text, it returns an equal size.
   [[nodiscard]] std::string text() const;
 
   friend bool operator==(const Size &, const Size &) = default;
@@ -34,26 +34,26 @@ class Size {
   std::uint64_t denominator_ = 0;  // in lowest terms; 0: not a share
 };
 
-// Returns a Size (at least 1 MiB, or a share above 0), or one sentence with the error and what was likely meant.
+// Returns a Size (at least 1 MiB, or a share above 0), or one sentence that states the error and what was likely meant.
 std::variant<Size, std::string> parse_size(std::string_view text);
-// Like parse_size(), for a size that does not belong to a device, so that a share is an error.
+// Like parse_size(), but for a size that does not belong to a device, so that a share is an error.
 std::variant<Size, std::string> parse_whole_size(std::string_view text);
 
 // For sizes that are not limits: any number of bytes is accepted, even 0. The error sentence quotes `examples`.
 std::variant<Size, std::string> parse_amount(std::string_view text, std::string_view examples);
-// Like parse_amount(), if a share has no meaning.
+// Like parse_amount(), but for sizes for which a share has no meaning.
 std::variant<std::uint64_t, std::string> parse_bytes(std::string_view text);
 
 // A decimal number of JSON or Python, rewritten without its exponent: 1e9 and 1000000000.0 become 1000000000, 4e-1
-// becomes 0.4. At most 18 decimals are kept. 1.0 is unchanged, because a share of the whole device is not the number 1.
-// Exponents beyond 40 are unchanged too.
+// becomes 0.4. At most 18 decimal places are kept. 1.0 is unchanged, because a share of the whole device is not the
+// number 1. Exponents beyond 40 are unchanged too.
 std::string plain_number(std::string_view text);
 
 // For people: "512MiB", "1.76MiB", "6.40GiB"; at most seven characters. Rounded to three digits, so that shown parts
-// add up to the shown whole; but whole KiB and MiB are exact. Only 0 bytes are shown as "0B".
+// add up to the shown whole, but whole KiB and MiB are exact. Only a size of 0 bytes is shown as "0B".
 // Design: design/settings.md#shown-sizes
 std::string show_bytes(std::uint64_t bytes);
-// Like show_bytes(), with the exact number: "6.40GiB (6871947673 bytes)", "659 bytes".
+// Like show_bytes(), followed by the exact number if it differs: "6.40GiB (6871947673 bytes)", "659 bytes".
 std::string show_exact_bytes(std::uint64_t bytes);
 
 }  // namespace ration::config

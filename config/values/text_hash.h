@@ -1,4 +1,5 @@
-// FNV-1a, 64 bits, to distinguish texts. It does not resist crafted collisions. Layer: config. Threads: constant.
+// 64-bit FNV-1a, to distinguish pieces of text. It does not resist crafted collisions. Layer: config. Threads:
+// constant.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The identity of the address space, by which a forked child recognises that it is one. Handlers of pthread_atfork(3)
-// cannot: _Fork(3) and clone(2) do not run them. Layer: base. Threads: any. Owns: one page, which is never unmapped.
+// The identity of the address space, by which a forked child recognises itself. Handlers of pthread_atfork(3) cannot:
+// _Fork(3) and clone(2) do not run them. Layer: base. Threads: any. Owns: one page, which is never unmapped.
 #pragma once
 
 #include <unistd.h>
@@ -12,7 +12,7 @@ namespace ration {
 namespace address_space {
 
 // The page with the number of this address space. If there is no page, or it holds 0, the address space has no number
-// yet, or the process ID is its number.
+// yet, or its number is the process ID.
 extern constinit std::atomic<std::atomic<std::uint64_t> *> page;
 [[gnu::cold, gnu::noinline]] std::uint64_t find_number();
 
@@ -27,8 +27,8 @@ inline std::uint64_t this_address_space() {
 }
 
 // The process that made an object. Both the address space and the process ID are compared: a child that shares its
-// parent's memory (vfork) has another process ID, and a forked child in a PID namespace of its own may have the same
-// one.
+// parent's memory (vfork) has a different process ID, and a forked child in its own PID namespace may have the same
+// process ID.
 class Birthplace {
  public:
   bool is_here() const;

@@ -11,13 +11,13 @@ namespace ration {
 // in the catalogue of the driver's functions (shim/cuda_memory_api.json and interop_exports.txt).
 bool is_unknown_driver_name(const char *name);
 
-// Whether the name suggests that the function may allocate, free or share device memory, or begin a capture.
+// True if the name suggests that the function may allocate, free or share device memory, or begin a capture.
 bool may_take_memory(const char *name);
 
-// Counts `text` if it is new, and keeps it while there is room, cut to the size of an entry. True: it is new.
+// Counts `text` if it is new, and stores it while there is room, cut to an entry's size. Returns true if it is new.
 bool note_name(RationNames &names, const char *text);
 
-// The text that is kept in entry `place`, or nullptr.
+// The text that is stored in entry `place`, or nullptr.
 const char *name_at(const RationNames &names, unsigned place);
 
 }  // namespace ration

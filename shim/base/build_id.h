@@ -1,4 +1,4 @@
-// The build id among the notes of an ELF file, in memory or on disk.
+// Finds the build id among the notes of an ELF file, in memory or on disk.
 // Layer: base. Threads: pure functions.
 #pragma once
 
@@ -11,12 +11,12 @@
 
 namespace ration {
 
-// The build id in hexadecimal; empty: there is none, or the notes before it are damaged.
+// The build id in hexadecimal; empty if there is none or if the notes before it are damaged.
 inline std::string build_id_in(std::string_view notes) {
   constexpr const char *kDigits = "0123456789abcdef";
   constexpr std::size_t kAligned = 4;
   const auto padded = [](std::size_t size) { return (size + kAligned - 1) / kAligned * kAligned; };
-  Elf64_Nhdr note;  // ELF files of 32 bits have the same layout
+  Elf64_Nhdr note;  // 32-bit ELF files have the same layout
   while (notes.size() >= sizeof(note)) {
     std::memcpy(&note, notes.data(), sizeof(note));
     notes.remove_prefix(sizeof(note));

@@ -1,5 +1,5 @@
-// Keeps a thread from being cancelled inside Ration. Its calls of write(2), open(2) and others are cancellation points;
-// a cancellation there would unwind through noexcept functions, which ends the process.
+// Keeps a thread from being cancelled inside Ration. Ration's calls of write(2), open(2) and others are cancellation
+// points; a cancellation there would unwind through noexcept functions, which would end the process.
 // Layer: base. Threads: concerns the calling thread only.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace ration {
 class CancellationOff {
  public:
   CancellationOff() : CancellationOff(held::thread()) {}
-  // `thread`: the state of the calling thread; nullptr if there is none.
+  // `thread` is the state of the calling thread, or nullptr if it has none.
   explicit CancellationOff(RationThread *thread) : thread_(thread) {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_);
     if (before_ == PTHREAD_CANCEL_ENABLE && thread_ != nullptr) {

@@ -15,7 +15,7 @@ inline FileIdentity identity_of(const struct stat &status) {
   return {status.st_dev, status.st_ino};
 }
 
-// False: errno says why.
+// Returns false on failure; errno says why.
 inline bool identify(int descriptor, FileIdentity &identity) {
   struct stat found {};
   if (fstat(descriptor, &found) != 0) {

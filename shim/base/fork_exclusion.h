@@ -7,13 +7,13 @@
 
 namespace ration {
 
-// From now on runs `callback` in every forked child. This includes the child of a fork that already waits for a
-// section, in which glibc 2.36 would not run a handler registered now. Adding a callback twice is harmless. False:
-// there is no room for another.
+// From now on runs `callback` in every forked child. This includes the child of a fork that is already waiting for a
+// section: glibc 2.36 would not run a newly registered handler there. Adding a callback twice is harmless. Returns
+// false if there is no room for another callback.
 bool call_in_forked_child(void (*callback)()) noexcept;
 
-// While such an object lives, new forks wait; its constructor waits for forks in progress. The constructor waits until
-// `deadline_ns` (of now_ns()) at most, and a fork waits at most 50 ms, because a fork may itself wait for a lock that
+// While such an object exists, new forks wait. Its constructor waits for forks in progress, but not beyond
+// `deadline_ns` (on the clock of now_ns()). A fork waits at most 50 ms, because a fork may itself wait for a lock that
 // the caller holds.
 // Design: design/ledger.md#forks
 // Design: design/first-use.md#forks-meanwhile
@@ -26,7 +26,7 @@ class ForkExclusion {
   ~ForkExclusion();
   ForkExclusion(const ForkExclusion &) = delete;
   ForkExclusion &operator=(const ForkExclusion &) = delete;
-  // Whether a fork may have run during the section nevertheless.
+  // True if a fork may nevertheless have run during the section.
   bool failed() const;
 
  private:

@@ -8,8 +8,8 @@
 namespace ration {
 
 struct GroupFigures {
-  std::atomic<std::uint64_t> limit;         // of the group; 0: none
-  std::atomic<std::uint64_t> most_claimed;  // the most that all members claimed at any request of this process
+  std::atomic<std::uint64_t> limit;         // the group's limit; 0: none
+  std::atomic<std::uint64_t> most_claimed;  // the largest sum of all members' claims at any request of this process
 };
 static_assert(sizeof(GroupFigures) == 16);
 

@@ -12,7 +12,7 @@ namespace ration::held {
 
 using Release = void (*)(void *) noexcept;
 
-// Set when the core starts. Without it (in tools and tests) nothing is noted, and every holder releases what it holds.
+// Set when the core starts. If unset (in tools and tests), nothing is noted, and every holder releases what it holds.
 inline constinit std::atomic<RationThread *(*)()> thread_state{nullptr};
 inline RationThread *thread() noexcept {
   RationThread *(*const state)() = thread_state.load(std::memory_order_relaxed);
@@ -21,12 +21,12 @@ inline RationThread *thread() noexcept {
 
 // To be called after `what` was taken.
 void note(Release release, void *what) noexcept;
-// To be called before `what` is released. False: it was released already, because the thread seemed to have left the
-// call, though its holder returned after all.
+// To be called before `what` is released. Returns false if it was already released because the thread seemed to have
+// left the call.
 [[nodiscard]] bool forget(Release release, void *what) noexcept;
 
 // The same for callers that have the thread's state. If there is no room for a note, only the holder can release
-// `what`, and it stays held for ever if the call is left.
+// `what`, which stays held forever if the call is left.
 inline void note(RationThread &thread, Release release, void *what) noexcept {
   if (thread.held_count == sizeof(thread.held) / sizeof(thread.held[0])) {
     ++thread.held_unnoted;
@@ -44,8 +44,8 @@ inline void note(RationThread &thread, Release release, void *what) noexcept {
   return forget_among(thread, release, what);
 }
 
-// Releases, latest first, all that is still held by calls that the thread has left. REQUIRES: the thread is in no other
-// call.
+// Releases, latest first, everything that is still held by calls that the thread has left. REQUIRES: the thread is in
+// no other call.
 void release_left() noexcept;
 
 }  // namespace ration::held

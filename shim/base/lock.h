@@ -19,7 +19,7 @@
 
 namespace ration {
 
-// The outermost lock comes first. No driver call, no I/O and no formatting is allowed under any of them, with two
+// The outermost lock comes first. No driver call, I/O or formatting is allowed under any of these locks, with two
 // exceptions: kLogWriter, which exists to order the write(2) calls, and kStacks, under which a new stack is written
 // before its number is used.
 enum class Rank : int {

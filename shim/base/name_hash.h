@@ -1,4 +1,4 @@
-// The hash of a name: FNV-1a, 32 bits. scripts/catalogue_names.py computes the same hash.
+// The hash of a name: 32-bit FNV-1a. scripts/catalogue_names.py computes the same hash.
 // Layer: base. Threads: any; constant.
 #pragma once
 

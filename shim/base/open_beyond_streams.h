@@ -1,5 +1,5 @@
-// Opens our files under numbers above those of the standard streams. A program may have closed these, and text that it
-// still prints to them must not reach our files.
+// Opens Ration's files under numbers above those of the standard streams. A program may have closed the streams, and
+// text that it still prints to them must not reach Ration's files.
 // Layer: base. Threads: any. Only system calls.
 #pragma once
 
@@ -8,7 +8,7 @@
 namespace ration {
 
 // While such an object lives, descriptors that this thread opens get higher numbers, because it occupies the numbers of
-// closed standard streams. The descriptors with which it does so can be neither read nor written. Keeps errno.
+// closed standard streams. The placeholder descriptors can be neither read nor written. Keeps errno.
 class HeldStreams {
  public:
   HeldStreams();

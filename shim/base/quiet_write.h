@@ -11,8 +11,8 @@
 namespace ration {
 
 // Makes one write(2) and returns its result. A reader that is gone (SIGPIPE), or a file at RLIMIT_FSIZE (SIGXFSZ), must
-// not end a program that never writes there itself. So a signal that this write causes is removed, but one that was
-// pending before stays.
+// not end a program that never writes there itself. So a signal that this write causes is removed, but a signal that
+// was already pending stays.
 inline ssize_t write_quietly(int descriptor, const char *text, std::size_t bytes) noexcept {
   sigset_t caused;
   sigset_t before;
@@ -21,8 +21,8 @@ inline ssize_t write_quietly(int descriptor, const char *text, std::size_t bytes
   sigaddset(&caused, SIGPIPE);
   sigaddset(&caused, SIGXFSZ);
   sigemptyset(&pending);
-  sigprocmask(SIG_BLOCK, &caused, &before);  // this thread; before glibc 2.32 pthread_sigmask was in libpthread
-  if (sigismember(&before, SIGPIPE) != 0 || sigismember(&before, SIGXFSZ) != 0) {  // else none was pending
+  sigprocmask(SIG_BLOCK, &caused, &before);  // for this thread; before glibc 2.32, pthread_sigmask was in libpthread
+  if (sigismember(&before, SIGPIPE) != 0 || sigismember(&before, SIGXFSZ) != 0) {  // otherwise neither was pending
     sigpending(&pending);                                                          // a sandbox may forbid this call
   }
   const ssize_t written = write(descriptor, text, bytes);

@@ -1,5 +1,5 @@
-// Keeps the largest value that was seen. Layer: base. Threads: any; no lock. Relaxed: no other memory is read because
-// of this value.
+// Keeps the largest value seen so far. Layer: base. Threads: any; no lock. Relaxed memory order suffices, because no
+// other memory is read because of this value.
 #pragma once
 
 #include <atomic>

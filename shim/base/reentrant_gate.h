@@ -12,7 +12,7 @@ namespace ration {
 
 class ReentrantGate {
  public:
-  using Owner = std::atomic<const void *>;  // the thread inside; nullptr: none
+  using Owner = std::atomic<const void *>;  // the thread that is inside; nullptr: none
   enum class Patience { wait, none };
 
   explicit ReentrantGate(Owner &owner, Patience patience = Patience::wait) : owner_(owner) {
@@ -38,9 +38,9 @@ class ReentrantGate {
   ReentrantGate(const ReentrantGate &) = delete;
   ReentrantGate &operator=(const ReentrantGate &) = delete;
 
-  // False: another thread is inside and `patience` was none.
+  // Returns false if another thread is inside and `patience` was none.
   explicit operator bool() const { return inside_; }
-  // True: the thread was already inside.
+  // True if the thread was already inside.
   bool is_nested() const { return inside_ && !entered_; }
 
  private:

@@ -1,4 +1,4 @@
-// The identity of the calling thread, only to be compared with others.
+// The identity of the calling thread, only for comparison with other threads.
 // Layer: base. Threads: any.
 #pragma once
 

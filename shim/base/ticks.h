@@ -21,8 +21,7 @@ inline std::uint64_t ticks() noexcept {
 #endif
 }
 
-// A number of ticks that takes between 8 and 33 microseconds, if the counter runs at 1 to 4 GHz or its frequency can be
-// read.
+// A number of ticks that takes between 8 and 33 µs if the counter runs at 1 to 4 GHz or its frequency can be read.
 inline std::uint64_t ticks_of_a_moment() noexcept {
 #if defined(__aarch64__)
   std::uint64_t in_a_second = 0;

@@ -1,4 +1,4 @@
-// Makes text safe to print as one line on a terminal: foreign names and texts in it can neither begin a second line nor
+// Makes text safe to print as one line on a terminal: foreign names and text in it can neither begin a second line nor
 // move the cursor.
 // Layer: base. Threads: any.
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace ration {
 
-// Replaces line ends by blanks and other control characters by `\xNN`, and keeps everything else, UTF-8 included.
+// Replaces line ends with blanks and other control characters with `\xNN`. Keeps everything else, including UTF-8.
 // Throws only bad_alloc.
 inline std::string visible(std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";

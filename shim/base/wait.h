@@ -1,11 +1,11 @@
-// The only way in which Ration waits for another thread: check a condition, pause, check again.
+// The only way in which Ration waits for another thread is to check a condition, pause, and check again.
 // Layer: base. Threads: any; never under a lock. Called from: any path of a hook that is not a hit.
 //
-// A waiting thread pauses the core first, then yields, then sleeps on a futex for at most kLongestSleepNs at a time.
-// Because it ends up asleep, a waiter of real-time priority cannot starve the thread that it waits for. The thread that
-// makes a condition true calls wake_waiters(), so the sleep is normally short. If the driver or another process makes
-// it true, nothing calls wake_waiters(), and the sleep lasts up to its time limit. Nothing here is a cancellation
-// point.
+// A waiting thread first spins, then yields, then sleeps on a futex for at most kLongestSleepNs at a time. Because it
+// ends up asleep, a waiter with real-time priority cannot starve the thread that it waits for. The thread that makes a
+// condition true calls wake_waiters(), so the sleep is normally short. If the driver or another process makes the
+// condition true, nothing calls wake_waiters(), and the sleep lasts up to its time limit. Nothing here is a
+// cancellation point.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace ration {
 
-// Sleeps between checks that cost a call each. Each sleep is twice as long as the one before.
+// Sleeps between checks, each of which costs a call. Each sleep is twice as long as the one before.
 class Backoff {
  public:
   static constexpr long kLongestNs = 1'600'000;
@@ -61,8 +61,8 @@ inline constinit std::atomic<std::uint32_t> waiters{0};
 void wake_all() noexcept;
 }  // namespace wait_detail
 
-// Call it after a store that another thread may be waiting for. Costs one load if no thread waits. The store and this
-// load must both be seq_cst, so that either the waiter sees the store or this function sees the waiter.
+// Call it after a store that another thread may wait for. Costs one load if no thread waits. That store and this
+// function's load must both be seq_cst, so that either the waiter sees the store or this function sees the waiter.
 inline void wake_waiters() noexcept {
   if (wait_detail::waiters.load() != 0) {
     wait_detail::wake_all();

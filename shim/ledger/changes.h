@@ -1,6 +1,6 @@
 // Counts the calls of this process that take or return memory of one device. A call counts from before the driver or
-// Ration's records show the change until both show it. Figures of the driver and of the records may be
-// compared only if no such call was under way while they were read.
+// Ration's records show the change until both show it. Figures from the driver and from the records may be compared
+// only if no such call was in progress while they were read.
 // Layer: ledger. Threads: any.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace ration::ledger {
 
 class Changes {
  public:
-  // If two calls return equal values, nothing changed between them. nullopt: a change is under way.
+  // If two calls return equal values, nothing changed between them. Returns nullopt while a change is in progress.
   std::optional<std::uint64_t> when_quiet() const {
     const std::uint64_t begun = begun_.load();
     return under_way_.load() == 0 ? std::optional(begun) : std::nullopt;
@@ -29,7 +29,7 @@ class Changes {
 class Change {
  public:
   explicit Change(Changes &changes) : Change(&changes) {}
-  // Null: the call changes nothing that is charged.
+  // `changes` is null if the call changes nothing that is charged.
   explicit Change(Changes *changes) : changes_(changes) {
     if (changes_ != nullptr) {
       changes_->under_way_.fetch_add(1);  // first: a thread that reads the old `begun_` sees this

@@ -1,5 +1,5 @@
-// The file in which a process lists the blocks that it shares (`ipc-` and 16 hex digits, in the state folder), and the
-// locks that the openers of these blocks take on it.
+// The file in which a process lists the blocks that it shares, and the locks that the openers of these blocks take on
+// the file. It is in the state folder; its name is `ipc-` and 16 hex digits.
 // Layer: ledger. Threads: one at a time for publish and end; any for the rest. Owns: its mapping.
 // The exporter holds a lock on the file's first life byte (life_byte.h) until it ends. The file is removed once none of
 // its life bytes is locked.
@@ -21,27 +21,26 @@ ExportNonce export_nonce();
 
 class ExportFile {
  public:
-  // Makes the file under an unused name. nullptr: `problem` says why.
+  // Creates the file under an unused name. On failure returns nullptr, and `problem` says why.
   static std::unique_ptr<ExportFile> make(const std::string &state_folder, std::string &problem);
   ~ExportFile();
   ExportFile(const ExportFile &) = delete;
   ExportFile &operator=(const ExportFile &) = delete;
 
   std::uint64_t exporter() const { return exporter_; }
-  // Whether the file still has its full length. One system call. If it has not, nothing may be published.
+  // True if the file still has its full length; otherwise nothing may be published. Costs one system call.
   bool has_pages() const;
   std::string path() const { return folder_ + "/" + name_; }
 
-  // Only writes to the mapping. REQUIRES: the record is new, or it has ended and a Snapshot taken since shows no
-  // opener.
+  // Only writes to the mapping. REQUIRES: the record is new, or it has ended and a later Snapshot shows no opener.
   ExportToken publish(std::uint32_t record, const ExportedBlock &block, const ExportNonce &nonce);
   void end(std::uint32_t record);
 
   // A snapshot of which records are open. An opener takes a shared lock on the record's byte, then checks the record;
-  // the exporter ends the record, then checks the lock. One of the two sees the other, so an open block is never
-  // reused. When an opener dies, the kernel drops its lock before it closes its device, so a record still counts as
-  // open while one of its openers is ending. If the file has lost its name or was cut short, every record counts as
-  // open.
+  // the exporter ends the record, then checks the lock. At least one of the two sees the other's step, so an open block
+  // is never reused. When an opener dies, the kernel drops its lock before it closes its device, so a record still
+  // counts as open while one of its openers is ending. If the file has lost its name or was cut short, every record
+  // counts as open.
   class Snapshot {
    public:
     explicit Snapshot(const ExportFile &file);
@@ -53,7 +52,7 @@ class ExportFile {
     Descriptor file_;
   };
 
-  // Removes the file if no record is open. Called at the end of the process; keeps the mapping and the lock.
+  // Removes the file if no record is open. Called when the process ends; keeps the mapping and the lock.
   void remove_if_unused() const;
 
  private:
@@ -69,7 +68,7 @@ class ExportFile {
   FileIdentity identity_;
 };
 
-// The name of an exporter's file, and whether `name` is such a name.
+// The name of an exporter's file, and a test whether `name` is such a name.
 std::string export_file_name(std::uint64_t exporter);
 bool is_export_file(const std::string &name);
 

@@ -25,7 +25,7 @@ static_assert(sizeof(ExportToken) == 64);
 
 // The kind of memory that a block is part of.
 enum class ExportKind : std::uint64_t {
-  slab,      // one allocation of the driver, which `handle` names
+  slab,      // one allocation by the driver, which `handle` names
   granules,  // physical memory; the exporter sends its descriptors (part_socket.h)
 };
 
@@ -34,17 +34,17 @@ struct ExportedBlock {
   unsigned char handle[64] = {};  // the slab's
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t slab_bytes = 0;  // of the slab, or of all its granules together
+  std::uint64_t slab_bytes = 0;  // size of the slab, or of all the granules together
   ExportKind kind = ExportKind::slab;
 };
 
 namespace shared {
 
 inline constexpr std::uint64_t kExportMagic = 0x5450584549544152;  // "RATIEXPT"
-// Raised with every change of this layout. Files of another version are refused.
+// Increased with every change of this layout. Files of a different version are refused.
 inline constexpr std::uint32_t kExportVersion = 3;
 
-// One less than the number of life bytes: the first is the exporter's, and each record has one of the others.
+// One less than the number of life bytes: the exporter has the first life byte, and each record has one of the others.
 inline constexpr std::uint32_t kExportRecords = 4095;
 inline constexpr std::uint32_t kExporterLife = 0;
 constexpr std::uint32_t life_of_record(std::uint32_t record) {
@@ -65,8 +65,8 @@ struct ExportHeader {
 using ExportWord = std::atomic<std::uint64_t>;
 static_assert(ExportWord::is_always_lock_free);
 
-// The most openers whose process marks a record can hold. The exporter sees only the lock of any further opener, or of
-// one in another PID namespace.
+// The most openers whose process marks a record can hold. Of any further opener, or an opener in another PID namespace,
+// the exporter sees only the lock.
 inline constexpr std::uint32_t kOpeners = 16;
 
 struct ExportRecord {
@@ -79,7 +79,7 @@ struct ExportRecord {
   ExportWord unused;
   ExportWord handle[8];
   // The process marks of the openers (ledger/process_end.h); 0: a free entry. An opener takes a free entry by an atomic
-  // exchange and clears it when it closes the block; if the opener dies, the exporter clears it.
+  // exchange and clears the entry when it closes the block. If the opener dies, the exporter clears it.
   ExportWord opener[kOpeners];
 };
 

@@ -13,8 +13,8 @@ namespace ration::ledger {
 // Design: design/ipc.md#leases
 class ExportLease {
  public:
-  // nullptr: the token names no usable block, because the block was freed, its process is gone, or the token is forged.
-  // If this could not be determined, `problem` says why; otherwise it is empty.
+  // Returns nullptr if the token names no usable block: the block was freed, its process is gone, or the token is
+  // forged. If this could not be determined, `problem` says why; otherwise `problem` is empty.
   static std::unique_ptr<ExportLease> take(const std::string &state_folder, const ExportToken &token,
                                            std::string &problem);
   ~ExportLease();
@@ -36,8 +36,8 @@ class ExportLease {
   std::uint32_t index_ = 0;
   std::uint64_t live_state_ = 0;
   ExportedBlock block_;
-  shared::ExportWord *place_ = nullptr;  // our entry in the record's `opener`; null: none
-  std::uint64_t address_space_ = 0;      // the address space that has the mapping; a forked child's does not
+  shared::ExportWord *place_ = nullptr;  // this process's entry in the record's `opener`; null: none
+  std::uint64_t address_space_ = 0;      // the address space that has the mapping; a forked child has none
 };
 
 }  // namespace ration::ledger

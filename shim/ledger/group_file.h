@@ -1,8 +1,8 @@
-// The file of a group in a state folder: finds, makes, checks, maps and removes it.
+// The file of a group in a state folder: finds, creates, checks, maps and removes it.
 // Layer: ledger. Threads: a value. Owns: its mapping.
-// A complete file gets its name in one step. Only a process that holds the locks of all life bytes removes it, so it
-// has no members then. A joiner locks a life byte, then checks that the file still has its name, so a group never has
-// two files in use. A joiner waits only while another process is removing the file, at most 100 ms.
+// A complete file gets its name in one step. Only a process that holds the locks on all life bytes removes it, so at
+// that time it has no members. A joiner locks a life byte, then checks that the file still has its name, so a group
+// never has two files in use. A joiner waits only while another process is removing the file, and for at most 100 ms.
 #pragma once
 
 #include <sys/types.h>
@@ -37,10 +37,10 @@ class GroupFile {
   // The number of slots that the file has space for, at most kSlots. Does not rely on the count in the file alone,
   // which may have been overwritten.
   std::uint32_t slots() const;
-  // Whether the file to which `descriptor` refers is shorter than it was once seen to be. Touches no page of it.
+  // True if the file to which `descriptor` refers is shorter than it was earlier. Touches no page of the file.
   bool is_cut(int descriptor) const;
-  // Whether the pages that the file was once seen to have still exist; asks the kernel. One system call, or two if the
-  // file has grown.
+  // True if the pages that the file had earlier still exist; asks the kernel. Costs one system call, or two if the file
+  // has grown.
   bool has_pages() const;
 
   // Maps the file to which `descriptor` refers, if it is a group's file of this layout. If not, the result is empty and
@@ -50,7 +50,7 @@ class GroupFile {
  private:
   explicit GroupFile(shared::Header *header) : header_(header) {}
   shared::Header *header_ = nullptr;
-  mutable std::atomic<std::uint32_t> known_slots_{0};  // that the file was once seen to have
+  mutable std::atomic<std::uint32_t> known_slots_{0};  // the most slots that the file has had so far
 };
 
 // Owns a file descriptor and closes it.
@@ -77,38 +77,38 @@ bool lacks_descriptors();
 // The message of an errno value, without strerror(3), which is not thread-safe.
 std::string error_text(int error);
 
-// Opens the folder, or makes it with mode 0700. Refuses, with a `problem`, a link, another user's folder, or one that
-// others may write to.
+// Opens the folder, or creates it with mode 0700. Refuses a link, another user's folder, or a folder that others may
+// write to; `problem` then says why.
 // Design: design/ledger.md#trusted-files
 Descriptor open_state_folder(const std::string &path, bool make, std::string &problem);
 
-// Opens the file `name` in `folder`. Refuses a link, another user's file, or one that others may write to. ENOENT is
-// not a problem: the descriptor is then empty.
+// Opens the file `name` in `folder`. Refuses a link, another user's file, or a file that others may write to. ENOENT is
+// not a problem; in that case the descriptor is empty.
 Descriptor open_group_file(int folder, const std::string &name, std::string &problem);
 
-// Makes the file. Also true if another process made it first.
+// Creates the file. Also returns true if another process created it first.
 bool make_group_file(int folder, const std::string &name, const std::string &group, std::string &problem);
 
-// The next three functions serve other kinds of files too. This one allocates space for the bytes and keeps their
-// content. Returns 0 or errno.
+// The next three functions serve other kinds of files too. allocate_space() keeps the content of the bytes. Returns 0
+// or errno.
 int allocate_space(int descriptor, std::size_t begin, std::size_t end);
 // Moves or links the temporary file to `name` in one step, and only if that name is free. Returns 0 or errno.
 int claim_name(int folder, const char *temporary, const char *name);
 std::string temporary_name();
 
-// Allocates space for slot `index`. False: errno says why (ENOSPC).
+// Allocates space for slot `index`. Returns false on failure; errno says why (ENOSPC).
 bool grow(const GroupFile &file, int descriptor, std::uint32_t index);
 
-// Whether `name` in `folder` is now the file to which `descriptor` refers.
+// True if `name` in `folder` is now the file to which `descriptor` refers.
 bool has_name(int descriptor, int folder, const std::string &name);
 
-// Whether the file to which `descriptor` refers has been removed from its folder.
+// True if the file to which `descriptor` refers has been removed from its folder.
 bool is_unnamed(int descriptor);
 
-// Removes the file if it has no members; also removes a file under a temporary name whose maker has died.
+// Removes the file if it has no members; also removes a file under a temporary name if its creator has died.
 bool remove_if_dead(int folder, const std::string &name);
 
-// Whether `name` is a temporary one.
+// True if `name` is a temporary name.
 bool is_temporary_name(const std::string &name);
 
 }  // namespace ration::ledger

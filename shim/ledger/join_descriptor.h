@@ -1,6 +1,6 @@
 // Closes a process's join descriptor in forked children, because it would keep the parent's slot alive. Also closes the
-// process's probes there, which would only pile up. Uses pthread_atfork(3), so it does not work in a child that is made
-// without fork handlers.
+// process's probes in these children, where they would only pile up. Uses pthread_atfork(3), so it does not work in a
+// child that is forked without fork handlers.
 // Layer: ledger. Threads: one joins at a time; others may fork meanwhile. Owns: the descriptor.
 #pragma once
 
@@ -9,13 +9,13 @@
 
 namespace ration::ledger {
 
-// Admits one thread at a time to joining. A forked child starts with an open gate.
+// Lets one thread at a time join. A forked child starts with an open gate.
 class JoinGate : public ReentrantGate {
  public:
   JoinGate();
 };
 
-// The descriptor that is open while a process joins. A child forked meanwhile closes it.
+// The descriptor that is open while a process joins. A child that is forked meanwhile closes it.
 class JoinDescriptor {
  public:
   JoinDescriptor() = default;

@@ -1,6 +1,6 @@
-// A long-lived descriptor of Ration. The program may close it and open another file under its number, so the number is
-// a high one, and each use checks that it still refers to our file. Forked children end() it. Layer: ledger. Threads:
-// one at a time keeps and ends it; any may look at it. Owns: the descriptor; constant-initialised.
+// A long-lived descriptor of Ration. The program may close it and open another file under its number, so a high number
+// is chosen, and each use checks that it still refers to Ration's file. Forked children end() it. Layer: ledger.
+// Threads: one at a time keeps and ends it; any thread may look at it. Owns: the descriptor; constant-initialised.
 #pragma once
 
 #include <atomic>
@@ -10,18 +10,18 @@
 
 namespace ration::ledger {
 
-// A fork may come between any two stores; a child that finds inconsistent members does not close the descriptor.
+// A fork may happen between any two stores; a child that finds inconsistent members does not close the descriptor.
 class KeptDescriptor {
  public:
   constexpr KeptDescriptor() = default;
   KeptDescriptor(const KeptDescriptor &) = delete;
   KeptDescriptor &operator=(const KeptDescriptor &) = delete;
 
-  // Reserves this object for a keep() by the caller. False: it is in use.
+  // Reserves this object for a keep() by the caller. Returns false if it is in use.
   bool claim();
   void keep(Descriptor opened, const FileIdentity &identity);
-  // Like the other keep(), but finds the identity of the file itself. False: the descriptor refers to no file, and was
-  // closed.
+  // Like the other keep(), but determines the identity of the file itself. Returns false if the descriptor refers to no
+  // file; it is then closed.
   bool keep(Descriptor opened);
   [[nodiscard]] bool is_there() const;
   // REQUIRES: is_there().

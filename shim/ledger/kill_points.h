@@ -1,4 +1,4 @@
-// Numbered points in the ledger's code at which a process may die, so that tests can try each of them.
+// Numbered points in the ledger's code at which a process may die, so that tests can try every point.
 // Layer: ledger. In an installed build `at` does nothing.
 #pragma once
 

@@ -18,46 +18,45 @@
 
 namespace ration::ledger {
 
-// The most devices on which one process can hold memory. More than any machine has: 16 GPUs of 7 MIG slices each are
-// 112.
+// The most devices on which one process can hold memory. No machine has more: 16 GPUs with 7 MIG slices each make 112
+// devices.
 inline constexpr int kMaxDevices = 128;
 
-// Whether a request is refused at once, or only after the memory of dead group members has been reclaimed (some system
-// calls for each member).
+// Refuse a request at once, or only after reclaiming the memory of dead group members, which costs some system calls
+// for each member.
 enum class Effort { kImmediate, kReclaimFromDead };
 
-// Bytes of one device. A caller reserves bytes, asks the driver, then commits the bytes that it got and releases the
-// rest. Reserved and committed bytes together never exceed the limit, and those of all members of a group never exceed
-// the group's limit.
+// The bytes charged for one device. A caller reserves bytes, asks the driver, then commits the bytes that it got and
+// releases the rest. The sum of reserved and committed bytes never exceeds the limit, and over all members of a group
+// it never exceeds the group's limit.
 class Account {
  public:
-  // There is no limit until one is set. If it is below the bytes held, every request is refused until enough has been
-  // released.
+  // There is no limit until this is called. While more bytes are held than the limit allows, every request is refused.
   void set_limit(std::uint64_t bytes);
   std::uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
 
-  // Adds the account to a group and charges the group with the bytes held so far. False: the account is in too many
-  // groups. REQUIRES: one thread at a time.
+  // Adds the account to a group and charges the group with the bytes held so far. Returns false if the account is in
+  // too many groups. REQUIRES: one thread at a time.
   bool share(Membership *membership, int device);
   bool is_shared_with(const Membership *membership) const;
-  // Writes the limit and the largest total of that group to `figures`: now, whenever the group refuses, and in
+  // Writes the group's limit and largest total to `figures`, both now and later: whenever the group refuses, and in
   // note_groups().
   // REQUIRES: `figures` is never freed.
   void leave_figures(const Membership *membership, GroupFigures *figures);
-  // Updates these figures. Called after memory was taken, not before: bytes that are only reserved may still be refused
-  // by the driver.
+  // Updates these figures. Called only after memory was taken, because the driver may still refuse bytes that are
+  // merely reserved.
   void note_groups() const;
-  // A closed account refuses every request. Used if a group that was asked for cannot be joined.
+  // A closed account refuses every request. Used if a requested group cannot be joined.
   void close(bool closed = true) { closed_.store(closed, std::memory_order_relaxed); }
 
   // Design: design/groups.md#several-groups
   [[nodiscard]] ReserveOutcome reserve(std::uint64_t bytes, Effort effort = Effort::kReclaimFromDead);
-  // Turns `actual_bytes` of a reservation into held bytes and releases the rest. REQUIRES actual_bytes <=
-  // reserved_bytes: the caller reserves more beforehand.
+  // Turns `actual_bytes` of a reservation into held bytes and releases the rest. REQUIRES: actual_bytes <=
+  // reserved_bytes, so the caller reserves enough beforehand.
   void commit(std::uint64_t reserved_bytes, std::uint64_t actual_bytes);
   // Releases bytes that were reserved or committed.
   void release(std::uint64_t bytes);
-  // Charges bytes that are already in use (a context's own memory), whatever the limits say.
+  // Charges bytes that are already in use (such as a context's own memory), whatever the limits say.
   void charge(std::uint64_t bytes);
 
   Transits &transits() { return transits_; }
@@ -69,60 +68,60 @@ class Account {
   std::uint64_t available() const;
   // Like available(), but for the process's own limit only; 0 if the account is closed.
   std::uint64_t left_of_limit() const;
-  // The bytes that this process holds beyond a limit, its own or a group's, whichever is exceeded by more.
+  // The bytes that this process holds beyond its own limit or beyond a group's, whichever excess is larger.
   std::uint64_t excess() const;
-  // Like available(), but for the limits of its groups only; UINT64_MAX: no group has one.
+  // Like available(), but for the limits of its groups only; UINT64_MAX if no group has a limit.
   std::uint64_t group_available() const;
-  // The smallest limit of its groups, however much of it others hold; UINT64_MAX: no group has one.
+  // The smallest limit of its groups, however much others hold of it; UINT64_MAX if no group has a limit.
   std::uint64_t group_limit() const;
-  // The smaller of its own limit and group_limit(). A pool of the driver gets it as its cap. UINT64_MAX: there is no
+  // The smaller of its own limit and group_limit(). It becomes the cap of a driver pool. UINT64_MAX if there is no
   // limit.
   std::uint64_t cap() const { return std::min(limit(), group_limit()); }
-  // The most that the account could hold at present: its limit, or what it holds and its groups leave it, if that is
-  // less. UINT64_MAX: there is no limit.
+  // The most that the account could hold at present: its limit or, if smaller, the sum of what it holds and what its
+  // groups leave. UINT64_MAX if there is no limit.
   std::uint64_t attainable() const;
 
-  // Sets the guarantee of this process in each of its named groups in which no tree's guarantee covers it. Returns the
-  // first group whose limit leaves too little, with this device's number there in `device`; the groups before it keep
-  // the guarantee. nullptr: all groups granted it.
+  // Sets the guarantee of this process in each of its named groups where no tree's guarantee covers it. Returns nullptr
+  // if all groups granted it, else the first group whose limit leaves too little, with this device's number in that
+  // group in `device`; the groups before it keep the guarantee.
   [[nodiscard]] Membership *guarantee(std::uint64_t bytes, int &device);
   // The limit that was ordered for this process while it runs (orders.h): 1 + bytes, kUnordered, or 0 for none.
   std::uint64_t ordered_limit() const;
-  // Sets the guarantee that was ordered, or `unordered` if the order was withdrawn. False: a group refused it, and its
-  // file now says so.
+  // Sets the guarantee that was ordered, or `unordered` if the order was withdrawn. Returns false if a group refused
+  // it; the group's file now says so.
   bool heed_guarantee(std::uint64_t unordered);
   // Sets the guarantee back to `before` and marks the order as refused, because another device's guarantee was refused.
   void refuse_guarantee(std::uint64_t before);
   // The largest guarantee that this process itself has in one of its groups.
   std::uint64_t own_guarantee() const;
-  // Whether a limit was ordered for this process or one of its groups, as the last look_for_orders() found. If so, the
-  // process may hold more than the limit allows. look_for_orders() reads shared memory.
+  // True if the last look_for_orders() found an ordered limit for this process or one of its groups. If so, the process
+  // may hold more than the limit allows. look_for_orders() reads shared memory.
   bool is_ordered() const { return ordered_.load(std::memory_order_relaxed); }
-  // Whether a limit was ordered and more is held than the limits allow.
+  // True if a limit was ordered and more is held than the limits allow.
   bool is_over_order() const { return is_ordered() && excess() != 0; }
   void look_for_orders();
   // The largest guarantee that this process, or its tree, has in one of its groups.
   std::uint64_t guaranteed() const;
-  // The most that the account may hold after a pool has preallocated. With a guarantee it is the guarantee. With a
-  // guarantee of its tree, it is what the account holds plus what is left of that guarantee. Otherwise it is what the
-  // account holds plus half of an equal share of what its groups leave, counting one member more than there are. Memory
-  // that cannot be returned in parts gets no such share: for it, the result is what the account holds if a group has a
-  // limit, or if there is no limit at all and other processes use the device. UINT64_MAX: no bound.
+  // The most that the account may hold after a pool has preallocated. If the process has a guarantee, the guarantee. If
+  // its tree has a guarantee, what the account holds plus what is left of the guarantee. Otherwise, what the account
+  // holds plus half of an equal share of what its groups leave, counting one member more than there are. Memory that
+  // cannot be returned in parts gets no such share: the result is then what the account holds if a group has a limit,
+  // or if there is no limit at all and other processes use the device. UINT64_MAX: no bound.
   // Design: design/groups.md#parts
   std::uint64_t fair_part(bool goes_back_in_parts);
-  // The group that leaves least, with this device's number there in `device`; nullptr: the account is in no group.
+  // The group that leaves least, with this device's number in it in `device`; nullptr if the account is in no group.
   Membership *tightest(int &device) const;
-  // The members of its groups that claim most on this device, each process once.
+  // The members of its groups that claim most on this device; each process appears once.
   std::vector<Holder> holders(std::size_t most) const;
   // Reclaims the memory of dead members, in every group that has a limit on this device.
   void reclaim_from_dead() noexcept;
-  // Reclaims in all groups. True: within the last `seconds` a member that held memory of the device was found dead, so
-  // the driver may not have freed all of that memory yet.
+  // Reclaims in all groups. Returns true if, within the last `seconds`, a member that held memory of the device was
+  // found dead, so the driver may not have freed all of that memory yet.
   bool member_died_within(std::uint64_t seconds) noexcept;
 
   // The next functions concern the figures that other processes see. The published use may be off by the larger of 1
-  // MiB and a 64th of the charged bytes. The fast path calls the next two: a request that would make the difference
-  // larger takes the slow path, which publishes.
+  // MiB and a 64th of the charged bytes. The fast path calls the next two; a request that would make the error larger
+  // takes the slow path, which publishes the use.
   bool exceeds_published(std::uint64_t used) const {
     return used > published_used_.load(std::memory_order_relaxed) + publish_span_.load(std::memory_order_relaxed);
   }
@@ -130,7 +129,7 @@ class Account {
     return exceeds_published(used) ||
            published_used_.load(std::memory_order_relaxed) > used + publish_span_.load(std::memory_order_relaxed);
   }
-  // How far the use may fall below `used` before the figures must be published; 0: they must be published now.
+  // How far the use may fall below `used` before the figures must be published; 0 if they must be published now.
   std::uint64_t max_unpublished_fall(std::uint64_t used) const {
     const std::uint64_t published = published_used_.load(std::memory_order_relaxed);
     const std::uint64_t span = publish_span_.load(std::memory_order_relaxed);
@@ -144,24 +143,25 @@ class Account {
     return used > least ? used - least : 0;
   }
   void publish(const Published &published);
-  // Raises the published peak to the bytes held now. Called after the driver served memory whose use is not published.
+  // Raises the published peak to the bytes held now. Called after the driver supplied memory whose use is not
+  // published.
   void publish_peak();
-  // Whether other processes see exactly these figures. Reads shared memory.
+  // True if other processes see exactly these figures. Reads shared memory.
   bool shows(std::uint64_t used, std::uint64_t allocations) const;
   void request_publication();
 
-  // Whose memory would help: for `limits`, that of the members of its groups; for `device`, that of any process on it.
+  // Whose memory would help. limits: memory of the members of its groups. device: memory of any process on the device.
   enum class Of { limits, device };
-  // Tells these processes how many bytes this process lacks, as they may hold unused memory.
+  // Tells these processes how many bytes this process lacks, because they may hold unused memory.
   void want(std::uint64_t bytes, Of of);
-  // Shows other processes that an allocation waits for this many bytes; 0: none waits any more.
+  // Shows other processes that an allocation is waiting for `bytes`; 0: no allocation waits any more.
   void show_waiting(std::uint64_t bytes);
-  // The bytes that another member lacks, returned once for each wish; 0: there is no new wish.
+  // The bytes that another member lacks, returned once for each wish; 0 if there is no new wish.
   std::uint64_t newly_wanted();
-  // Wishes that the same member has repeated until now will not count as new ones.
+  // Wishes that the same member has repeated until now will not count as new wishes.
   void answered();
-  // The other members that hold memory that they do not use, group by group. surplus(): how much that is, in the group
-  // where it is largest.
+  // The other members that hold memory without using it, group by group. surplus(): the sum of this memory, in the
+  // group where it is largest.
   struct IdleMember {
     const Membership *group = nullptr;
     int place = 0;  // this device's number there
@@ -170,16 +170,16 @@ class Account {
   };
   [[nodiscard]] std::vector<IdleMember> idle_members(Of of) const;
   std::uint64_t surplus() const;
-  // Shows other processes that this one has a context of the device.
+  // Shows other processes that this process has a context on the device.
   void show_presence();
-  // The number of other processes that have a context of the device or took memory there. Looks for dead ones at most
-  // once a second.
+  // The number of other processes that have a context on the device or took memory there. Looks for dead processes at
+  // most once a second.
   std::uint64_t neighbours();
   // The bytes that the other members claim, in the group where they claim most.
   std::uint64_t held_by_others() const;
-  // The memory of others that will surely be returned if it is wanted (`of_others`), and what the limits leave with it
-  // (`within_limits`). REQUIRES: reclaim_from_dead() was called, which looks only at groups that have a limit; this
-  // function looks at the others.
+  // The memory of other processes that will surely be returned if it is wanted (`of_others`), and what the limits would
+  // then leave (`within_limits`). REQUIRES: reclaim_from_dead() was called. That function looks only at groups with a
+  // limit; this one looks at the others.
   struct Obtainable {
     std::uint64_t of_others = 0;
     std::uint64_t within_limits = 0;
@@ -203,10 +203,10 @@ class Account {
   bool reserve_own(std::uint64_t bytes);
   ReserveOutcome reserve_in(const Share &share, std::uint64_t bytes, Effort effort, std::uint64_t *totals);
   static void leave_figures_of(const Share &share);
-  // The total of the tree whose guarantee covers this process in that group; 0: no tree does.
+  // The total of the tree whose guarantee covers this process in that group; 0 if there is no such tree.
   std::uint64_t held_by_tree(const Share &share) const;
   std::uint64_t available_in(const Share &share) const;
-  // The count is complete in itself: no other memory is read because of its value, so every access is relaxed.
+  // No other memory is read because of the count's value, so every access to it is relaxed.
   std::atomic<std::uint64_t> charged_{0};
   std::atomic<std::uint64_t> limit_{UINT64_MAX};
   std::atomic<bool> closed_{false};
@@ -226,10 +226,10 @@ class Ledger {
   Account &account(int device) { return accounts_[device]; }
   const Account &account(int device) const { return accounts_[device]; }
 
-  // Joins a group until the process ends. nullptr: `problem` says why it could not.
+  // Joins a group until the process ends. On failure returns nullptr, and `problem` says why.
   Membership *join(const std::string &state_folder, GroupKind kind, const std::string &name, std::string &problem,
                    const Trees &trees = {});
-  // One for each group that was joined.
+  // One membership for each group that was joined.
   [[nodiscard]] const std::vector<std::unique_ptr<Membership>> &memberships() const { return memberships_; }
 
  private:

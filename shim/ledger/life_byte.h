@@ -1,7 +1,8 @@
-// Shows that a slot's owner is alive: a lock on the slot's life byte, dropped when the process ends or calls execve.
+// A lock on a slot's life byte shows that the slot's owner is alive. The lock ends when the process does or calls
+// execve.
 // Layer: ledger. Threads: any.
-// The lock belongs to an open file description (fcntl(2), F_OFD_SETLK): closing another descriptor of the file does not
-// drop it, and it works across PID namespaces. Only a mapping keeps the description open; forked children do not
+// The lock belongs to an open file description (fcntl(2), F_OFD_SETLK), so closing another descriptor of the file does
+// not drop it, and it works across PID namespaces. Only a mapping keeps the description open; forked children do not
 // inherit the mapping (madvise(2), MADV_DONTFORK) and execve drops it.
 #pragma once
 
@@ -15,7 +16,7 @@ inline constexpr char kLosesLocks[] =
 
 enum class LifeLock {
   taken,
-  held,      // a living owner holds it
+  held,      // a living owner holds the lock
   removing,  // another process is removing the file
   failed,    // the file system has no such locks
 };
@@ -30,11 +31,11 @@ void unlock_all_lives(int descriptor);
 // After lock_all_lives(): keeps only the lock on the life byte of `slot`.
 void unlock_other_lives(int descriptor, std::uint32_t slot);
 
-// Whether the life bytes of `slots` slots, from `slot` on, are all unlocked. `descriptor` must have an open file
-// description of its own. False if this cannot be determined.
+// True if the life bytes of `slots` slots, from `slot` on, are all unlocked; false if this cannot be determined.
+// `descriptor` must have an open file description of its own.
 // Design: design/ledger.md#life-bytes
 [[nodiscard]] bool is_dead(int descriptor, std::uint32_t slot, std::uint32_t slots = 1);
-// Whether the life byte of `slot` is locked. False if this cannot be determined.
+// True if the life byte of `slot` is locked; false if this cannot be determined.
 [[nodiscard]] bool is_alive(int descriptor, std::uint32_t slot);
 
 }  // namespace ration::ledger

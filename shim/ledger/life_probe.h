@@ -1,6 +1,6 @@
-// Gives a member a descriptor with which to check the life bytes of the other members. It keeps a descriptor from the
-// time of joining, because a process that changes its user or its root folder later can no longer open the file. If the
-// program has closed that descriptor, it opens the file again. Layer: ledger. Threads: any; one makes and ends it.
+// Gives a member a descriptor with which to check the life bytes of the other members. The descriptor is kept from the
+// time of joining, because a process that later changes its user or root folder can no longer open the file. If the
+// program has closed it, the file is opened again. Layer: ledger. Threads: any; one creates and ends it.
 // Owns: the descriptor.
 #pragma once
 
@@ -15,7 +15,7 @@ namespace ration::ledger {
 class LifeProbe {
  public:
   LifeProbe() = default;
-  // Keeps no descriptor: each look() opens the file.
+  // Keeps no descriptor, so each look() opens the file.
   LifeProbe(std::string path, FileIdentity identity) : path_(std::move(path)), identity_(identity) {}
   LifeProbe(LifeProbe &&other) noexcept
       : path_(std::move(other.path_)), identity_(other.identity_), kept_(std::exchange(other.kept_, -1)) {}
@@ -27,8 +27,8 @@ class LifeProbe {
   }
   ~LifeProbe();
 
-  // Keeps `opened` under a high number, unless the process keeps too many already; forked children close it. REQUIRES:
-  // a descriptor of the file with a description of its own; no fork meanwhile.
+  // Keeps `opened` under a high number, unless the process already keeps too many; forked children close it. REQUIRES:
+  // `opened` has an open file description of its own; no fork meanwhile.
   void keep(Descriptor opened);
 
   // A descriptor for one search. Another thread of the program may close it and open another file under its number at
@@ -44,14 +44,14 @@ class LifeProbe {
     Descriptor opened_;
     int number_;
   };
-  // If the result is empty, `problem` begins with the path and says why.
+  // If the result is empty, `problem` gives the path and the reason.
   Look look(std::string &problem) const;
   const std::string &path() const { return path_; }
 
  private:
   std::string path_;
   FileIdentity identity_;
-  int kept_ = -1;  // its index in the list of those that forked children close
+  int kept_ = -1;  // its index in the list of descriptors that forked children close
 };
 
 // REQUIRES: called in a forked child.

@@ -1,4 +1,4 @@
-// The membership of this process in one group: its slot in the group's file, from joining until the process ends.
+// The membership of this process in one group: it has a slot in the group's file from joining until it ends.
 // Layer: ledger. Threads: every function is safe. In a forked child, every function of the parent's object does nothing
 // or refuses. Owns: the slot. The process never frees it; after its end, other processes reclaim its memory.
 #pragma once
@@ -22,8 +22,8 @@ namespace ration::ledger {
 
 enum class ReserveOutcome {
   granted,
-  over_limit,        // the process's own limit
-  over_group_limit,  // the limit of a group, or its ledger is not usable
+  over_limit,        // refused by the process's own limit
+  over_group_limit,  // refused by a group's limit, or its ledger is not usable
 };
 
 // The figures of this process on one device that other processes display.
@@ -39,9 +39,9 @@ struct Holder {
   int pid = 0;
   std::string program;
   std::uint64_t reserved = 0;
-  std::uint64_t used = 0;       // as it last published
-  std::uint64_t guarantee = 0;  // whether held or not; of a tree's, only the part that its members do not hold
-  bool is_of_tree = false;  // true: the guarantee is for the processes that it started, and it holds no memory itself
+  std::uint64_t used = 0;       // as the member last published it
+  std::uint64_t guarantee = 0;  // whether held or not; for a tree, only the part that it does not hold
+  bool is_of_tree = false;      // the guarantee is for the processes that it started; it holds no memory itself
 
   std::uint64_t claimed() const { return reserved > guarantee ? reserved : guarantee; }
 };
@@ -53,11 +53,10 @@ struct GuaranteeHolder {
   std::uint64_t life = 0;
 };
 
-// The most bytes that one process can hold on one device. More than any device has, and small enough that the sum over
-// all members never wraps around.
+// The most bytes that one process can hold on one device. No device has more, and the sum over all members cannot wrap.
 inline constexpr std::uint64_t kMostHeld = std::uint64_t{1} << 50;
 
-// Trees by their numbers; 0: none. A process may hold a guarantee for all processes of a tree.
+// Trees, given by their numbers; 0: none. A process may hold a guarantee for all processes of a tree.
 struct Trees {
   std::uint64_t held_for = 0;           // the tree whose guarantee this process holds
   std::vector<std::uint64_t> within{};  // the trees that this process is in, the innermost first
@@ -65,7 +64,7 @@ struct Trees {
 
 class Membership {
  public:
-  // nullptr: `problem` says why it could not join, and the remedy. Waits at most 100 ms.
+  // On failure returns nullptr, and `problem` gives the reason and the remedy. Waits at most 100 ms.
   static std::unique_ptr<Membership> join(const std::string &state_folder, GroupKind kind, const std::string &name,
                                           const ProcessIdentity &process, std::string &problem,
                                           const Trees &trees = {});
@@ -79,22 +78,23 @@ class Membership {
   int device(std::string_view uuid, int ordinal);
 
   // Sets the limit that this process states for the group. show_limit(): sets the limit of the process itself, for
-  // display.
+  // display only.
   void state_limit(int device, std::uint64_t bytes);
   void show_limit(int device, std::uint64_t bytes);
 
   // Takes a shared lock on this member's life byte for `descriptor`, which has its own open file description of this
-  // group's file. The lock keeps the member's slot. REQUIRES: this process holds the guarantee of a tree.
+  // group's file. The lock preserves the member's slot. REQUIRES: this process holds the guarantee of a tree.
   bool share_life_with(int descriptor) const;
 
-  // The number of the tree, if this group is one; 0: it is not.
+  // The tree's number if this group is a tree, else 0.
   std::uint64_t tree_number() const { return tree_; }
-  // The tree whose guarantee covers what this process holds; 0: the process has its own guarantee, or none.
+  // The tree whose guarantee covers what this process holds; 0 if the process has its own guarantee, or none.
   std::uint64_t covering_tree() const { return holder_.tree; }
 
   // Atomically adds to the total the part of `bytes` that no guarantee covers, if the total stays within the limit.
-  // With `look`, refuses only after the memory of dead members has been reclaimed: some system calls for each member,
-  // at most 50 ms. `tree_held`: what the covering tree held before. `before`, if given, receives the previous total.
+  // If `look` is true, refuses only after reclaiming the memory of dead members, which costs some system calls for each
+  // member and at most 50 ms. `tree_held`: what the covering tree held before. `before`, if given, receives the
+  // previous total.
   [[nodiscard]] ReserveOutcome reserve(int device, std::uint64_t bytes, bool look, std::uint64_t tree_held = 0,
                                        std::uint64_t *before = nullptr);
   void release(int device, std::uint64_t bytes);
@@ -102,12 +102,12 @@ class Membership {
   void charge(int device, std::uint64_t bytes, std::uint64_t tree_held = 0, std::uint64_t *before = nullptr);
 
   // Sets the guarantee of this process, or of the tree for which it joined. If the limit does not leave that much,
-  // refuses and changes nothing. `look` as for reserve().
+  // refuses and changes nothing. `look` means the same as in reserve().
   // Design: design/groups.md#guarantees
   [[nodiscard]] ReserveOutcome guarantee(int device, std::uint64_t bytes, bool look);
   // Lowers the guarantee of the tree for which this process joined. Memory that the tree holds stays claimed and
   // guaranteed, because its processes do not claim guaranteed memory. `tree_held` is called once no process of the tree
-  // can be covered beyond `bytes` any more: they reserve in the tree before they read the guarantee.
+  // can be covered beyond `bytes` any more, since each reserves in the tree before it reads the guarantee.
   void lower_guarantee(int device, std::uint64_t bytes, FunctionRef<std::uint64_t()> tree_held);
   void show_total(int device, std::uint64_t bytes);
 
@@ -115,7 +115,7 @@ class Membership {
   std::uint64_t orders() const;
   std::uint64_t heeded() const;
   void take_note(std::uint64_t of_orders);
-  // The order: 1 + bytes, kUnordered, or 0 for none.
+  // The ordered value: 1 + bytes, kUnordered, or 0 if there is no order.
   std::uint64_t ordered_limit(int device) const;
   std::uint64_t ordered_guarantee(int device) const;
   bool has_ordered_limit(int device) const;  // of the group
@@ -123,26 +123,26 @@ class Membership {
 
   // The guarantee that this process holds, for itself or for a tree.
   std::uint64_t own_guarantee(int device) const;
-  // The bytes that this process holds and that no guarantee covers.
+  // The bytes that this process holds without cover by a guarantee.
   std::uint64_t beyond_guarantee(int device) const;
   // How much is left of the guarantee of this process, or of its tree, which holds `tree_held` bytes. REQUIRES: the
-  // file is there.
+  // file exists.
   std::uint64_t uncovered(std::uint32_t device, std::uint64_t tree_held) const;
   // The present guarantee of this process, or of its tree.
   std::uint64_t guaranteed(int device) const;
 
-  // limit(): if the file was cut short, the last limit that was seen.
+  // limit(): if the file was cut short, returns the last limit that was read.
   std::uint64_t limit(int device) const;
   std::uint64_t total(int device) const;
-  // The bytes that the limit and a guarantee leave; 0 if the ledger is not usable. `tree_held` as for reserve().
+  // The bytes that the limit and a guarantee leave; 0 if the ledger is not usable. `tree_held` is as for reserve().
   // Without a limit, available_below_limit() is UINT64_MAX.
   std::uint64_t available_below_limit(int device, std::uint64_t tree_held = 0) const;
   std::uint64_t available(int device, std::uint64_t tree_held = 0) const;
 
-  // The number of processes in the group, including this one and dead ones from which nobody has reclaimed yet.
+  // The number of processes in the group, including this one and dead ones whose memory is not reclaimed yet.
   std::uint32_t members() const;
 
-  // Whether the group has a limit on any device.
+  // True if the group has a limit on any device.
   bool has_limits() const;
 
   // The members that claim most on the device, at most `most` of them.
@@ -153,65 +153,65 @@ class Membership {
   void publish_peak(int device);
   bool shows(int device, std::uint64_t used, std::uint64_t allocations) const;
 
-  // Takes one place in the queue for all devices and bytes that this process waits for; first come, first served.
-  // Others see it waiting.
+  // Takes one place in the queue for all the devices and bytes that this process waits for; first come, first served.
+  // Other processes see it waiting.
   using Wants = std::vector<std::pair<int, std::uint64_t>>;
   void queue_up(const Wants &wants);
   void leave_queue();
   // The number of living members that queued up before this one, wait for one of the same devices, and have called
-  // ahead() within the last two seconds. Reclaims from dead members.
+  // ahead() within the last two seconds. Reclaims the memory of dead members.
   std::size_t ahead() noexcept;
-  // Records how much memory the driver itself took for the last run of the queue.
+  // Records how much memory the driver itself took for the last run from the queue.
   void learn_overhead(int device, std::uint64_t bytes);
   std::uint64_t learnt_overhead(int device) const;
 
-  // Shows other members that this process has a context of the device and may come to hold memory there.
+  // Shows other members that this process has a context on the device and may come to hold memory there.
   void show_presence(int device);
   // The number of other members that have shown presence on the device, or hold or held memory there.
   std::uint64_t neighbours(int device) const;
 
-  // Shows other members that an allocation waits for this many bytes; 0: none waits any more.
+  // Shows other members that an allocation is waiting for `bytes`; 0: no allocation waits any more.
   void show_waiting(int device, std::uint64_t bytes);
 
-  // Tells the other members how many bytes of the device this one lacks, as they may hold unused memory.
+  // Tells the other members how many bytes of the device this one lacks, because they may hold unused memory.
   void want(int device, std::uint64_t bytes);
-  // The last such wish of any member, as a word that differs from the one before; 0: there was none.
-  // wished_by_another(): the bytes in such a word; 0 if it is a wish of this member.
+  // The last wish of any member, as a word that differs from the word before; 0 if there was no wish.
+  // wished_by_another(): the bytes in such a word; 0 if the wish is this member's own.
   std::uint64_t last_wish(int device) const;
   std::uint64_t wished_by_another(std::uint64_t wish) const;
   // A word that changes with every wish, on any device.
   [[nodiscard]] std::uint32_t wishes() const;
-  // Sleeps until wishes() is no longer `seen`, but for at most `ns`. `for_ever`: the file is lost, so no wish can wake
-  // anybody any more.
+  // Sleeps until wishes() differs from `seen`, but for at most `ns`. `for_ever`: the file is lost, so no wish can wake
+  // any sleeper any more.
   enum class Woken { by_wish, by_time, for_ever };
   [[nodiscard]] Woken wait_for_wish(std::uint32_t seen, std::uint64_t ns) const;
-  // Wakes the sleepers as a wish would.
+  // Wakes the sleepers just as a wish would.
   void wake_sleepers() const;
   // The memory that another member holds beyond its program's blocks. `bytes` is an upper bound, because the published
-  // use may be off. is_stopped() recognises only members in this PID namespace. Stopped processes return nothing.
+  // use may be off. is_stopped() recognises only members in this PID namespace. Stopped processes return no memory.
   struct Idle {
     std::uint32_t slot = 0;
     std::uint64_t life = 0;
-    std::uint64_t operation = 0;  // its last one on the device; changes when memory is taken or returned
+    std::uint64_t operation = 0;  // its last operation on the device; changes when memory is taken or returned
     std::uint64_t bytes = 0;
     int pid = 0;
     bool operator==(const Idle &) const = default;
     bool is_stopped() const;
-    // Whether its thread that returns memory is running, or waits for a processor.
+    // True if the member's thread that returns memory is running or waiting for a processor.
     bool is_giving() const;
   };
   [[nodiscard]] std::vector<Idle> idle(int device) const;
   // The idle bytes of all other members together.
   std::uint64_t surplus(int device) const { return surplus_of(device, Bound::published); }
-  // A lower bound of the part of surplus() that is in granules, which can be returned whatever the device is doing.
+  // A lower bound for the part of surplus() that is in granules, which can be returned whatever the device is doing.
   std::uint64_t surplus_in_granules(int device) const { return surplus_of(device, Bound::in_granules); }
 
   // Reclaims the memory of dead members, and recomputes the limit of the device from the living members if it is wrong.
   void reclaim_from_dead(int device) noexcept;
-  // Also reclaims. True: within the last `seconds` a member that held memory of the device was found dead, by any
-  // process, so the driver may not have freed all of that memory yet.
+  // Also reclaims. Returns true if any process found, within the last `seconds`, that a member holding memory of the
+  // device had died, so the driver may not have freed all of that memory yet.
   bool member_died_within(int device, std::uint64_t seconds) noexcept;
-  // The problem with the group's file, and its consequence. Empty: there is none, or it was reported before.
+  // The problem with the group's file, and its consequence. Empty if there is no problem or if it was reported before.
   std::string trouble();
 
  private:
@@ -226,7 +226,7 @@ class Membership {
                         std::uint64_t *operation = nullptr) const;
   struct Own;
   struct Change {
-    std::uint64_t add = 0, subtract = 0;  // to or from what the process holds
+    std::uint64_t add = 0, subtract = 0;  // added to or subtracted from what the process holds
     bool limited = false;
     std::uint64_t tree_held = 0;  // before the change
   };
@@ -249,7 +249,7 @@ class Membership {
     std::uint64_t operation = 0;
     std::uint64_t claimed = 0;
     std::uint64_t guarantee = 0;  // the part of the claim that is the guarantee
-    std::uint64_t covered = 0;    // held under a guarantee, without a claim of its own
+    std::uint64_t covered = 0;    // bytes held under a guarantee, without a claim of their own
     std::uint64_t peak = 0;
     bool touched = false;
 
@@ -265,7 +265,7 @@ class Membership {
   const GuaranteeHolder holder_;
   const std::uint64_t tree_;
   const std::uint64_t address_space_;
-  // Serialises the operations of the slot. Held for a few atomic exchanges, never across a system call.
+  // Serialises the operations of the slot. It is held for a few atomic exchanges, never across a system call.
   mutable RankedMutex mutex_{Rank::kMembership};
   Own own_[shared::kDevices] GUARDED_BY(mutex_);
   std::atomic<std::uint64_t> heeded_{0};  // the last value that take_note() received
@@ -278,13 +278,13 @@ class Membership {
   std::atomic<bool> trouble_said_{false};
 };
 
-// The number in the name of a tree; 0: the group is not a tree.
+// The number in the name of a tree; 0 if the group is not a tree.
 std::uint64_t tree_number(GroupKind kind, const std::string &name);
 
 // The name of the group of all processes in this PID namespace that state the container limit `stated`.
 std::string container_group_name(const std::string &stated);
 
-// The file name of a group, and the group that has a file name. False: it is not the file name of a group.
+// The file name of a group, and the group that a file name means. Returns false if `file` is no group's file name.
 std::string file_name(GroupKind kind, const std::string &name);
 bool group_of_file(const std::string &file, GroupKind &kind, std::string &name);
 

@@ -1,4 +1,4 @@
-// Changes that a user orders while the members of a group run: the group's limit, or a member's limit and guarantee.
+// Changes that a user orders while members of a group run: to the group's limit, or to a member's limit and guarantee.
 // Layer: ledger. Threads: one; any process of the user.
 #pragma once
 
@@ -11,28 +11,28 @@
 
 namespace ration::ledger {
 
-// The ordered bytes on a device with `total` bytes of memory. nullopt withdraws the order: the limits that the members
-// state, or the process's own settings, apply again. kUnchanged leaves the device as it is.
+// The ordered bytes on a device with `total` bytes of memory. nullopt withdraws the order, so that the limits that the
+// members state, or the process's own settings, apply again. kUnchanged leaves the device as it is.
 inline constexpr std::uint64_t kUnchanged = ~std::uint64_t{0};
 using OrderedSize = std::function<std::optional<std::uint64_t>(const std::string &uuid, std::uint64_t total)>;
 
-// Sets the group's limit on every device that a member has seen, with immediate effect. False: nothing changed and
-// `problem` says why, for instance because more is guaranteed to its members.
+// Sets the group's limit on every device that a member has seen, with immediate effect. Returns false if nothing
+// changed; `problem` then says why, for instance because more is guaranteed to the members.
 // Design: design/groups.md#orders
 bool order_group_limit(const std::string &state_folder, GroupKind kind, const std::string &name,
                        const OrderedSize &limit, std::string &problem);
 
 // Orders a limit or a guarantee for one process, in every group that it is in, on every device that the group has seen.
-// The process takes note at its next call that concerns the limit, or at once if a thread of the library listens for
-// orders. False: it is in no group, or `problem` says why.
+// The process notices the order at its next call that concerns the limit, or at once if a thread of the library listens
+// for orders. Returns false if it is in no group or, with a `problem`, on an error.
 struct MemberOrder {
-  OrderedSize limit;      // empty: keeps the present one
+  OrderedSize limit;      // empty: keeps the present limit
   OrderedSize guarantee;  // likewise
 };
 bool order_member(const std::string &state_folder, std::uint64_t identity, const MemberOrder &order,
                   std::string &problem);
 
-// Whether the process has taken note of its orders in every group, and whether it was refused an ordered guarantee.
+// Tells whether the process has noticed its orders in every group, and whether it was refused an ordered guarantee.
 enum class OrderState { pending, done, refused };
 OrderState state_of_order(const std::string &state_folder, std::uint64_t identity);
 

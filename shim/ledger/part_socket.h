@@ -1,6 +1,6 @@
-// The socket over which an opener of a block gets, from its exporter, the descriptors of the physical memory that the
-// block is made of. The socket is named after the exporter's file, with `.sock` added. Each connection carries one
-// request for a few parts.
+// The socket over which the opener of a block gets the descriptors of the block's physical memory from the exporter.
+// The socket's name is that of the exporter's file with `.sock` added. Each connection carries one request for a few
+// parts.
 // Layer: ledger. Threads: one opens and removes it, one serves; any may ask. Owns: the process's one socket; forked
 // children close it.
 #pragma once
@@ -22,7 +22,7 @@ struct PartRequest {
   static constexpr std::uint64_t kMagic = 0x5452415049544152;  // "RATIPART"
   std::uint64_t magic = kMagic;
   ExportToken token;
-  std::uint64_t first = 0;  // the first part that is wanted
+  std::uint64_t first = 0;  // the number of the first part that is wanted
 };
 
 enum class PartsState : std::uint32_t {
@@ -31,7 +31,7 @@ enum class PartsState : std::uint32_t {
   refused,   // the exporter had no memory or no descriptor left
 };
 
-// The parts of a block from `first` on, each sent with a descriptor.
+// The parts of a block from `first` on; each is sent with its descriptor.
 struct PartReply {
   static constexpr std::uint64_t kMagic = 0x544e455349544152;  // "RATISENT"
   std::uint64_t magic = kMagic;
@@ -43,9 +43,9 @@ struct PartReply {
 
 class PartSocket {
  public:
-  // Opens the socket, and opens it again if the program has closed it. False: `problem` says why.
+  // Opens the socket, and opens it again if the program has closed it. Returns false on failure; `problem` says why.
   static bool open(const std::string &state_folder, std::uint64_t exporter, std::string &problem);
-  // Ends all requests; a receive() that waits returns.
+  // Ends all requests; a waiting receive() returns.
   static void shut();
   static void remove(const std::string &state_folder, std::uint64_t exporter);
 
@@ -56,12 +56,12 @@ class PartSocket {
   };
   // Waits for a request by a process of this user or of root.
   static Received receive(PartRequest &request);
-  // Sends the reply, without waiting. False: the descriptors cannot be sent.
+  // Sends the reply without waiting. Returns false if the descriptors cannot be sent.
   static bool answer(const PartReply &reply, const int *files);
   static void hang_up();
 };
 
-// The name of an exporter's socket, and whether `name` is such a name.
+// The name of an exporter's socket, and a test whether `name` is such a name.
 std::string part_socket_name(std::uint64_t exporter);
 bool is_part_socket(const std::string &name);
 // Removes the socket if its exporter is dead. REQUIRES: is_part_socket(name).
@@ -84,8 +84,8 @@ struct Parts {
 enum class Fetched {
   parts,
   no_block,
-  no_descriptors,  // none left in this process or in the exporter
-  no_answer,       // none came before `deadline_ns` (of now_ns())
+  no_descriptors,  // no descriptor was left in this process or in the exporter
+  no_answer,       // no answer came before `deadline_ns` (on the clock of now_ns())
 };
 Fetched fetch_parts(const std::string &state_folder, const PartRequest &request, std::uint64_t deadline_ns,
                     Parts &parts);

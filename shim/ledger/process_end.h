@@ -1,4 +1,4 @@
-// Finds out whether a process that is ending may still have open files, and thus work on a device. Layer: ledger.
+// Tells whether a process that is ending may still have open files, and thus work running on a device. Layer: ledger.
 // Threads: any. A killed process first loses its mappings, and with them its locks; its files, and with them its GPU
 // contexts, are closed later.
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace ration::ledger {
 
-// Identifies one process until the machine restarts: its ID in its PID namespace, and its start time. 0: /proc cannot
+// Identifies one process until the machine restarts: its ID in its PID namespace, and its start time. 0 if /proc cannot
 // be read.
 // Design: design/ipc.md#dying-openers
 using ProcessMark = std::uint64_t;
@@ -15,11 +15,11 @@ ProcessMark this_process_mark();
 std::uint64_t this_pid_namespace();  // 0: /proc cannot be read
 
 enum class ProcessState {
-  gone,  // also a zombie without threads, and a process that cannot be seen
+  gone,  // also for a zombie without threads or a process that cannot be seen
   ending,
   lives,
 };
-// REQUIRES: the mark of a process of this PID namespace, not 0.
+// REQUIRES: `mark` is not 0 and belongs to a process in this PID namespace.
 [[nodiscard]] ProcessState state_of(ProcessMark mark);
 
 }  // namespace ration::ledger

@@ -8,7 +8,7 @@
 
 namespace ration::ledger {
 
-// `identity` is a random number, the same in every group of the process. The rest is for display.
+// `identity` is a random number, the same in every group of the process. The other members are for display.
 struct ProcessIdentity {
   std::uint64_t identity = 0;
   int pid = 0;  // in its own PID namespace
@@ -20,7 +20,7 @@ struct ProcessIdentity {
 
 ProcessIdentity this_process();
 
-// From the kernel; if its generator is not ready yet, made from the process ID and the time.
+// Comes from the kernel or, if the kernel's generator is not ready yet, from the process ID and the time.
 std::uint64_t random_number();
 
 using ration::this_address_space;

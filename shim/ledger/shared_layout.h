@@ -1,6 +1,6 @@
 // The layout of a group's file: a header of two pages, then one slot for each process in the group.
 // Layer: ledger. Threads, and processes: any of them may die between any two stores.
-// A slot's owner, which holds the lock on the slot's life byte, writes all of its slot. Any process writes `life`,
+// The owner of a slot holds the lock on its life byte and writes all of the slot. Any process writes `life`,
 // `Cell::applied`, `Device::total` and `Device::limit`, always by compare-and-exchange. If a process was stopped
 // between its load and its exchange, the exchange finds another generation or operation number and fails.
 #pragma once
@@ -15,12 +15,12 @@
 namespace ration::ledger::shared {
 
 inline constexpr std::uint64_t kMagic = 0x5245474c4e544152;  // "RATNLGER"
-// Raised with every change of this layout that an older reader or member would misread. Readers accept only their own
-// version.
+// Increased with every change of this layout that an older reader or member would misread. Readers accept only their
+// own version.
 inline constexpr std::uint32_t kLayoutVersion = 3;
 
 inline constexpr std::uint32_t kSlots = 4096;
-inline constexpr std::uint32_t kDevices = 60;  // the most in one group: 8 GPUs of 7 MIG slices each, and 4 spare
+inline constexpr std::uint32_t kDevices = 60;  // the most in one group: 8 GPUs with 7 MIG slices each, and 4 spare
 
 using Word = std::atomic<std::uint64_t>;
 static_assert(Word::is_always_lock_free && sizeof(Word) == 8);
@@ -33,9 +33,9 @@ struct Device {
                    // kNoLimit; high: a count of the changes
   // When a dead member's memory of this device was last reclaimed (CLOCK_MONOTONIC); 0: never.
   std::atomic<std::uint64_t> last_reap_ns;
-  Word wanted;    // the last wish, a `Wanted`; 0: there was none
+  Word wanted;    // the last wish, a `Wanted`; 0 if there was none
   Word ordered;   // 1 + the limit that was set for the group while it runs; 0: none
-  Word overhead;  // in the queue's file: bytes that the driver itself took for the last run that has ended
+  Word overhead;  // in the queue's file: bytes that the driver itself took for the last run to end
   Word physical;  // bytes of memory that the device has; 0: not known
   Word left;      // 1 + the limit that held when the last member that stated one ended; 0: none ever stated one
 };
@@ -61,8 +61,8 @@ struct Wanted {
 };
 static_assert(kSlots == 1U << Wanted::kSlotBits);
 
-// Identifies the operation that last changed a total. A new owner of a slot continues the numbering of the operations,
-// so a tag never repeats.
+// Identifies the operation that last changed a total. The new owner of a slot continues the numbering of its
+// operations, so a tag never repeats.
 struct Tag {
   std::uint32_t slot = 0;
   std::uint64_t operation = 0;  // 0: none. Bit 0 is set if the operation reclaimed all that a dead owner claimed
@@ -98,7 +98,7 @@ struct PackedStitching {
   }
 };
 
-// Two special values of an order. kUnordered: the earlier order was withdrawn. kRefused: the owner writes it in place
+// Two special values of an order. kUnordered: the earlier order was withdrawn. kRefused: written by the owner in place
 // of an ordered guarantee that was refused.
 inline constexpr std::uint64_t kUnordered = UINT64_MAX;
 inline constexpr std::uint64_t kRefused = UINT64_MAX - 1;
@@ -119,14 +119,14 @@ struct Cell {
   Word allocations;
   Word failures[kFailureReasons.size()];
   Word published_unix_ns;
-  Word touched;    // 1: the owner has reserved or was refused; 2: it has done neither, but has had a context there
+  Word touched;    // 1: the owner has reserved or was refused memory; 2: neither, but it has had a context there
   Word stitching;  // a PackedStitching; 0 for an owner without granules
 
   // The owner's guarantee as part of its claim. The owner holds `claimed` - `guarantee` + `covered` bytes.
-  Word guarantee;  // the owner's own, or that of the tree for which it holds one
+  Word guarantee;  // the owner's own guarantee, or that of the tree for which it holds one
   Word covered;    // bytes that the owner holds under its own guarantee or its tree's
-  // The orders for the process while it runs: 1 + bytes, or kUnordered; 0: there is none. Any process that may write to
-  // the file may write them.
+  // The orders for the process while it runs: 1 + bytes, or kUnordered; 0 if there is none. Any process that may write
+  // to the file may write the orders.
   Word ordered_limit;
   Word ordered_guarantee;
   Word waiting;    // bytes for which the owner waits; 0: it does not wait
@@ -135,7 +135,7 @@ struct Cell {
 };
 
 struct Slot {
-  // A dead owner counts as the owner until another process has reclaimed from it.
+  // A dead owner counts as the owner until another process has reclaimed its memory.
   bool is_owned() const { return (life.load(std::memory_order_acquire) & 1) != 0; }
 
   Word life;  // generation << 1 | owned
@@ -144,7 +144,7 @@ struct Slot {
   Word pid_namespace;
   std::atomic<std::int32_t> pid;
   std::atomic<std::uint32_t> uid;
-  Word tree;          // the tree for which the owner holds its guarantee; 0: for itself
+  Word tree;          // the tree for which the owner holds its guarantee; 0: the owner itself
   Word ticket;        // its position in the queue of processes that wait to start; 0: it is not in the queue
   Word orders;        // changes with each order for the owner, on any device
   Word heeded;        // the value of `orders` when the owner last took note of its orders
@@ -165,7 +165,7 @@ struct Header {
   char name[72];                           // of the group
   std::atomic<std::uint32_t> ready_slots;  // slots that the file has space for
   std::atomic<std::uint32_t> bell;         // a futex: changes with every wish, on any device
-  Word tickets;                            // how many tickets were given out
+  Word tickets;                            // the number of tickets given out so far
   Word random;                             // changes when a new group of this name begins
   std::uint64_t unused[16];
   Device device[kDevices];
@@ -181,7 +181,7 @@ static_assert(offsetof(Header, device) == 256 && sizeof(Header) == 8192);
 
 inline constexpr std::size_t kFileBytes = sizeof(Header) + std::size_t{kSlots} * sizeof(Slot);
 
-// Life bytes lie past the largest possible file: they carry locks, never data.
+// Life bytes are beyond the end of the largest possible file, because they carry locks, never data.
 inline constexpr std::int64_t kLifeBytes = std::int64_t{1} << 40;
 
 }  // namespace ration::ledger::shared

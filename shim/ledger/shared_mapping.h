@@ -8,12 +8,12 @@
 
 namespace ration::ledger {
 
-// Maps the first `bytes` of the file, which may be shorter: pages past its end must not be touched. nullptr: errno says
-// why.
+// Maps the first `bytes` of the file, which may be shorter: pages past its end must not be touched. Returns nullptr on
+// failure; errno says why.
 void *map_shared(int descriptor, std::size_t bytes);
 
-// Whether the page with the last of the mapping's first `bytes` exists; if it does, so do the pages before it. One
-// system call.
+// True if the page with the last of the mapping's first `bytes` exists, and thus all pages before it. Costs one system
+// call.
 bool has_pages(const void *mapped, std::size_t bytes);
 
 }  // namespace ration::ledger

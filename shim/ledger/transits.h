@@ -1,15 +1,15 @@
 // Counts the threads that hold bytes of one account only for a moment (a transit): reserved bytes that the driver will
-// not all take, or memory that is being returned. A thread that is refused meanwhile waits until these transits have
-// ended and tries again.
+// not all take, or memory that is being returned. A thread that is refused during a transit waits until these transits
+// have ended and tries again.
 // Layer: ledger. Threads: any.
 //
 //   const std::uint64_t before = account.transits().ended();
 //   … a reservation fails, although nothing else changed …
 //   const bool again = account.transits().may_have_refused(before);
 //
-// Turns let a thread wait for exactly those transits that were under way when it looked. Each transit belongs to the
+// Turns let a thread wait for exactly those transits that were in progress when it looked. Each transit belongs to the
 // turn in which it began. The next turn begins when every transit of the turn before the present one has ended, so
-// transits of at most two turns are under way at any time.
+// transits of at most two turns are in progress at any time.
 // Design: design/granules.md#bytes-in-transit
 #pragma once
 
@@ -28,14 +28,14 @@ class Transits {
   bool any() const {
     return std::any_of(std::begin(phases_), std::end(phases_), [](const Phase &each) { return each.threads != 0; });
   }
-  // The number of ended transits that held bytes. Threads that only tried to reserve do not count: two of them would
-  // keep each other trying.
+  // The number of ended transits that held bytes. Threads that only tried to reserve do not count, because two such
+  // threads would keep each other trying.
   std::uint64_t ended() const { return ended_.load(); }
-  // Whether a transit that may have held bytes was under way at any time since ended() returned `before`.
+  // True if a transit that may have held bytes was in progress at any time since ended() returned `before`.
   bool may_have_refused(std::uint64_t before) const { return any() || ended() != before; }
 
   std::uint64_t turn() const { return turn_.load(); }
-  // Whether every transit that was under way when turn() returned `then` has ended, even one that only tried to
+  // True if every transit that was in progress when turn() returned `then` has ended, even those that only tried to
   // reserve.
   bool have_ended(std::uint64_t then) {
     for (std::uint64_t turn = turn_.load(); turn < then + 2;) {
@@ -76,8 +76,8 @@ class Transits {
   std::atomic<std::uint64_t> ended_{0};
 };
 
-// One transit. It begins before the reservation, so that a thread refused because of it sees it, and ends after the
-// bytes that were not needed were released.
+// One transit. It begins before the reservation, so that a thread that is refused because of it can see it, and ends
+// after the bytes that were not needed have been released.
 class Transit {
  public:
   explicit Transit(Transits &transits) : phase_(transits.begin()) { held::note(end_left, &phase_); }

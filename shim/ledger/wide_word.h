@@ -1,4 +1,4 @@
-// Sixteen bytes of shared memory that change in one atomic step.
+// Sixteen bytes of shared memory that are changed in one atomic step.
 // Layer: ledger. Threads, and processes: every call is safe.
 #pragma once
 
@@ -11,13 +11,14 @@ struct WideValue {
   std::uint64_t high = 0;
 };
 
-// x86-64 processors have had cmpxchg16b since 2006, and every ARMv8 has ldaxp/stlxp, so nothing here takes a lock. The
-// compiler's __sync call is used because std::atomic<__int128> goes through libatomic, which may use a lock, and a lock
-// in one process does not exclude another process.
+// x86-64 processors have had cmpxchg16b since 2006, and every ARMv8 processor has ldaxp/stlxp, so nothing here takes a
+// lock. The compiler's __sync call is used because std::atomic<__int128> goes through libatomic, which may use a lock,
+// and a lock in one process does not exclude another process.
 class WideWord {
  public:
-  // Reads the halves one after the other, so they may not belong together, though each was current when it was read. An
-  // exchange that expects such a pair fails. Each load is an acquire that pairs with the exchange that wrote the half.
+  // Reads the halves one after the other, so they may not belong together, though each was current when read. An
+  // exchange that expects a mismatched pair fails. Each load is an acquire that pairs with the exchange that wrote the
+  // half.
   WideValue load() const {
     const std::uint64_t high = __atomic_load_n(half(1), __ATOMIC_ACQUIRE);
     return {__atomic_load_n(half(0), __ATOMIC_ACQUIRE), high};
