@@ -1,5 +1,4 @@
-// Functions for plain ASCII text, whatever locale the program has set. Layer: config.
-// Threads: pure functions.
+// Functions for plain ASCII text, whatever locale the program has set. Layer: config. Threads: pure functions.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Copies the names of functions that the program looked up and Ration does not know to the summary page, for `ration
-// run`. Layer: events. Threads: any; no lock, no allocation. Called from: a look-up, first use, exit.
+// Copies to the summary page, for `ration run`, the names of functions that the program looked up but Ration does not
+// know. Layer: events. Threads: any; no lock, no allocation. Called from: a look-up, first use, exit.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Writes Ration's lines to stderr or to the file of RATION_DIAGNOSTICS: warnings and, on request, what was decided and
-// why.
+// Writes Ration's lines to stderr or to the file that RATION_DIAGNOSTICS names: warnings and, on request, decisions and
+// reasons.
 // Layer: events (a leaf). Threads: any; one write(2) a line, and no lock that a forked child could inherit. Never
 // throws, keeps errno. REQUIRES: the caller holds no lock.
 #pragma once
@@ -20,11 +20,11 @@ inline bool shows(Level level) noexcept {
   return level >= shown_from.load(std::memory_order_relaxed);
 }
 
-// Called once the settings are known. Lines are appended to the file `path`. They go to stderr if `path` is empty, or
-// if the file cannot be written; a warning then says so.
+// Called once the settings are known. Lines are appended to the file `path`. They go to stderr if `path` is empty, or,
+// with a warning, if the file cannot be written.
 void begin_diagnostics(Level level, const std::string &path) noexcept;
 
-// Writes the warning "ration: LINE". Newlines inside become spaces, so one event is one line.
+// Writes the warning "ration: LINE". Newlines within it become spaces, so that one event is one line.
 void say(std::string_view line) noexcept;
 
 // A part of a line.
@@ -42,7 +42,7 @@ struct Word {
 };
 void write_line(Level level, std::initializer_list<Word> words) noexcept;
 
-// Writes "ration[PID]: LEVEL: " and the words. If the level is not shown it costs one load, so it may be used
+// Writes "ration[PID]: LEVEL: " and the words. If the level is not shown, it costs only one load, so it may be used
 // everywhere except in hits.
 template <class... Words>
 void explain(Level level, const Words &...words) noexcept {

@@ -1,4 +1,4 @@
-// The events that are recorded, a struct for each; keys and names are those of the log (README.md). Layer: events (a
+// The events that are recorded, a struct for each; keys and names are as in the log (README.md). Layer: events (a
 // leaf). Sizes are in bytes, times in nanoseconds. The caller owns the strings, which must outlive the call.
 #pragma once
 
@@ -22,21 +22,21 @@ constexpr const char *name_of(Reason reason) {
   return kReasonNames[static_cast<int>(reason)];
 }
 
-// The origin of a block. A block of the driver changes the reserved bytes. A block of the pool is part of a slab, and
-// the record of that slab has already changed them.
+// The origin of a block. A block from the driver changes the reserved bytes. A block from the pool is part of a slab,
+// and the record of that slab has already changed these bytes.
 enum class Source { driver, pool };
 constexpr std::string_view name_of(Source source) {
   return source == Source::pool ? "pool" : "driver";
 }
 
-// The kind of memory. Host memory, and managed memory that is only counted, changes no device's totals.
+// The kind of memory. Host memory, and managed memory that is only counted, do not change any device's totals.
 enum class Kind { device, managed, host, array, vmm, pool };
 inline constexpr std::string_view kKindNames[] = {"device", "managed", "host", "array", "vmm", "pool"};
 constexpr std::string_view name_of(Kind kind) {
   return kKindNames[static_cast<int>(kind)];
 }
 
-// Why the driver itself takes memory. `other`: for launches and streams, as far as this is known.
+// Why the driver itself takes memory. `other` is for launches and streams, as far as this is known.
 enum class OverheadKind { context, module, limit, other };
 inline constexpr int kOverheadKinds = 4;
 inline constexpr const char *kOverheadNames[kOverheadKinds] = {"context", "module", "limit", "other"};
@@ -46,8 +46,8 @@ enum class Via { driver, runtime };
 
 struct Alloc {
   std::uint64_t address;
-  std::uint64_t size;       // from the pool: rounded up to a unit; else the bytes that are charged for it
-  std::uint64_t requested;  // what the program asked for
+  std::uint64_t size;       // from the pool: rounded up to a unit; otherwise the bytes charged for it
+  std::uint64_t requested;  // the bytes that the program asked for
   int device;
   unsigned context;  // contexts are numbered from 1 in order of appearance; 0: unknown
   const char *api;
@@ -57,7 +57,7 @@ struct Alloc {
   std::uint64_t duration_ns;
   std::uint64_t slab = 0;    // number of the slab that contains it; 0: none
   bool charged = true;       // counts against the limit
-  bool stitched = false;     // made of free granules, at addresses of its own
+  bool stitched = false;     // made from free granules, at its own addresses
   std::uint64_t stream = 0;  // as in Free
 };
 
@@ -66,7 +66,7 @@ struct Free {
   std::uint64_t size;
   int device;
   unsigned context;
-  const char *api;           // the call that ended the block: a free, or one that destroyed its context
+  const char *api;           // the call that ended the block: a free, or the destruction of its context
   std::uint64_t stream = 0;  // the stream handle of a stream-ordered call; 1 and 2: the default streams; 0: none
   Source source = Source::driver;
   Kind kind = Kind::device;
@@ -78,13 +78,13 @@ struct GroupState {
   std::string name;  // "tree:" and its number for a tree, "container:" and its name; empty: no group refused
   std::uint64_t limit = 0;
   std::uint64_t reserved = 0;
-  std::uint64_t claimed = 0;  // reserved bytes, and the guaranteed bytes beyond those
+  std::uint64_t claimed = 0;  // reserved bytes plus the guaranteed bytes beyond those
 };
 
-// Stands in place of a program's name for all memory that no process under Ration holds.
+// Stands in place of a program's name for all memory held by processes that do not run under Ration.
 inline constexpr const char *kOutside = "outside Ration";
 
-// A process that holds memory that a refused request lacked.
+// A process that holds memory which a refused request lacked.
 struct Holder {
   int pid;  // in its own PID namespace
   std::string program;
@@ -98,17 +98,17 @@ struct Oom {
   const char *api;
   std::uint64_t requested;
   Reason reason;
-  std::uint64_t used;                        // bytes that the program held on the device at the denial
-  std::uint64_t limit;                       // effective limit; the device's total if none was asked for
+  std::uint64_t used;                        // bytes that the program held on the device when denied
+  std::uint64_t limit;                       // effective limit; the device's total if no limit was asked for
   std::optional<std::uint64_t> device_free;  // as the driver reports it; nullopt: the device has no context
   std::uint64_t largest_free;
-  std::uint64_t reserved = 0;     // charged on the device: whole slabs, and blocks of the driver
+  std::uint64_t reserved = 0;     // charged on the device: whole slabs, and blocks from the driver
   std::uint64_t quarantined = 0;  // freed, but possibly still in use by the device
   bool capturing = false;         // a capture was running, so quarantined blocks could not be cleaned
   GroupState group{};
-  std::vector<Holder> holders{};  // the processes that hold most in the group that refused, or on the full device
-  bool sharing = false;           // not memory but a handle for sharing was refused; counted separately
-  std::uint64_t needed = 0;       // bytes that must be free; more than `requested` if a driver pool grows in steps
+  std::vector<Holder> holders{};  // the processes that hold most in the refusing group or on the full device
+  bool sharing = false;           // a handle for sharing, not memory, was refused; counted separately
+  std::uint64_t needed = 0;       // bytes that must be free; exceeds `requested` if a driver pool grows in steps
 
   // How many more bytes under the limit that refused would have served the request. 0: unknown, because memory that the
   // process held was free but did not serve it, or because the device may have had too little.
@@ -130,8 +130,8 @@ struct SlabAlloc {
   const char *backend;  // the driver's function, for instance cuMemAlloc_v2
   const char *why;      // preallocate, grow, stitch, check or merge
   std::uint64_t duration_ns;
-  std::uint64_t range = 0;  // bytes, if it is a range of addresses without memory; 0: it has memory
-  bool granule = false;     // it is a handle of physical memory, and `address` is the handle
+  std::uint64_t range = 0;  // bytes of an address range without memory; 0: the slab has memory
+  bool granule = false;     // the slab is a handle of physical memory, and `address` is the handle
 };
 
 // The pool released a slab, or lost it with its context.
@@ -150,7 +150,7 @@ struct Wait {
   int device;
   const char *api;
   const char *how;       // event, synchronize, poll or members
-  std::uint64_t blocks;  // freed blocks that the wait made reusable
+  std::uint64_t blocks;  // number of freed blocks that became reusable through the wait
   std::uint64_t bytes;
   std::uint64_t duration_ns;
   int result;  // the driver's result; 0: success
@@ -169,8 +169,8 @@ struct Trim {
 struct Sample {
   int device;
   const char *api;              // the program's call that revealed it
-  std::uint64_t before;         // charged for these pools in the previous such record
-  std::uint64_t pool_reserved;  // charged for them now
+  std::uint64_t before;         // bytes charged for these pools in the previous record of this kind
+  std::uint64_t pool_reserved;  // bytes charged for these pools now
 };
 
 struct DeviceFacts {
@@ -178,11 +178,11 @@ struct DeviceFacts {
   std::string uuid;
   std::string name;
   std::uint64_t total;
-  std::uint64_t limit;  // effective; == total if none was asked for
+  std::uint64_t limit;  // the effective limit; equals the total if no limit was asked for
   bool limit_asked;
   std::uint64_t group_limit = 0;  // the smallest limit of its groups; 0: none
-  std::string mode{};             // the mode that serves it, if that is not the process's
-  std::string backing{};          // what its pools are made of; empty: it has none
+  std::string mode{};             // the device's mode, if it differs from the process's
+  std::string backing{};          // what the device's pools are made of; empty: it has none
   std::string backing_reason{};
 };
 
@@ -193,15 +193,15 @@ struct Meta {
   std::vector<DeviceFacts> devices;
   struct Setting {
     std::string key, value, source;
-    std::string place{};  // position in a file, or the name of a third-party variable; empty: one of Ration's variables
+    std::string place{};  // position in a file, or name of a third-party variable; empty: a variable of Ration's
     bool locked = false;  // fixed by a system file
   };
-  std::vector<Setting> settings;  // those not at their default; for each key the effective one comes first
+  std::vector<Setting> settings;  // settings not at their default; for each key, the effective one is first
   struct ThirdPartyVariable {
     std::string variable, value, disposition, reason;
   };
   std::vector<ThirdPartyVariable> foreign;                       // third-party variables that are set
-  std::vector<std::pair<std::string, std::string>> environment;  // Ration's own variables, as they were set
+  std::vector<std::pair<std::string, std::string>> environment;  // Ration's own variables as they were set
 };
 
 // The process that wrote the log.

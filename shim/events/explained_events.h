@@ -1,4 +1,4 @@
-// Writes the events that are decisions of Ration to the diagnostics. Layer: events (a leaf). Threads: any.
+// Writes events that are Ration's decisions to the diagnostics. Layer: events (a leaf). Threads: any.
 #pragma once
 
 #include "events/event.h"
@@ -11,7 +11,7 @@ void explain_event(const Wait &event) noexcept;
 void explain_event(const Trim &event) noexcept;
 void explain_event(const Oom &event) noexcept;
 
-// All other events are acts of the program; they are only in the log.
+// All other events are actions of the program, which are only in the log.
 template <class Event>
 void explain_event(const Event & /*event*/) noexcept {}
 

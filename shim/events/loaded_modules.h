@@ -1,4 +1,4 @@
-// The ELF files that the process has loaded, by the addresses of their code.
+// The ELF files that the process has loaded, to be found by the addresses of their code.
 // Layer: events (a leaf). Threads: none of its own. Asks the loader, which takes its own lock.
 #pragma once
 
@@ -17,17 +17,17 @@ class LoadedModules {
     std::string build_id;       // hexadecimal; empty: none
   };
 
-  // Reads the loaded files again if the loader has loaded or unloaded any since `before` asked it. False: it has not,
-  // and this object is unchanged. REQUIRES: the caller holds no lock that a constructor of the program's libraries may
-  // wait for.
+  // Reads the loaded files again if the loader has loaded or unloaded any since `before` asked it. Otherwise returns
+  // false and leaves this object unchanged. REQUIRES: the caller holds no lock that a constructor of the program's
+  // libraries may wait for.
   bool ask(const LoadedModules &before);
-  // How many files were ever unloaded.
+  // How many files have ever been unloaded.
   static unsigned long long unloaded_so_far() noexcept;
   unsigned long long unloaded() const { return unloaded_; }
-  // Whether files were unloaded between `before` and this: if so, an address may now belong to another file.
+  // True if files were unloaded between `before` and this object; an address may then belong to a different file.
   bool lost_some(const LoadedModules &before) const { return unloaded_ != before.unloaded_; }
   bool is_older(const LoadedModules &than) const { return loaded_ + unloaded_ < than.loaded_ + than.unloaded_; }
-  // nullptr: the address is in no file.
+  // Returns nullptr if the address is in no file.
   const Module *find(std::uintptr_t address) const;
   const std::vector<Module> &all() const { return modules_; }
 

@@ -21,43 +21,43 @@ class LogFile {
  public:
   static constexpr std::uint64_t kPage = 4096;  // a divisor of the machine's page size
 
-  // `limit_changes` counts how often the program has set its resource limits, and must outlive the log; null: nobody
-  // counts, and each write asks for the limit.
+  // `limit_changes` counts how often the program has set its resource limits, and must outlive the log. If it is null,
+  // nobody counts, and each write asks for the limit.
   explicit LogFile(const std::uint32_t *limit_changes = nullptr) : limit_changes_(limit_changes) {}
 
-  // Claims `path` for this process and removes an earlier run's content. If the file belongs to another process of this
-  // run (`tree`), or to a living process of any run, claims `path`.PID instead, then `path`.PID.2 and so on. The run
-  // that wrote a file is recognised by "tree":"…" in its first line. False: the file cannot be written; `problem` says
-  // why. Refuses FIFOs: if the reader went away, a write would raise SIGPIPE.
+  // Claims `path` for this process and removes the content of an earlier run. If the file belongs to another process of
+  // this run (`tree`), or to a living process of any run, claims `path`.PID instead, then `path`.PID.2 and so on. The
+  // run that wrote a file is recognised by "tree":"…" in its first line. Returns false if the file cannot be written;
+  // `problem` says why. Refuses FIFOs: if the reader went away, a write would raise SIGPIPE.
   bool claim(const std::string &path, const std::string &tree, std::int64_t pid, std::string &problem);
   bool is_open() const { return file_ >= 0; }
   const std::string &path() const { return path_; }
 
-  // Bytes in this file so far.
+  // The number of bytes in this file so far.
   std::uint64_t size() const { return end_; }
   // Renames the present file to `path`.previous, replacing an earlier one, and begins a new file with `first_line`. If
-  // the process is killed in between, its files are whole, but the new one may still be named `path`.new, and may be
-  // empty. False: the present file stays in use.
+  // the process is killed halfway, its files are whole, but the new file may still be named `path`.new, and may be
+  // empty. Returns false if the present file stays in use.
   bool begin_anew(std::string_view first_line);
 
-  // Adds whole lines, of which the next write replaces the last `tail_bytes`. A reader never sees half a line. False:
-  // nothing was added (full disk, file size limit, or the program closed the descriptor and the path now leads
-  // elsewhere), and the old tail may be lost. `at_ns`: the present time by ration::now_ns().
+  // Adds whole lines; the next write will replace their last `tail_bytes`. A reader never sees half a line. Returns
+  // false if nothing was added; the old tail may then be lost. The cause is a full disk, the file size limit, or a
+  // program that closed the descriptor while the path leads elsewhere. `at_ns`: the present time by ration::now_ns().
   bool write(std::string_view text, std::size_t tail_bytes, std::uint64_t at_ns);
   // Why the latest write failed, as an errno value. REQUIRES: it failed.
   int error() const { return error_; }
 
-  // The last lines, never the first one: as many as it takes to make room for `bytes` in their place. That space is
-  // allocated already, so it can be overwritten even on a full disk or at the file size limit. Empty: there are no such
-  // lines. Valid until the next call.
+  // The last lines of the file, never its first: as many as must be replaced to make room for `bytes`. Their space is
+  // already allocated, so it can be overwritten even on a full disk or at the file size limit. Empty if there are no
+  // such lines. Valid until the next call.
   std::string_view last_lines(std::size_t bytes);
-  // Overwrites the lines that last_lines() returned with `text`, at most as many bytes as it was called with.
-  // `tail_bytes` as for write(). False: nothing was changed.
+  // Overwrites the lines that last_lines() returned with `text`, which is at most as long as last_lines() was asked
+  // for. `tail_bytes` is as for write(). Returns false if nothing was changed.
   bool replace_last(std::string_view text, std::size_t tail_bytes);
 
  private:
   enum class Claim { taken, busy, moved, failed };
-  // `may_move`: may return `moved`, which means that the path now leads to another file.
+  // If `may_move`, the result may be `moved`, which means that the path now leads to another file.
   Claim try_claim(const std::string &path, const std::string &tree, bool may_move, std::string &problem);
   enum class Moved { not_apt, failed, done };
   bool look(std::uint64_t at_ns);
@@ -78,16 +78,16 @@ class LogFile {
   std::uint64_t looked_at_ns_ = 0;
 
   int error_ = 0;
-  std::uint64_t last_at_ = 0;  // where the lines that last_lines() returned begin
+  std::uint64_t last_at_ = 0;  // start of the lines that last_lines() returned
 
   int file_ = -1;
-  bool in_reach_ = true;  // its number is low, so the kernel may soon give it to a file of the program
+  bool in_reach_ = true;  // the descriptor's number is low, so the kernel may soon give it to the program
   bool seekable_ = true;
   std::uint64_t offset_ = 0;  // start of the tail
   std::uint64_t end_ = 0;     // end of the tail
   std::string path_;          // absolute
   char two_pages_[2 * kPage];
-  FileIdentity identity_;  // of the file, whichever descriptor refers to it
+  FileIdentity identity_;  // identity of the file, whichever descriptor refers to it
 };
 
 // Closes the parent's log, which would otherwise stay claimed while the child lives. Call it once in a forked child.

@@ -1,4 +1,4 @@
-// Determines which processes belong to one run: those that inherited the same log setting from the same ancestor.
+// Determines which processes belong to one run, that is, inherited the same log setting from the same ancestor.
 // Layer: events (a leaf). The only file that reads /proc. Called from: first use.
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace ration::events {
 
-// Identifies a run by "PID-STARTTIME" of its topmost process. Follows the parents upwards while the environment that
-// each started with contains every NAME=value of `marks`, and takes the last of them, or this process if its parent has
-// no such environment. A forked child gets its parent's answer. (proc(5): /proc/PID/environ is the environment at exec;
-// /proc/PID/stat has the parent in field 4 and the start time, in ticks since boot, in field 22.)
+// Identifies a run by "PID-STARTTIME" of its topmost process. Follows the parents upwards as long as the environment
+// that each started with contains every NAME=value of `marks`, and takes the last such parent, or this process if its
+// parent's environment lacks them. A forked child gets its parent's answer. (proc(5): /proc/PID/environ is the
+// environment at exec; /proc/PID/stat has the parent in field 4 and the start time, in ticks since boot, in field 22.)
 // Design: design/log.md#one-log-a-process
 std::string process_tree(const std::vector<std::string> &marks);
 

@@ -1,5 +1,5 @@
-// Keeps call stacks as a tree, so that each call is written only once, and makes the `mod`, `frame` and `stack` records
-// of a log (README.md).
+// Keeps call stacks as a tree, so that each call is written only once, and creates the `mod`, `frame` and `stack`
+// records of a log (README.md).
 // Layer: events (a leaf). Threads: none of its own. Numbers count from 1; 0 is none.
 #pragma once
 
@@ -17,22 +17,22 @@ namespace ration::events {
 
 class StackTree {
  public:
-  static constexpr std::uint32_t kMost = 1'000'000;  // nodes; beyond that, a new call gets the number of its caller
+  static constexpr std::uint32_t kMost = 1'000'000;  // nodes; beyond this, a new call gets its caller's number
 
   explicit StackTree(std::string executable) : executable_(std::move(executable)) {}
 
-  // The number of the stack that consists of `parent` and this call. Appends to `lines` the records that a reader of
-  // the log needs for it and does not have yet, as open objects (json_lines.h).
+  // The number of the stack that consists of `parent` and this call. Appends to `lines`, as open objects
+  // (json_lines.h), the records that a reader of the log needs for it and does not have yet.
   std::uint32_t add(std::uint32_t parent, std::uintptr_t code, const LoadedModules &modules,
                     std::vector<std::string> &lines);
   std::uint32_t add(std::uint32_t parent, const PythonFrame &frame, std::vector<std::string> &lines);
 
-  // To be called when addresses may belong to other code from now on. Records of files that stay loaded, or are loaded
+  // To be called when addresses may from now on belong to other code. Records of files that stay loaded, or are loaded
   // again, remain valid.
   void forget_addresses() { frames_.clear(); }
   // To be called when all records must be written again.
   void write_again() { nodes_.clear(), frames_.clear(), places_.clear(), python_frames_.clear(), modules_.clear(); }
-  // To be called if records added since the last keep() were not written: later calls then add them again.
+  // To be called if records added since the last keep() were not written, so that later calls add them again.
   void undo();
   void keep() {
     added_nodes_.clear(), added_frames_.clear(), added_places_.clear(), added_python_.clear(), added_modules_.clear();
@@ -54,8 +54,8 @@ class StackTree {
 
   const std::string executable_;
   std::unordered_map<Node, std::uint32_t, HashOfNode> nodes_;
-  std::unordered_map<std::uintptr_t, std::uint32_t> frames_;  // by address, of files that are loaded now
-  std::map<Place, std::uint32_t> places_;                     // by module and offset, also of unloaded files
+  std::unordered_map<std::uintptr_t, std::uint32_t> frames_;  // by address, for files that are loaded now
+  std::map<Place, std::uint32_t> places_;                     // by module and offset, also for unloaded files
   std::map<PythonFrame, std::uint32_t> python_frames_;
   std::map<ModuleKey, std::uint32_t> modules_;
   std::uint32_t last_frame_ = 0, last_node_ = 0, last_module_ = 0;
