@@ -1,4 +1,4 @@
-// Catch2 under either of its major versions; stay in the subset that both share.
+// Includes Catch2 in either of its major versions; use only the subset that both share.
 #pragma once
 
 #if __has_include(<catch2/catch_all.hpp>)

@@ -1,5 +1,5 @@
-// The work of both programs, similar to a framework's: allocate 90 % of the device in large blocks, use them, allocate
-// the rest until refused, free everything. It does not call CUDA; each program implements Gpu.
+// The work of both programs, similar to a framework's: they allocate 90 % of the device in large blocks, use them,
+// allocate the rest until refused, and free everything. It does not call CUDA; each program implements Gpu.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ struct Memory {
 
 enum class Answer { kGranted, kOutOfMemory, kOtherError };
 
-// One device through one API. A call whose failure the program cannot handle throws.
+// One device, used through one API. Calls whose failure the program cannot handle throw.
 class Gpu {
  public:
   virtual ~Gpu() = default;
@@ -27,5 +27,5 @@ class Gpu {
 };
 
 // Fills `gpu` as the program `name` and prints one line for each step. After the first 90 %, and again when the device
-// is full, it waits for a line (or the end) of stdin. Returns 1 if a call did not behave as documented, else 0.
+// is full, the program waits for a line (or the end) of stdin. Returns 1 if a call misbehaved, else 0.
 int fill(const std::string &name, Gpu &gpu);

@@ -1,6 +1,6 @@
-// The measured work: with a number of live blocks, frees a random one and allocates one of another size, again and
-// again. Sizes are log-uniform from 256 bytes on. Threads: objects are independent; replacers of one memory may run
-// concurrently where the memory allows it.
+// The measured work: given a number of live blocks, frees a random block and allocates a block of another size,
+// repeatedly. Sizes are log-uniform, from 256 bytes upwards. Threads: objects are independent; replacers of one memory
+// may run concurrently where the memory allows it.
 #pragma once
 
 #include <cstddef>
@@ -28,9 +28,9 @@ struct Churn {
     std::uint32_t victim;
     std::uint32_t bytes;
   };
-  std::vector<std::uint32_t> first_bytes;  // of each initially live block
+  std::vector<std::uint32_t> first_bytes;  // size of each initially live block
   std::vector<Step> steps;
-  std::uint64_t peak_bytes;  // most live bytes, for any number of repetitions
+  std::uint64_t peak_bytes;  // peak of live bytes, for any number of repetitions
 };
 Churn draw_churn(std::uint32_t live, std::uint32_t most_bytes, std::uint64_t seed);
 

@@ -1,4 +1,4 @@
-// Named figures as minima of many rounds, and the JSON file from which the table is made.
+// Named figures, each the minimum of many rounds, and the JSON file from which the table is made.
 // Threads: one.
 #pragma once
 
@@ -33,12 +33,11 @@ struct Measured {
 
 class Figures {
  public:
-  // Keeps the minimum: a disturbance only adds to a round's time.
+  // Keeps the minimum, because a disturbance can only add to a round's time.
   void least(const std::string &name, const std::string &unit, double value);
   void set(const std::string &name, const std::string &unit, double value);
 
-  // Prints one line for each figure, and writes the figures to the file `json` unless that is empty. Throws if it
-  // cannot.
+  // Prints one line for each figure, and writes the figures to the file `json` unless that is empty. Throws on failure.
   void report(const std::string &bench, const std::string &json) const;
 
  private:

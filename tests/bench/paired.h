@@ -9,7 +9,7 @@
 
 namespace ration::bench {
 
-// `--json FILE` and `--rounds N` of a benchmark's command line; other arguments end the program.
+// `--json FILE` and `--rounds N` on a benchmark's command line; other arguments end the program.
 struct Arguments {
   std::string json;
   int rounds;
@@ -22,7 +22,7 @@ int run_bench(const std::string &bench, int count, char **arguments, int default
 
 enum class Under { kNothing, kRation, kPool, kSlabs, kLogged, kStacks, kPackaged };
 
-// The library of a package, to be measured alternately with this build's; empty: none ($RATION_BENCH_PACKAGED).
+// A package's library, measured in turn with this build's ($RATION_BENCH_PACKAGED); empty if there is none.
 std::string packaged_library();
 
 // The log of a child under kLogged, in the current folder.
@@ -31,17 +31,17 @@ inline constexpr char kBenchLog[] = "bench_log.jsonl.tmp";
 // Keeps this process, and its children, on one processor.
 void pin();
 
-// Runs `command` to its end. Its environment has only PATH, the simulated driver and what `under` asks for. kRation:
-// the library in mode direct with a limit. kPool: the same in mode pool, preallocated. kSlabs: like kPool, but with
-// slabs instead of granules. kLogged: like kPool, with a log. kPackaged: like kPool, with packaged_library(). Throws if
-// the exit status is not 0. Returns the seconds from before the spawn to its end.
+// Runs `command` to its end. Its environment contains only PATH, the simulated driver and what `under` requires.
+// kRation: the library in mode direct with a limit. kPool: the same in mode pool, preallocated. kSlabs: like kPool, but
+// with slabs instead of granules. kLogged: like kPool, with a log. kPackaged: like kPool, with packaged_library().
+// Throws if the exit status is not 0. Returns the seconds from before the spawn to its end.
 double run_child(const std::vector<std::string> &command, Under under);
 
 // Like run_child(), but returns the child's output: lines `NAME NANOSECONDS`.
 std::map<std::string, double> child_figures(const std::vector<std::string> &command, Under under);
 
 inline constexpr int kBatches = 15;
-// In a child: the minimum time per call over several batches, in nanoseconds.
+// To be called in a child. Returns the minimum time per call over several batches, in nanoseconds.
 double least_ns(int calls_in_a_batch, const std::function<void()> &batch);
 
 struct Figure {

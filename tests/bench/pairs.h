@@ -1,6 +1,6 @@
-// The two kinds of pairs that are measured both with the pool alone and through the whole library, with a thousand live
-// blocks: an allocation and its immediate free, and a free and an allocation of another size.
-// Memory is as in churn.h. Threads: as many as the memory allows.
+// The two kinds of pairs that are measured with the pool alone and through the whole library, with a thousand live
+// blocks. One is an allocation and its immediate free, the other a free and an allocation of another size.
+// `Memory` is as in churn.h. Threads: as many as the memory allows.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ void allocate_and_free(Memory &memory, std::size_t pairs) {
   for (std::size_t i = 0; i < pairs; ++i) memory.free(memory.allocate(kBlockBytes));
 }
 
-// Replaces every block in turn by one of another size, but not in address order.
+// Replaces every block in turn with a block of another size, but not in address order.
 template <class Memory>
 void replace(Memory &memory, std::vector<std::uintptr_t> &blocks, std::size_t pairs) {
   for (std::size_t i = 0; i < pairs; ++i) {

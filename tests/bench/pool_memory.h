@@ -1,5 +1,5 @@
 // The pool alone as the measured memory: a SharedPool with one slab and no upstream.
-// Threads: PoolMemory as SharedPool, QuarantinedMemory one.
+// Threads: PoolMemory like SharedPool, QuarantinedMemory one.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class PoolMemory {
       throw std::runtime_error("the pool rejects the slab");
     }
   }
-  // A quarter more than the peak of live bytes.
+  // Returns a quarter more than the peak of live bytes.
   static std::uint64_t slab_bytes_for(std::uint64_t peak_bytes) { return peak_bytes + peak_bytes / 4; }
 
   std::uintptr_t allocate(std::uint64_t bytes) {

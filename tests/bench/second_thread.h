@@ -1,5 +1,5 @@
-// A thread that sleeps while the object lives. glibc and libstdc++ skip the atomic instructions of locks and reference
-// counts in a process of one thread, and a program that uses CUDA always has more than one.
+// A thread that sleeps for as long as the object exists. glibc and libstdc++ skip the atomic instructions of locks and
+// reference counts in a process with one thread, but a program that uses CUDA always has more.
 #pragma once
 
 #include <future>

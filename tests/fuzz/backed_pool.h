@@ -1,4 +1,4 @@
-// A SharedPool with a test's upstream and the interface of a Pool.
+// A SharedPool that has a test's upstream and the interface of a Pool.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace ration::pool {
 
-// Grows within a budget and keeps retired blocks until they are clean; reports every step to the model.
+// Grows within a budget, keeps retired blocks until they are clean, and reports every step to the model.
 class BackedPool final : private Upstream {
  public:
   BackedPool(PoolModel &model, std::uint64_t budget) : model_(model), budget_(budget) {}
@@ -67,7 +67,7 @@ class BackedPool final : private Upstream {
   static constexpr Address kEnd = kBase + (Address{1} << 55);
   static constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-  // The test's own host memory never runs out.
+  // While a Plenty exists, the test's own requests for host memory succeed.
   using Plenty = host_memory::Limit;
 
   bool collect() noexcept override {
@@ -101,8 +101,8 @@ class BackedPool final : private Upstream {
     return true;
   }
 
-  // After the last slab, or after the next one that overlaps. Some slabs are adjacent; all start on a unit, as a
-  // pool requires of an upstream that gives no more than was asked.
+  // After the last slab, or after the next one that overlaps. Some slabs are adjacent. All start at a unit, as a pool
+  // requires of an upstream that gives no more than was asked for.
   Address place_for(std::uint64_t bytes) {
     const std::uint64_t gap = slabs_ % 3 * 512;
     Address from = next_ + bytes < kEnd ? next_ : kBase;

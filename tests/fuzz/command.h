@@ -1,4 +1,4 @@
-// One step of a test against a pool. Random tests draw commands, fuzzers read them from bytes.
+// One step of a test against a pool. Random tests draw commands; fuzzers read them from bytes.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ struct Command {
   // "Anything": an address at, in, next to or far from a live or retired block.
   enum class Kind {
     kAllocate,         // number: bytes
-    kAllocateLargest,  // number: granules below the largest hole; from kMore on: above
+    kAllocateLargest,  // number: granules below the largest hole, or above it from kMore on
     kFree,             // number: the live block, counted from the newest
     kRetire,           // likewise
     kReclaim,          // number: the retired block, by address; an upstream makes its own choice
@@ -19,7 +19,7 @@ struct Command {
     kReclaimAnything,
     kFindAnything,
     kListLive,
-    kAddSlab,        // number: bytes; apart from other slabs
+    kAddSlab,        // number: bytes; not adjacent to other slabs
     kAddSlabBeside,  // at, in or adjacent to an existing slab
     kRemoveSlab,     // number: the slab, by address
     kListSlabs,

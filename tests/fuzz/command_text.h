@@ -1,10 +1,10 @@
-// Commands as printable text: any bytes are commands, and people can read and write them.
+// Commands as printable text. Any bytes are valid commands, and people can read and write them.
 //
 // The first letter selects the pool: `p` a Pool, `s` a SharedPool with an upstream. Each command is a letter and three
-// characters; other text between two commands is skipped up to a blank. A character counts as its lower six bits:
-// `@A…Z[\]^_` 0 to 31, `` `a…o`` 32 to 47, `0…9:;<=>?` 48 to 63. The three are the digits of the command's number,
-// highest first. In a size (a, s) the first is an octave and the others count 4,096ths of it; octaves from kFirstOdd on
-// are odd sizes.
+// characters. Other text between two commands is skipped up to a blank. A character counts as its lower six bits:
+// `@A…Z[\]^_` 0 to 31, `` `a…o`` 32 to 47, `0…9:;<=>?` 48 to 63. The three characters are the digits of the command's
+// number, highest first. In a size (a, s), the first digit is an octave and the others count 4,096ths of it. Octaves
+// from kFirstOdd on are odd sizes.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct Play {
 
 Play play_of(std::span<const std::uint8_t> bytes);
 
-// The letter and the three characters. A size is rounded down to the next one that they can express.
+// The letter and the three characters. A size is rounded down to the nearest size that they can express.
 std::string text_of(const Command &command);
 
 // Plays all commands and empties the pool. Returns the first error, or an empty string.

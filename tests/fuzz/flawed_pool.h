@@ -9,7 +9,7 @@
 
 namespace ration::pool {
 
-// Each flaw breaks one guarantee once the pool is in use. The model must detect all of them.
+// Each flaw breaks one guarantee once the pool is in use. The model must detect all flaws.
 enum class Flaw {
   kTwoOwners,
   kUnaligned,

@@ -1,4 +1,4 @@
-// Random commands for rapidcheck.
+// Generators of random commands for rapidcheck.
 #pragma once
 
 #include <rapidcheck.h>
@@ -14,7 +14,7 @@ namespace ration::pool {
 // The relative frequency of each kind.
 using Weights = std::vector<std::pair<std::size_t, Command::Kind>>;
 
-// Commands with block sizes from `size` and slab sizes from `slab_size`.
+// Generates commands with block sizes from `size` and slab sizes from `slab_size`.
 inline rc::Gen<std::vector<Command>> gen_commands(int most, const Weights &weights, const rc::Gen<std::uint64_t> &size,
                                                   const rc::Gen<std::uint64_t> &slab_size) {
   using enum Command::Kind;
@@ -28,14 +28,14 @@ inline rc::Gen<std::vector<Command>> gen_commands(int most, const Weights &weigh
     if (kind == kAddSlab) return rc::gen::map(slab_size, with);
     return rc::gen::map(kind == kAllocateLargest ? few : any, with);
   });
-  // Of variable length, so that a failure shrinks to the relevant commands.
+  // The list has variable length, so that a failure shrinks to the relevant commands.
   return rc::gen::withSize([=](int percent) {
     return rc::gen::resize(most * percent / 100,
                            rc::gen::container<std::vector<Command>>(rc::gen::resize(100, command)));
   });
 }
 
-// From 1 << order up to twice that, for any order below `orders`.
+// A value from 1 << order up to twice that, for any order below `orders`.
 inline rc::Gen<std::uint64_t> gen_of_order(int orders) {
   return rc::gen::map(rc::gen::tuple(rc::gen::inRange(0, orders), rc::gen::arbitrary<std::uint64_t>()),
                       [](const auto &pair) {

@@ -9,7 +9,7 @@ inline constexpr std::uint64_t kPlenty = ~std::uint64_t{0};
 inline thread_local std::uint64_t left = kPlenty;  // requests until operator new fails
 inline thread_local std::uint64_t refused = 0;     // failed requests so far
 
-// While it lives, only this many requests succeed.
+// While this object exists, only this many requests succeed.
 class Limit {
  public:
   explicit Limit(std::uint64_t requests) : before_(left) { left = requests; }

@@ -1,4 +1,4 @@
-// A trivially correct pool that checks the answers of the real one.
+// A trivially correct pool that checks the answers of the real pool.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace ration::pool {
 
-// Records the occupied blocks and derives everything else from all of them. Every `seen_` function returns the error of
+// Records the occupied blocks and derives everything else from all of them. Every `seen_` function returns the error in
 // an answer, or an empty string.
 class PoolModel {
  public:
@@ -22,7 +22,7 @@ class PoolModel {
     std::uint64_t requested;
   };
   using Occupants = std::map<Address, Occupant>;
-  // No device address space is wider; a pool may reject higher addresses.
+  // No device's address space is wider, so a pool may reject higher addresses.
   static constexpr Address kAddressEnd = Address{1} << 57;
 
   std::string seen_add_slab(const Slab &slab, AddSlabOutcome outcome) {
@@ -49,7 +49,7 @@ class PoolModel {
 
   std::string seen_allocate(std::uint64_t bytes, const AllocateOutcome &outcome) {
     if (outcome.kind == AllocateOutcome::Kind::kNoHostMemory) return "had no host memory";
-    // Must not wrap: a request that is too large stays too large.
+    // Must not wrap, so that a request that is too large stays too large.
     const std::uint64_t size =
         std::max<std::uint64_t>(std::min(bytes, kMaximumBytes * 2) / 512 + (bytes % 512 != 0), 1) * 512;
     const std::uint64_t largest = largest_hole();
@@ -204,7 +204,7 @@ class PoolModel {
 
   Occupants live_;                             // by start
   Occupants retired_;                          // likewise
-  std::map<Address, std::uint64_t> occupied_;  // bytes of both, by start
+  std::map<Address, std::uint64_t> occupied_;  // sizes of both, by start address
   std::map<Address, Slab> slabs_;              // by address
 };
 

@@ -1,4 +1,4 @@
-// Plays commands against a pool and the trivially correct model, and compares both at every step.
+// Plays commands against a pool and the trivially correct model, and compares the two after every step.
 #pragma once
 
 #include <algorithm>
@@ -21,11 +21,11 @@ class PoolPlayer {
 
   PoolPlayer(AnyPool &pool, PoolModel &model) : pool_(pool), model_(model) {}
 
-  // The error, or an empty string.
+  // Returns the error, or an empty string.
   std::string play(const Command &command) {
     std::string wrong = obey(command);
     if (wrong.empty()) wrong = pool_.check_invariants();
-    // Not always, because statistics() flushes the cached hole.
+    // Is not called after every command, because statistics() flushes the cached hole.
     if (wrong.empty() && command.number % 3 == 0) wrong = model_.seen_statistics(pool_.statistics());
     return wrong;
   }
@@ -201,7 +201,7 @@ class PoolPlayer {
   AnyPool &pool_;
   PoolModel &model_;
   std::vector<Address> newest_last_;  // live blocks
-  std::uint64_t slabs_ = 0;           // so far, rejected ones included
+  std::uint64_t slabs_ = 0;           // number so far, including rejected ones
 };
 
 }  // namespace ration::pool

@@ -1,5 +1,5 @@
-// The values of the program's variable `loading_core`, by which the program and the preloaded library loading.cc signal
-// each other.
+// The values of the program's variable `loading_core`, through which the program and the preloaded library loading.cc
+// signal each other.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Shared by the tests of shared blocks: makes an export file, opens its blocks.
+// Used by the tests of shared blocks to create an export file and open its blocks.
 #pragma once
 
 #include <cstring>
@@ -43,7 +43,7 @@ inline bool is_open(const ExportFile &file, std::uint32_t record) {
   return ExportFile::Snapshot(file).is_open(record);
 }
 
-// Run by a child: keeps a block open until the gate is no longer 0.
+// To be run by a child; keeps a block open until the gate is no longer 0.
 inline void keep_open(const Folder &folder, const ExportToken &token, Gate &has_it, Gate &over) {
   const auto lease = open_one(folder, token);
   expect(lease != nullptr, "the token opens nothing");
@@ -57,7 +57,7 @@ struct Meeting {
   ExportToken token;
 };
 
-// Run by a child: exports a block, publishes its token and keeps running.
+// To be run by a child; exports a block, publishes its token and keeps running.
 inline void export_and_stay(const Folder &folder, Meeting &meeting) {
   std::string problem;
   const auto file = ExportFile::make(folder.path(), problem);

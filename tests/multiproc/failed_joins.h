@@ -1,4 +1,4 @@
-// Shared by the tests of a ledger that cannot be used.
+// Used by the tests of ledgers that cannot be used.
 #pragma once
 
 #include <sys/types.h>
@@ -22,7 +22,7 @@ inline std::unique_ptr<Membership> try_join(const std::string &folder, std::stri
   return Membership::join(folder, GroupKind::kNamed, "g", this_process(), problem);
 }
 
-// The reason why joining fails; fails the test if it succeeds.
+// Returns the reason why joining fails; fails the test if joining succeeds.
 inline std::string join_problem(const std::string &folder) {
   std::string problem;
   CHECK(try_join(folder, problem) == nullptr);
@@ -53,7 +53,7 @@ inline std::string make_file(const std::string &folder) {
   return folder + "/group-g";
 }
 
-// Call in a child: it cannot be undone.
+// Call this in a child, because the effect cannot be undone.
 inline void become_other_user() {
   expect(setgid(kOtherUser) == 0 && setuid(kOtherUser) == 0, "cannot become another user");
 }

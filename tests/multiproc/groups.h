@@ -15,7 +15,7 @@ inline constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 inline constexpr char kDevice0[] = "GPU-00000000-0000-0000-0000-000000000001";
 inline constexpr char kDevice1[] = "GPU-00000000-0000-0000-0000-000000000002";
 
-// Joins; ends the process with a message on failure.
+// Joins a group; ends the process with a message on failure.
 inline std::unique_ptr<ledger::Membership> join(const std::string &folder, const std::string &group = "g") {
   std::string problem;
   auto member = ledger::Membership::join(folder, ledger::GroupKind::kNamed, group, ledger::this_process(), problem);
@@ -29,7 +29,7 @@ inline bool granted(ledger::ReserveOutcome outcome) {
   return outcome == ledger::ReserveOutcome::granted;
 }
 
-// Joins, states `limit` for the group's first device and reserves `bytes` of it.
+// Joins a group, states `limit` for its first device and reserves `bytes` there.
 inline std::unique_ptr<ledger::Membership> holder(const std::string &folder, std::uint64_t limit, std::uint64_t bytes) {
   std::unique_ptr<ledger::Membership> member = join(folder);
   expect(member->device(kDevice0, 0) == 0, "another device is in place 0");

@@ -1,6 +1,6 @@
 // Processes for a test: forked, synchronised by barriers in shared memory, and waited for until a deadline, at which
 // the test fails with a message.
-// Threads: only the test's; a process that forks here has no others unless the test says so.
+// Threads: only the test's own; a process that forks here has no other threads unless the test says so.
 #pragma once
 
 #include <sys/types.h>
@@ -42,14 +42,14 @@ class Shared {
 
 // A word that processes wait on.
 using Gate = std::atomic<std::uint32_t>;
-// Waits until `gate` is no longer `value`. After a minute it ends this process with a message.
+// Waits until `gate` is no longer `value`. After a minute, ends this process with a message.
 void wait_while(Gate &gate, std::uint32_t value);
-// False: the gate did not change within `patience_ns`.
+// Returns false if the gate did not change within `patience_ns`.
 [[nodiscard]] bool wait_while(Gate &gate, std::uint32_t value, std::uint64_t patience_ns);
 void wake(Gate &gate);
 void open(Gate &gate, std::uint32_t value);
 
-// Every process meets here, any number of times.
+// All processes meet here, any number of times.
 struct Barrier {
   Gate round;
   Gate arrived;
@@ -65,8 +65,8 @@ inline void expect(bool holds, const char *what) {
   }
 }
 
-// A child that runs `work` and ends with 0, however `work` returns. It is killed when its object or its parent ends, if
-// it still runs.
+// A child that runs `work` and ends with 0, however `work` returns. If it still runs, it is killed when its object or
+// its parent ends.
 class Child {
  public:
   explicit Child(const std::function<void()> &work);
@@ -80,9 +80,9 @@ class Child {
 
   pid_t process() const { return process_; }
   void send(int signal) const;
-  // 0, its exit code, or 128 + the signal that killed it.
+  // Returns 0, the child's exit code, or 128 + the signal that killed it.
   int ended();
-  // True: it stopped; false: it ended, with `status` as above.
+  // Returns true if the child stopped, false if it ended, with `status` as above.
   bool stopped(int &status);
   void kill();
 
@@ -90,7 +90,7 @@ class Child {
   pid_t process_;
 };
 
-// In /dev/shm if that exists, like the groups of real programs.
+// A folder in /dev/shm if that exists, like the groups of real programs.
 struct Folder : ration::test::ScratchFolder {
   Folder();
 };

@@ -1,4 +1,4 @@
-// Writes a program step by step, and remembers enough of it that most steps make sense. Layer: none. Threads: one.
+// Writes a program step by step, and remembers enough about it for most steps to make sense. Layer: none. Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ class Maker {
   // line() adds a line; step() adds one for the thread whose turn it is.
   void line(const std::string &text) { text_ << text << '\n'; }
   void step(const std::string &text);
-  // Makes `thread` the one whose steps come next. It has a context.
+  // Selects the thread whose steps come next. The thread has a context.
   void turn(int thread);
   int thread() const { return thread_; }
 
@@ -54,7 +54,7 @@ class Maker {
   int context() const { return current_[static_cast<size_t>(thread_)]; }
   std::uint64_t limit() const { return limit_; }
   std::uint64_t room() const;
-  // A size that is likely to show a defect. `fits`: at most what is left of the limit.
+  // A size that is likely to reveal a defect. If `fits`, it is at most what is left of the limit.
   std::uint64_t size(bool fits);
 
   void use(int context);
@@ -63,7 +63,7 @@ class Maker {
   int make_stream();
   // A stream of the current context, by name.
   std::string some_stream();
-  // Allocates a block through any API, or through the one named; returns its number.
+  // Allocates a block through any API, or through the named API; returns the block's number.
   int allocate(std::uint64_t bytes, const std::string &api = "alloc");
   void free(int number, const std::string &how = "free");
   // Queues work that waits for a flag; returns the flag's number.
@@ -92,11 +92,11 @@ class Maker {
   int thread_ = 0;
 };
 
-// Adds the steps of a program. scenes.cc has the patterns of use, mixture.cc single steps of every kind.
+// Adds the steps of a program. scenes.cc contains patterns of use, and mixture.cc contains single steps of every kind.
 void add_scenes(Maker &maker);
 void add_mixture(Maker &maker, int steps);
 void make_together(Maker &maker);
-// Adds calls that fail, instead of scenes (failures.cc).
+// Adds failing calls instead of scenes (failures.cc).
 void make_failing(Maker &maker);
 
 }  // namespace oracle

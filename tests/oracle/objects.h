@@ -1,5 +1,5 @@
-// The objects of a program: contexts, streams, blocks and so on, by the numbers that it gives them. A program that runs
-// its threads side by side uses each object in one thread only. Layer: the driver API, stamp.h. Threads: see above.
+// The objects of a program: contexts, streams, blocks and so on, by the numbers that it gives them. A program whose
+// threads run side by side uses each object in one thread only. Layer: the driver API, stamp.h. Threads: see above.
 #pragma once
 
 #ifndef __CUDA_API_VERSION_INTERNAL
@@ -17,7 +17,7 @@
 
 namespace oracle {
 
-inline constexpr int kMost = 256;  // objects of a kind
+inline constexpr int kMost = 256;  // the most objects of a kind
 
 enum class Life { kNone, kLive, kDead };
 
@@ -35,8 +35,8 @@ struct Stream {
   int context = -1;
 };
 
-// A queue of work. The handle of a default stream stands for one queue in each context, and that of the per-thread
-// default stream for one in each context and thread.
+// A queue of work. The handle of a default stream stands for one queue in each context, and the handle of the
+// per-thread default stream for one queue in each context and thread.
 struct Queue {
   explicit Queue(CUstream of);  // in the current context
   bool operator==(const Queue &) const = default;
@@ -52,7 +52,7 @@ struct Block {
   Kind kind = Kind::kPlain;
   CUdeviceptr address = 0;
   size_t bytes = 0;
-  size_t marked = 0;                  // number of its first bytes that have marks
+  size_t marked = 0;                  // number of bytes at its start that have marks
   int context = -1;                   // with which the block ends; -1: none
   int home = -1;                      // where its marks are queued
   bool readable = false;              // its marks have been written
@@ -98,20 +98,20 @@ struct Objects {
   Numbered<Array> arrays;
   Numbered<Pool> pools;
   Numbered<Physical> physical;
-  bool numbers_return = false;  // the number of a block that has ended may be given to another
+  bool numbers_return = false;  // the number of a block that has ended may be reused for another block
 };
 
 Objects &objects();
 
-// The number of the current context; -1: none, or one that the program has not made.
+// The number of the current context; -1 if there is none or if the program has not created it.
 int current_context();
-// Whether another block contains the address. A freed block counts too if its free may still be queued.
+// True if another block contains the address. A freed block also counts if its free may still be queued.
 bool is_of_another(const Block &block, CUdeviceptr address);
-// Forgets the finished work on a block. Returns whether all unfinished work on it is in `queue`.
+// Forgets the finished work on a block. Returns true if all unfinished work on it is in `queue`.
 bool used_only_in(Block &block, const Queue &queue);
-// Whether no work that uses the block is queued.
+// True if no work that uses the block is queued.
 bool unused(Block &block);
-// After a context has ended: its blocks, arrays and streams have also ended.
+// To be called after a context has ended; ends its blocks, arrays and streams too.
 void end_with(int context);
 
 }  // namespace oracle

@@ -18,16 +18,16 @@ struct Step {
 struct Program {
   std::string name;
   std::vector<std::pair<std::string, std::string>> environment;  // `set NAME=VALUE`
-  std::vector<bool> waited;                                      // `waited I...`: the steps that waited natively
-  int rounds = 0;     // `together N`: the threads run side by side, N times their steps; 0: they take turns
+  std::vector<bool> waited;  // `waited I...`: the steps that waited in the native run
+  int rounds = 0;     // `together N`: the threads run side by side and repeat their steps N times; 0: they take turns
   bool late = false;  // `late`: work that ended natively during a wait ends here only when a call waits
   std::vector<Step> steps;
 };
 
-// The next program, from its line `program NAME` to `end`; false at the end of the input.
+// Reads the next program, from its line `program NAME` to `end`. Returns false at the end of the input.
 bool read_program(std::istream &input, Program &program);
 
-// The 3 of `b3`; -1 for a word without a number.
+// Returns the number in a word, such as 3 for `b3`; -1 if there is none.
 int number_of(const std::string &word);
 
 }  // namespace oracle

@@ -1,4 +1,4 @@
-// Whether every other thread of the process sleeps, so that nothing happens until this one acts. Layer: none.
+// Tells whether every other thread of the process sleeps, so that nothing happens until this thread acts. Layer: none.
 // Threads: any.
 #pragma once
 

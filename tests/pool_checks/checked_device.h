@@ -38,9 +38,9 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
             .slab = 1,
             .granule_bytes = granule_bytes_};
   }
-  // Granules that it provides have at most this many bytes, unless memory is short. To be called before layout().
+  // The device's granules have at most this many bytes, unless memory is short. To be called before layout().
   void provide_parts_of(std::uint64_t bytes) { granule_bytes_ = bytes; }
-  // Gives the pool granules of `each` pages, until it has `pages`.
+  // Gives the pool granules of `each` pages until it has `pages` pages.
   bool preallocate(SharedPool &pool, std::uint64_t pages, std::uint64_t each = 1) {
     for (std::uint64_t left = pages; left != 0; left -= std::min(each, left)) {
       const std::uint64_t bytes = std::min(each, left) * kPage;
@@ -85,7 +85,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
 
   // --- what the test asks ---
 
-  // The first misuse, or empty.
+  // The first misuse, or an empty string.
   [[nodiscard]] std::string wrong() const {
     const Turn turn(mutex_);
     return wrong_;
@@ -98,7 +98,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
     const Turn turn(mutex_);
     return mappings_.size();
   }
-  // Calls that can be refused, so far.
+  // The number of calls so far that can be refused.
   [[nodiscard]] std::uint64_t calls() const {
     const Turn turn(mutex_);
     return calls_;
@@ -113,7 +113,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
     const Turn turn(mutex_);
     return refused_;
   }
-  // False: grow() provides nothing, as for a pool at its limit.
+  // If false, grow() provides nothing, as for a pool that has reached its limit.
   void provide(bool provides) { provides_ = provides; }
 
   // --- DeviceMemory ---
@@ -203,7 +203,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
     std::lock_guard<std::mutex> guard;
     host_memory::Limit plenty{host_memory::kPlenty};
   };
-  // At most one is under way for a pool.
+  // At most one is in progress for each pool.
   struct Call {
     explicit Call(CheckedDevice &device) : device(device), is_alone(device.under_way_.fetch_add(1) == 0) {
       if (!is_alone) device.note("two threads call the driver at once");
@@ -217,7 +217,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
   };
   struct Handle {
     std::uint64_t bytes;
-    std::uint64_t mapped;  // in how many places
+    std::uint64_t mapped;  // number of places where it is mapped
   };
   struct Mapping {
     std::uint64_t bytes;
@@ -277,7 +277,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
   std::uint64_t last_ = 0;
   Mappings mappings_;
   std::map<Address, Blocked> blocks_;
-  std::map<std::uint64_t, std::map<std::uint64_t, std::uint64_t>> used_;  // handle -> start -> end, below blocks
+  std::map<std::uint64_t, std::map<std::uint64_t, std::uint64_t>> used_;  // handle -> start -> end, under blocks
   std::uint64_t calls_ = 0;
   std::uint64_t refused_ = 0;
   std::uint64_t refused_from_ = UINT64_MAX;

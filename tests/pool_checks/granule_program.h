@@ -1,5 +1,5 @@
-// A program that allocates, frees, retires and reclaims in a pool of granules, on a device that checks its use. It
-// checks the pool's answers.
+// A program that allocates, frees, retires and reclaims in a pool of granules, on a device that checks its use. The
+// program checks the pool's answers.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@ class GranuleProgram {
 
   explicit GranuleProgram(std::uint64_t pages) : device(pages), pages_(pages) {}
 
-  // Opens the pool with `preallocated` pages in granules of `each` pages.
+  // Opens the pool with `preallocated` pages, in granules of `each` pages.
   bool open(std::uint64_t preallocated, std::uint64_t each) {
     return pool.stitch_from(device.layout()) && device.preallocate(pool, preallocated, each);
   }
 
-  // --- steps; where one chooses a block, by `number` ---
+  // --- steps; a step that chooses a block does so by `number` ---
 
   void allocate(std::uint64_t bytes) {
     const std::uint64_t starved = host_memory::refused;
@@ -63,7 +63,7 @@ class GranuleProgram {
     const FreeOutcome outcome = pool.reclaim(block.address);
     if (!outcome || outcome.bytes != block.bytes) wrong_ = "did not reclaim a retired block";
   }
-  // Looks up a block by any address in it, and looks up a retired one.
+  // Looks up a block by any address in it, and looks up a retired block.
   void find(std::uint64_t number) {
     if (!live_.empty()) {
       const Block &block = live_[number % live_.size()];
@@ -85,8 +85,8 @@ class GranuleProgram {
     std::ranges::sort(expected, {}, &Block::address);
     if (!std::ranges::equal(listed, expected, is_same)) wrong_ = "listed other blocks than those that are live";
   }
-  // Empties the pool and fills it with blocks of a page, then of ever smaller sizes. Returns an error if some of its
-  // memory is missing.
+  // Empties the pool and fills it with blocks of one page, then with ever smaller blocks. Returns an error if some of
+  // its memory is missing.
   std::string fill() {
     empty();
     for (std::uint64_t bytes = kPage; bytes >= kUnitBytes; bytes /= 2) {
@@ -104,10 +104,10 @@ class GranuleProgram {
     while (!live_.empty()) free(0);
     while (!retired_.empty()) reclaim(0);
   }
-  // After `after` more requests of the pool for host memory, all are refused until the pool's call ends.
+  // After `after` more of the pool's requests for host memory, all requests are refused until the pool's call ends.
   void starve(std::uint64_t after) { host_requests_ = after; }
 
-  // The first error, or empty.
+  // The first error, or an empty string.
   [[nodiscard]] std::string wrong() const {
     if (!wrong_.empty()) return wrong_;
     std::string wrong = device.wrong();
@@ -146,7 +146,7 @@ class GranuleProgram {
   std::string wrong_;
 };
 
-// Random steps. The phases of the program have sizes of all kinds, so that the pool stitches in some and not in others.
+// Random steps. The phases of the program use sizes of all kinds, so that the pool stitches in some of them.
 class RandomSteps {
  public:
   RandomSteps(GranuleProgram &program, std::uint64_t seed, std::uint64_t pages)

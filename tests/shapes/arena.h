@@ -1,4 +1,4 @@
-// Simulates a slab under a placement policy: placements, and the smallest slab.
+// Simulates a slab under a placement policy, to find placements and the smallest slab.
 // Layer: test shapes, over the trace of logs/replay. Threads: calls are independent.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace ration::shapes {
 
 class Arena {
  public:
-  // Granule 0 is never allocated, as in the pool. REQUIRES: bytes of at least two granules.
+  // Granule 0 is never allocated, as in the pool. REQUIRES: `bytes` covers at least two granules.
   Arena(std::uint64_t bytes, Policy &policy);
   // The granule where the block starts, or nothing. REQUIRES: id is not live.
   std::optional<std::uint64_t> allocate(std::uint32_t id, std::uint64_t bytes);
@@ -24,7 +24,7 @@ class Arena {
  private:
   struct Block {
     std::uint64_t start, granules;
-    std::uint64_t born;  // clock at its allocation
+    std::uint64_t born;  // the clock at its allocation
   };
   void erase(std::size_t hole);
   void set(std::size_t hole, std::uint64_t start, std::uint64_t granules);
@@ -33,7 +33,7 @@ class Arena {
   Holes holes_;
   std::vector<Block> blocks_;  // by id
   std::uint64_t changes_ = 0;
-  std::uint64_t clock_ = 0;  // granules allocated so far
+  std::uint64_t clock_ = 0;  // number of granules allocated so far
   std::uint64_t live_ = 0;   // granules
 };
 
@@ -41,7 +41,7 @@ struct Smallest {
   std::uint64_t bytes;
   std::size_t most_holes;  // during its replay
 };
-// Found by pool_replay's bisection, to 0.05 %.
+// Found by pool_replay's bisection, to within 0.05 %.
 Smallest smallest_arena(const pool::replay::Trace &trace, const NamedPolicy &policy);
 
 }  // namespace ration::shapes

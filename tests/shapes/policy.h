@@ -1,4 +1,4 @@
-// Placement policies in the simplest correct form, for comparison on traces.
+// Placement policies in their simplest correct form, for comparison on traces.
 // Layer: test shapes (standard library only). Threads: a policy belongs to one replay.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace ration::shapes {
 
-// Holes in address order; starts and sizes are counted in granules. Plain arrays, so that every policy can examine all.
+// Holes in address order; starts and sizes are counted in granules. Plain arrays, so that each policy sees all holes.
 struct Holes {
   std::vector<std::uint64_t> start;
   std::vector<std::uint64_t> granules;
@@ -37,7 +37,7 @@ class Policy {
   virtual void placed(std::uint64_t start);
   struct Freed {
     std::uint64_t start, granules;
-    std::uint64_t lived;  // granules that were allocated during its life
+    std::uint64_t lived;  // granules allocated during its lifetime
     std::uint64_t live;   // live granules now
   };
   virtual void freed(const Freed &block);

@@ -23,8 +23,8 @@ class Random {
   bool one_in(std::uint64_t chances) { return next() % chances == 0; }
   // [0, 1)
   double fraction() { return static_cast<double>(next() >> 11) * 0x1p-53; }
-  // From `low` on, every octave equally likely. Uses only operations that IEEE 754 rounds exactly: exp2() of two C
-  // libraries may differ in the last bit.
+  // Numbers from `low` on; every octave is equally likely. Uses only operations that IEEE 754 rounds exactly, because
+  // exp2() in two C libraries may differ in the last bit.
   std::uint64_t log_uniform(std::uint64_t low, unsigned octaves) {
     const double exponent = fraction() * octaves;
     const auto whole = static_cast<unsigned>(exponent);

@@ -20,7 +20,7 @@ class Recorder {
   void free(const std::vector<Id> &ids) {
     for (const Id id : ids) free(id);
   }
-  // Allocates and frees at once: a workspace.
+  // Allocates a block and frees it at once, like a workspace.
   void pass(std::uint64_t bytes) { free(allocate(bytes)); }
   [[nodiscard]] std::uint64_t bytes(Id id) const { return live_[id]; }
 
@@ -28,7 +28,7 @@ class Recorder {
 
  private:
   pool::replay::TraceBuilder trace_;
-  std::vector<std::uint64_t> live_;  // bytes by id, 0 where it is not live
+  std::vector<std::uint64_t> live_;  // bytes by id, 0 if the id is not live
   std::vector<Id> spare_;
 };
 

@@ -10,7 +10,7 @@
 
 namespace ration::shapes {
 
-// The whole trace of one seed. `length` scales the repetitions of the shape (steps, requests, frames).
+// The whole trace for one seed. `length` scales the repetitions of the shape (steps, requests, frames).
 using Generate = pool::replay::Trace (*)(std::uint64_t seed, double length);
 
 pool::replay::Trace train(std::uint64_t seed, double length);
@@ -27,7 +27,7 @@ struct Shape {
   Generate generate;
 };
 std::span<const Shape> all();
-// Null when there is no shape of that name.
+// Null if there is no shape of that name.
 const Shape *find(std::string_view name);
 // `times` scaled by the length of the trace; at least 1.
 std::uint64_t repeated(std::uint64_t times, double length);

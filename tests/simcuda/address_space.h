@@ -1,6 +1,6 @@
 // The addresses and the bytes of one simulated device: a sparse memory file, mapped twice. The program sees device
-// addresses without access; the simulator has a private read-write view. Managed memory is mapped once, for both. Pages
-// are untouched until used. Other processes of the machine can map memory that is published in the file.
+// addresses without access; the simulator has a private read-write view. Managed memory is mapped only once, for both.
+// Pages are untouched until used. Other processes of the machine can map memory that is published in the file.
 // Layer: none. Threads: the caller locks; view() needs no lock. Owns: its mappings, for ever.
 #pragma once
 #include <cstddef>
@@ -14,8 +14,8 @@ inline constexpr std::uint64_t kUnitBytes = 512;  // every address and every siz
 
 class AddressSpace {
  public:
-  // Reserves addresses for a device with this much memory, several times as many where possible: as on hardware,
-  // physical memory runs out before addresses do. Null: no address space left.
+  // Reserves addresses for a device with this much memory, if possible several times as many, so that physical memory
+  // runs out first, as on hardware. Returns null if no address space is left.
   enum class Host : unsigned char { kKeptOut, kLetIn };
   static AddressSpace *create(std::uint64_t physical_bytes, bool shared, Host host = Host::kKeptOut);
   // Addresses below 4 GiB: the largest free piece, at most `most_bytes`. Null: none.
@@ -26,19 +26,19 @@ class AddressSpace {
   // The contents of whole pages are lost. Needs no lock.
   void discard(std::uint64_t address, std::uint64_t bytes) const;
 
-  // The file, for another process to open (/proc/PID/fd); -1: no other process shares the machine.
+  // The file, for another process to open (/proc/PID/fd); -1 if no other process shares the machine.
   struct File {
     int descriptor = -1;
     std::uint64_t inode = 0;
   };
   const File &file() const { return file_; }
   std::uint64_t offset(std::uint64_t address) const { return address - base_; }
-  // Publishes in the file that the memory `id` begins at the address; 0 withdraws it. False: it cannot be published.
+  // Publishes in the file that the memory `id` begins at the address; 0 withdraws it. Returns false if this fails.
   bool publish(std::uint64_t address, std::uint64_t id);
-  // The id that a file publishes at the offset; 0: none.
+  // The id that a file publishes at the offset; 0 if there is none.
   static std::uint64_t published(int descriptor, std::uint64_t offset);
 
-  // Maps those bytes of another process's file at addresses of this one. The bytes may begin anywhere in a page.
+  // Maps bytes of another process's file at addresses in this process. The bytes may begin anywhere in a page.
   std::optional<std::uint64_t> map(int descriptor, std::uint64_t offset, std::uint64_t bytes);
   void unmap(std::uint64_t address, std::uint64_t bytes);
 

@@ -1,6 +1,6 @@
 // CUDA arrays: memory that has a shape and no address. An array or a mipmapped array owns its memory; levels and planes
-// are also arrays, but own no memory. Rows are stored in whole 64 bytes, eight rows at a time, level after level, and
-// the total in whole 64 KiB, as tiles are.
+// are also arrays, but own no memory. Rows are stored in multiples of 64 bytes, eight rows at a time, level after
+// level, and the total is a multiple of 64 KiB, as with tiles.
 // Layer: driver.h. Threads: under Driver::mutex.
 #pragma once
 #include <cstdint>
@@ -29,18 +29,18 @@ struct ArrayMemory {
   CUDA_ARRAY3D_DESCRIPTOR shape = {};
   bool mipmapped = false;
   std::uint64_t address = 0;
-  std::uint64_t bytes = 0;   // charged bytes: 0 where memory is mapped later
+  std::uint64_t bytes = 0;   // charged bytes; 0 if memory is mapped later
   std::uint64_t needed = 0;  // bytes that the array needs in either case
   std::uint64_t id = 0;
   std::vector<std::unique_ptr<Array>> parts;                          // an array and its planes, or the levels
-  std::map<std::uint64_t, std::shared_ptr<const MemoryHold>> mapped;  // by tile (array_tiles.h), where mapped later
+  std::map<std::uint64_t, std::shared_ptr<const MemoryHold>> mapped;  // by tile (array_tiles.h), if mapped later
 };
 
 inline bool layered(const CUDA_ARRAY3D_DESCRIPTOR &shape) {
   return (shape.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
 }
 
-// INVALID_VALUE: no device, or not this one, can create this array.
+// Returns INVALID_VALUE if no device, or not this device, can create this array.
 CUresult check_shape(const Device &device, const CUDA_ARRAY3D_DESCRIPTOR &shape, bool mipmapped);
 // The maximum number of levels: 1 + floor(log2(largest side)).
 unsigned most_levels(const CUDA_ARRAY3D_DESCRIPTOR &shape);
@@ -52,7 +52,7 @@ void lay_out(ArrayMemory &memory, unsigned levels);
 // Allocates memory for a context's new array. Under the lock. On an error nothing stays allocated.
 CUresult create_array_memory(Context &context, const CUDA_ARRAY3D_DESCRIPTOR &shape, bool mipmapped, unsigned levels,
                              ArrayMemory **memory);
-// Null: no live array has this handle.
+// Returns null if no live array has this handle.
 Array *find_array(CUarray handle);
 ArrayMemory *find_mipmapped_array(CUmipmappedArray handle);
 // Waits for the work of the array's context, as a free does, and releases the memory.

@@ -20,7 +20,7 @@ struct Capture {
   std::shared_ptr<Graph> graph;   // null: the capture is over
   bool own_graph = true;          // false: the program supplied it
   bool to_graphics = false;       // ends without a graph
-  std::shared_ptr<Graph> again;   // a graph captured once more: its nodes become those of `graph`
+  std::shared_ptr<Graph> again;   // a graph captured once more; its nodes become those of `graph`
   std::size_t first_node = 0;     // from here on the graph's nodes belong to the capture
   std::vector<Stream *> streams;  // the first is the origin stream
   bool active() const { return graph != nullptr && !invalidated; }
@@ -37,10 +37,10 @@ void join(Stream &stream, const std::shared_ptr<Capture> &capture, const Frontie
 // Removes every stream from the capture.
 enum class Fate : unsigned char { kKeep, kDrop };  // whether to keep a graph that the capture created
 void end(Capture &capture, Fate graph);
-// A stream or context is destroyed: its capture can no longer be ended.
+// Called when a stream or context is destroyed, so that its capture can no longer be ended.
 void forget_capture_of(Stream &stream);
-// Whether the next operation of the stream would depend on every captured node; what the program has added to the graph
-// itself does not count.
+// True if the next operation of the stream would depend on every captured node. Nodes that the program has added to the
+// graph itself do not count.
 bool joined(const Capture &capture, const Frontier &end);
 
 // May work be queued in the stream, or captured there? STREAM_CAPTURE_INVALIDATED; STREAM_CAPTURE_IMPLICIT: the legacy
@@ -48,14 +48,14 @@ bool joined(const Capture &capture, const Frontier &end);
 CUresult may_use(const Stream &stream);
 // May a call wait for the stream or query it?
 CUresult may_ask(const Stream &stream);
-// The same for a whole context: a primary one with its green contexts.
+// The same for a whole context; a primary context includes its green contexts.
 CUresult may_ask(const Context &context);
-// May an event of the context be recorded? Captures in a green context do not matter to its primary one.
+// May an event of the context be recorded? Captures in a green context do not matter to its primary context.
 CUresult may_record(const Context &context);
 // May this thread make a call that a capture cannot record? STREAM_CAPTURE_UNSUPPORTED if not; the captures that forbid
 // it are invalidated.
 CUresult may_act_unseen();
-// Whether the legacy stream conflicts with a capturing blocking stream.
+// True if the legacy stream conflicts with a capturing blocking stream.
 bool hidden_by_capture(const Stream &stream);
 
 // Refuses an operation on a capturing stream and invalidates its capture.

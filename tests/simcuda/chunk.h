@@ -1,4 +1,4 @@
-// One piece of device memory that a memory pool has reserved, and its blocks: multiples of 512 bytes, first fit. A
+// A piece of device memory that a memory pool has reserved, and its blocks: multiples of 512 bytes, first fit. A
 // stream-ordered free carries a mark; the caller decides which streams may reuse the memory before the mark is reached.
 // Layer: stream.h. Threads: under Driver::mutex.
 #pragma once
@@ -21,9 +21,9 @@ class Chunk {
   // Returns the block's size. REQUIRES: take() returned the address.
   std::uint64_t give(std::uint64_t address, Mark pending_free);
 
-  // Removes the pending frees that `passed` accepts: any stream may then use their memory.
+  // Removes the pending frees that `passed` accepts, so that any stream may use their memory.
   void reconcile(const std::function<bool(const Mark &)> &passed);
-  // No block is in it, and no free of it is pending.
+  // True if the chunk contains no block and no free in it is pending.
   bool idle() const { return pending_ == 0 && free_ == bytes_; }
   std::uint64_t bytes() const { return bytes_; }
 
@@ -42,7 +42,7 @@ class Chunk {
 
   std::uint64_t bytes_;
   std::uint64_t free_;         // in no block
-  std::uint64_t pending_ = 0;  // pieces whose free is pending
+  std::uint64_t pending_ = 0;  // number of pieces whose free is pending
   Ranges ranges_;              // covers the whole chunk, without gaps
 };
 

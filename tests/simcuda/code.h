@@ -34,8 +34,8 @@ const Kernel *find_kernel(const std::string &name);
 std::vector<const Kernel *> all_kernels();
 std::vector<std::pair<std::string, std::size_t>> all_globals();
 
-// The variables of an image in a context, made if they are not there yet: a module's when it is loaded, a library's at
-// its first use. OUT_OF_MEMORY: none was made. Under the lock.
+// Creates the variables of an image in a context if they do not exist yet: for a module when it is loaded, for a
+// library at its first use. OUT_OF_MEMORY: none was created. Under the lock.
 CUresult make_globals(Image &image, Context &context);
 // Takes the memory that the first launch in a context needs. Under the lock.
 CUresult take_for_launch(Context &context);
@@ -44,7 +44,7 @@ CUresult take_for_launch(Context &context);
 std::vector<std::size_t> offsets_of(const std::vector<std::size_t> &param_bytes);
 
 Function *find_function(const void *handle);
-// The function with that name in an image; null: no test registered it.
+// The function with that name in an image; null if no test registered it.
 Function *function_in(Image &image, const char *name);
 
 }  // namespace simcuda

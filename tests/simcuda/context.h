@@ -1,4 +1,4 @@
-// Contexts and each thread's current context. Layer: driver.h, stream.h. Threads: under Driver::mutex, except a
+// All contexts, and each thread's current context. Layer: driver.h, stream.h. Threads: under Driver::mutex, except a
 // thread's own stack. Owns: contexts; none is ever freed, so that a stale handle is recognised.
 #pragma once
 #include <map>
@@ -12,28 +12,28 @@ namespace simcuda {
 
 struct Device;
 
-// An ordinary context, a device's primary one, or a green one. A green context is the primary context with separate
-// streams; its memory, events and code belong to the primary one.
+// An ordinary context, a device's primary context, or a green context. A green context is the primary context with
+// separate streams; its memory, events and code belong to the primary context.
 struct Context {
   Device *device = nullptr;
-  Context *root = this;  // of a green context: its primary context
+  Context *root = this;  // for a green context, its primary context
   bool primary = false;
   bool alive = false;  // a primary context is destroyed and recreated under the same handle
   bool closing = false;
-  CUresult fault = CUDA_SUCCESS;  // of a root: the error of its work, which every later call in the context returns
+  CUresult fault = CUDA_SUCCESS;  // for a root, the error of its work, which every later call in the context returns
   unsigned flags = 0;
   unsigned api_version = 3020;
   unsigned attached = 1;
   std::uint64_t id = 0;
   std::size_t limits[CU_LIMIT_MAX] = {};
-  std::uint64_t limit_bytes[CU_LIMIT_MAX] = {};  // what each limit has taken of the device
+  std::uint64_t limit_bytes[CU_LIMIT_MAX] = {};  // the device memory that each limit has taken
   CUfunc_cache cache = CU_FUNC_CACHE_PREFER_NONE;
   CUsharedconfig shared = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
   std::set<Context *> peers;
   unsigned multiprocessors = 0;  // of a green context
   std::vector<Mark> awaited;     // marks that all its work must wait for (cuCtxWaitEvent)
   std::shared_ptr<Stream> legacy;
-  std::shared_ptr<Stream> markers;  // times events of the whole context; created at the first one
+  std::shared_ptr<Stream> markers;  // times events of the whole context; created at the first such event
   std::map<std::uint64_t, std::shared_ptr<Stream>> per_thread;  // keyed by the thread's number
   std::vector<std::shared_ptr<Stream>> streams;                 // includes destroyed streams until they are idle
 
@@ -48,25 +48,25 @@ inline CUcontext handle_of(Context *context) {
   return reinterpret_cast<CUcontext>(context);
 }
 
-// The context in which calls of this thread work. INVALID_CONTEXT: none; CONTEXT_IS_DESTROYED: it was destroyed; its
-// fault: it has one.
+// The context in which calls of this thread work. Returns INVALID_CONTEXT if there is none, CONTEXT_IS_DESTROYED if it
+// was destroyed, and its fault if it has one.
 CUresult current(Lock &lock, Context **context);
-// The same without the check that it is alive; null: none.
+// The same without the check that the context is alive; null if there is none.
 Context *current_or_null();
-// Null: the handle never named a context.
+// Returns null if the handle never named a context.
 Context *find_context(CUcontext handle);
 
 // The thread's stack. push: INVALID_VALUE when it is full (32 deep). pop: null when it is empty.
 CUresult push_current(Context *context);
 Context *pop_current();
 
-// Makes a limit take this many bytes of the device, and give back any more. OUT_OF_MEMORY: nothing changed.
+// Makes a limit take this many bytes of the device and give back any excess. OUT_OF_MEMORY: nothing changed.
 CUresult resize_limit(Context &context, CUlimit limit, std::uint64_t bytes);
-// The limit's value when the context was made; its memory is part of the context's.
+// The limit's value when the context was created; its memory is part of the context's.
 std::size_t default_limit(CUlimit limit);
 // Allocates the context's memory and streams. OUT_OF_MEMORY: nothing changed.
 CUresult bring_up(Lock &lock, Context &context);
-// Waits for its work, then frees all its resources. A primary context's green contexts are destroyed with it.
+// Waits for the context's work, then frees all its resources. A primary context's green contexts are destroyed too.
 void tear_down(Lock &lock, Context &context);
 // The same for a green context, which owns only streams; their handles then return CONTEXT_IS_DESTROYED.
 void tear_down_green(Lock &lock, Context &context);

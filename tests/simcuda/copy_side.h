@@ -1,5 +1,5 @@
 // One side of a copy of rows: memory with a pitch, or an array. Layer: place.h, array.h.
-// Threads: under Driver::mutex; the memory that it returns stays mapped for ever.
+// Threads: under Driver::mutex; the memory that it returns stays mapped forever.
 #pragma once
 #include "tests/simcuda/place.h"
 #include "tests/simcuda/stream.h"
@@ -25,10 +25,10 @@ struct Rows {
   std::size_t pitch = 0, slice = 0;
 };
 
-// INVALID_VALUE: the box is not entirely inside; INVALID_HANDLE: no such array.
+// INVALID_VALUE if the box is not entirely inside; INVALID_HANDLE if there is no such array.
 CUresult locate(const Context &context, Use use, Reach reach, const Side &side, const Box &box, Rows *rows);
 
-// `any`: also accepts the program's own memory.
+// If `any`, also accepts the program's own memory.
 Place place(const Context &context, Use use, Reach reach, std::uint64_t address, bool any, std::size_t bytes);
 
 // When a copy returns to its caller ("API synchronization behavior" of the CUDA manuals).

@@ -1,4 +1,4 @@
-// The least time of calls: as measured on an H100, or as SIMCUDA_COSTS says for individual calls.
+// The minimum duration of calls, as measured on an H100, or as SIMCUDA_COSTS sets it for individual calls.
 // Layer: settings. Threads: any; built at the first use, then immutable; never freed.
 #pragma once
 #include <cstdint>
@@ -6,8 +6,7 @@
 
 namespace simcuda {
 
-// The time for something of this size. Between two sizes the time grows in proportion; beyond the ends it stays the
-// same.
+// The time for something of this size. Between two sizes the time is interpolated; beyond the ends it is constant.
 struct SizeCost {
   std::uint64_t bytes;
   double us;
@@ -16,11 +15,11 @@ struct SizeCost {
 struct CallCost {
   double call_us = 0;
   std::span<const SizeCost> by_bytes = {};  // in addition, for each block, mapping or pool part that it concerns
-  bool each = false;                        // call_us is for each of those, and for at least one
+  bool each = false;                        // call_us applies to each of these, and to at least one
   double of(std::uint64_t bytes) const;
 };
 
-// Null: the cost is less than the simulator's own call takes. `index`: of the entry layer's symbols.
+// Null if the cost is less than the simulator's own call takes. `index` is that of the entry layer's symbol.
 const CallCost *cost_of(unsigned index);
 
 }  // namespace simcuda

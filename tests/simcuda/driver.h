@@ -1,4 +1,4 @@
-// The state of the simulated driver in this process: created by cuInit, never destroyed, void in a forked child.
+// The state of the simulated driver in this process. Created by cuInit, never destroyed, and void in a forked child.
 // Layer: settings, machine, address_space, context, stream, vmm. Threads: all fields except constant ones under
 // `mutex`.
 #pragma once
@@ -37,7 +37,7 @@ struct Device {
   std::unique_ptr<Context> primary;
   unsigned primary_retained = 0;
   std::shared_ptr<MemPool> default_pool;  // created at the first query
-  std::shared_ptr<MemPool> current_pool;  // null: the default one
+  std::shared_ptr<MemPool> current_pool;  // null: the default pool
   GraphPool graph_pool;
 };
 
@@ -54,13 +54,13 @@ struct Allocation {
   Device *device = nullptr;
   Context *context = nullptr;  // null: memory of a pool or of a graph belongs to no context
   std::uint64_t id = 0;
-  bool freeing = false;      // a free is in progress: a second one is refused
+  bool freeing = false;      // a free is in progress, so a second free is refused
   bool sync_memops = false;  // synchronous copies and fills of it wait
   bool published = false;    // other processes may have it open
   std::optional<Import> import = {};
   std::shared_ptr<MemPool> pool = {};
   std::shared_ptr<GraphBlock> graph_block = {};  // also of no context
-  Mark allocated = {};  // a pool's block: where its stream was then; a graph's block: the launch that allocates it
+  Mark allocated = {};  // pool's block: where its stream was then; graph's block: the launch that allocates it
   std::unique_ptr<Advised> managed = nullptr;  // null: device memory only
 };
 
@@ -70,7 +70,7 @@ struct HostBlock {
   unsigned flags = 0;
   Context *context = nullptr;
   std::uint64_t id = 0;
-  Device *device = nullptr;  // the device from whose memory it is taken, if that is the host's
+  Device *device = nullptr;  // the device whose memory it is, if the device shares the host's memory
 };
 
 struct Array;        // array.h
@@ -98,12 +98,12 @@ struct Driver {
   std::map<std::uintptr_t, HostBlock> host_blocks;
   VirtualMemory virtual_memory;
   std::unordered_map<const void *, std::shared_ptr<ArrayMemory>> array_memory;
-  std::unordered_map<const void *, Array *> arrays;  // includes levels and planes of others
+  std::unordered_map<const void *, Array *> arrays;  // includes levels and planes of other arrays
   std::unordered_map<const void *, std::shared_ptr<Stream>> streams;
   std::unordered_map<const void *, std::shared_ptr<Event>> events;
   std::vector<std::shared_ptr<Capture>> captures;  // includes invalidated captures that have not ended
   std::unordered_map<const void *, std::shared_ptr<Graph>> graphs;
-  std::unordered_set<const GraphNode *> graph_nodes;  // that have a handle
+  std::unordered_set<const GraphNode *> graph_nodes;  // all nodes that have a handle
   std::unordered_map<const void *, std::shared_ptr<GraphExec>> graph_execs;
   std::map<std::uint64_t, GraphBlock *> graph_blocks;  // by address, allocated at present or not
   std::unordered_map<const void *, std::shared_ptr<Image>> images;
@@ -114,15 +114,15 @@ struct Driver {
 Driver &driver();
 
 enum class Phase { kFresh, kReady, kForked };
-// kForked: initialised in a parent process; CUDA is unusable in this one.
+// kForked: initialised in a parent process; CUDA is unusable in this process.
 Phase phase();
 
 CUresult device_of(CUdevice ordinal, Device **device);
-// Reserves the device's addresses if it has none yet. False: no address space left.
+// Reserves the device's addresses if it has none yet. Returns false if no address space is left.
 bool has_addresses(Device &device);
 int ordinal_of(const Device &device);
 
-// The live allocation that contains the address; end() if none. Under the lock.
+// The live allocation that contains the address; end() if there is none. Under the lock.
 std::map<std::uint64_t, Allocation>::iterator allocation_at(std::uint64_t address);
 std::map<std::uintptr_t, HostBlock>::iterator host_block_at(std::uint64_t address);
 // Allocates device memory for a context, as cuMemAlloc does. Under the lock. OUT_OF_MEMORY leaves *address unchanged.
@@ -143,7 +143,7 @@ void release_arrays_of(Context &context);
 void forget_events_of(Context &context);
 void forget_code_of(Context &context);
 
-// The simulator's view of a device address; null outside every device's addresses and all reserved ones.
+// The simulator's view of a device address; null if it is outside all devices' addresses and all reserved ranges.
 std::byte *view_of(std::uint64_t address);
 
 // A driver without context functions works in device 0's primary context (variant_*.cc).

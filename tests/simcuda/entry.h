@@ -20,19 +20,19 @@ extern const unsigned kImplementedCount;
 DefaultStream default_stream();
 
 enum class Admission : unsigned char { kGranted, kFault, kRefused };
-// Counts the call; unless granted, the call must return *refusal without running its body. kFault: a scripted one.
+// Counts the call; unless granted, the call must return *refusal without running its body. kFault: a scripted refusal.
 Admission admit(unsigned index, DefaultStream stream, Needs needs, CUresult *refusal);
 CUresult leave(unsigned index, CUresult result);
 
 CUresult not_simulated(unsigned index);
 
-// The call concerns a block, a mapping or a part of a pool of this size, and takes the time for each of them (costs.h).
+// Notes that the call concerns a block, mapping or pool part of this size, and takes the time for each (costs.h).
 void about(std::uint64_t bytes);
 
-// Details of a call for the trace. At most 120 characters are kept.
+// Adds details of a call to the trace. At most 120 characters are kept.
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// During its lifetime the driver's functions refuse calls on this thread, as from a host function.
+// While this object exists, the driver's functions refuse calls on this thread, as from a host function.
 class DeviceSide {
  public:
   DeviceSide();

@@ -17,7 +17,7 @@ struct Event {
   bool recorded = false;
   std::vector<Mark> marks;  // the work that the event follows
   std::shared_ptr<std::atomic<std::int64_t>> passed_ns;
-  // If last recorded in a capturing stream: the capture, possibly ended, and the nodes captured before.
+  // If last recorded in a capturing stream, the capture (which may have ended) and the nodes captured before.
   std::shared_ptr<Capture> capture;
   std::vector<GraphNode *> frontier;
 
@@ -27,7 +27,7 @@ struct Event {
 };
 
 CUresult find_event(CUevent handle, std::shared_ptr<Event> *event);
-// Records all of these marks in the event, and the time when the last one is reached.
+// Records all these marks in the event, and the time when the last mark is reached.
 void record(Event &event, std::vector<Mark> marks, std::shared_ptr<std::atomic<std::int64_t>> passed_ns);
 std::int64_t now_ns();
 

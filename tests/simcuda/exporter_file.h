@@ -1,4 +1,4 @@
-// The file with a device's memory in another process; only its living owner keeps it open.
+// The file with a device's memory in another process. Only its living owner keeps the file open.
 // Layer: driver.h. Threads: any. Owns: its descriptor.
 #pragma once
 #include <sys/types.h>
@@ -11,12 +11,12 @@ namespace simcuda {
 
 class ExporterFile {
  public:
-  // Empty if the file does not exist or is another one.
+  // Empty if the file does not exist or is a different file.
   ExporterFile(pid_t process, int descriptor, std::uint64_t inode);
   ~ExporterFile();
   ExporterFile(const ExporterFile &) = delete;
   ExporterFile &operator=(const ExporterFile &) = delete;
-  // Whether the memory `id` still exists.
+  // True if the memory `id` still exists.
   bool holds(std::uint64_t id, std::uint64_t offset, std::uint64_t bytes) const;
   int descriptor() const { return descriptor_; }
 
@@ -25,7 +25,7 @@ class ExporterFile {
   std::uint64_t bytes_ = 0;
 };
 
-// Null: the device is not visible here.
+// Returns null if the device is not visible here.
 Device *device_with(const CUuuid &uuid);
 
 }  // namespace simcuda

@@ -13,7 +13,7 @@ struct Fill {
   std::size_t height = 1;
 };
 
-// Without effect if the fill has no element. INVALID_VALUE: it is not entirely in one piece of memory.
+// No effect if the fill has no element. Returns INVALID_VALUE if it is not entirely in one piece of memory.
 CUresult plan_fill(const Context &context, Reach reach, const Fill &fill, Place *target, Work *work);
 
 }  // namespace simcuda

@@ -27,7 +27,7 @@ struct Graph {
   std::uint64_t id = 0;
   std::vector<std::unique_ptr<GraphNode>> nodes;
   bool capturing = false;  // cannot be instantiated yet
-  bool allocates = false;  // it, or a child graph, has a node that allocates or frees
+  bool allocates = false;  // this graph or a child graph has a node that allocates or frees
   bool owned = false;      // by a child graph node
 
   Graph();
@@ -38,7 +38,7 @@ struct Graph {
 
 // Adds a node, which gets a handle, and returns it.
 GraphNode *add_node(Graph &graph, GraphNode node);
-// Null: the handle is not a node of any graph that the program can reach.
+// Returns null if the handle is not a node of any graph that the program can reach.
 GraphNode *find_node(CUgraphNode handle);
 
 inline CUgraph handle_of(const Graph *graph) {
@@ -49,11 +49,11 @@ inline CUgraphNode handle_of(const GraphNode *node) {
 }
 
 CUgraph publish(std::shared_ptr<Graph> graph);
-// Null: the handle is not a graph.
+// Returns null if the handle is not a graph.
 std::shared_ptr<Graph> find_graph(CUgraph handle);
 
-// A copy of the nodes and of all child graphs. For the program: each node and child graph has a handle; the caller
-// publishes the copy itself. For an executable graph: none has.
+// A copy of the nodes and of all child graphs. In a copy for the program, each node and child graph has a handle; the
+// caller publishes the copy itself. In a copy for an executable graph, none has a handle.
 enum class Copy : unsigned char { kForProgram, kForExec };
 std::shared_ptr<Graph> copy_of(const Graph &graph, Copy purpose);
 

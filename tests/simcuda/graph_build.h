@@ -8,15 +8,15 @@
 
 namespace simcuda {
 
-// Nodes as the program names them.
+// Nodes, given as the program names them.
 struct NodeList {
   const CUgraphNode *nodes;
   std::size_t count;
 };
 
-// INVALID_VALUE: not all are nodes of the graph, or one is listed twice.
+// Returns INVALID_VALUE if not all are nodes of the graph, or if a node is listed twice.
 CUresult nodes_in(const Graph &graph, const NodeList &list, Frontier *found);
-// Whether the edges have no data of their own; edges with data are not simulated.
+// True if the edges carry no data; edges with data are not simulated.
 bool plain(const CUgraphEdgeData *data, std::size_t count);
 
 // `body(graph, dependencies)` adds the node and writes its handle.

@@ -12,11 +12,11 @@ struct GraphExec {
   std::weak_ptr<Graph> source;
   unsigned long long flags = 0;
   GraphPlan plan;
-  Mark last;  // the end of its last launch: launches of one graph never overlap
+  Mark last;  // the end of its last launch; launches of one graph never overlap
   bool frees_at_launch() const { return (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0; }
 };
 
-// Null: the handle is not an executable graph.
+// Returns null if the handle is not an executable graph.
 std::shared_ptr<GraphExec> find_exec(CUgraphExec handle);
 
 }  // namespace simcuda

@@ -1,5 +1,5 @@
 // Memory that graphs allocate. A block has its own addresses, with bytes, for as long as a graph can allocate it. The
-// device is not charged for these bytes, but for the part of its GraphPool that launches need together.
+// device is charged not for these bytes, but for the part of its GraphPool that launches need together.
 // Layer: graph_pool.h, driver.h. Threads: under Driver::mutex.
 #pragma once
 #include <cstdint>
@@ -21,7 +21,7 @@ struct GraphBlock : std::enable_shared_from_this<GraphBlock> {
   std::uint64_t bytes = 0;           // whole granules
   std::uint64_t owner = 0;           // the id of the graph that allocates it
   std::set<std::uint64_t> freed_in;  // ids of graphs that have a node that frees it
-  bool live = false;                 // a launch has left it allocated
+  bool live = false;                 // a launch has left the block allocated
   std::vector<CUmemAccessDesc> access;
   CUmemPoolProps properties = {};
 
@@ -31,33 +31,33 @@ struct GraphBlock : std::enable_shared_from_this<GraphBlock> {
   GraphBlock &operator=(const GraphBlock &) = delete;
 };
 
-// Null: no address space is left. REQUIRES: bytes != 0.
+// Returns null if no address space is left. REQUIRES: bytes != 0.
 std::shared_ptr<GraphBlock> new_block(Device &device, std::uint64_t bytes);
-// The block around the address, allocated at present or not; null: none.
+// The block that contains the address, whether allocated at present or not; null if there is none.
 const GraphBlock *graph_block_at(std::uint64_t address);
-// The nodes of a block, both ordered after `after`. add_free() returns null if the graph may not free the block.
+// The two nodes of a block, each ordered after `after`. add_free() returns null if the graph may not free the block.
 GraphNode *add_allocation(Graph &graph, std::shared_ptr<GraphBlock> block, std::vector<GraphNode *> after);
 GraphNode *add_free(Graph &graph, std::uint64_t address, std::vector<GraphNode *> after);
-// Its bytes are lost.
+// Discards the block's bytes.
 void discard(const GraphBlock &block);
 
-// The memory that a launch needs on one device: the most at any time, and the part for blocks that it leaves allocated.
+// The memory that a launch needs on one device: the peak, and the part for blocks that it leaves allocated.
 struct GraphNeed {
   Device *device = nullptr;
   std::uint64_t most = 0;
   std::uint64_t left = 0;
 };
-// Grows the pools so that each need fits in addition to the memory that is held. `live`: blocks that the launch itself
-// frees first. OUT_OF_MEMORY: nothing has changed.
+// Grows the pools so that each need fits in addition to the memory held. `live`: blocks that the launch itself frees
+// first. On OUT_OF_MEMORY, nothing has changed.
 CUresult provide(const std::vector<GraphNeed> &needs, const std::vector<std::shared_ptr<GraphBlock>> &live);
 // The work that a launch must wait for: everything else that uses its devices' pools.
 std::vector<Mark> turn(const std::vector<GraphNeed> &needs);
 void take_turn(const std::vector<GraphNeed> &needs, const Mark &end);
 
-// A launch that ends at the mark leaves the block allocated, or frees it.
+// Notes that a launch that ends at the mark leaves the block allocated, or frees it.
 void leave_allocated(const std::shared_ptr<GraphBlock> &block, const Mark &end);
 void free_by_launch(const GraphBlock &block, const Mark &end);
-// The program's frees of such a block, like those of a memory pool's block.
+// The program's frees of a graph's block, which work like those of a memory pool's block.
 void free_graph_block(Lock &lock, std::map<std::uint64_t, Allocation>::iterator block,
                       const std::shared_ptr<Stream> &stream);
 void free_graph_block_at_once(std::map<std::uint64_t, Allocation>::iterator block);

@@ -9,14 +9,14 @@
 
 namespace simcuda {
 
-// A node, or the end of a child graph, after the steps with those indices.
+// A node, or the end of a child graph; it follows the steps with the given indices.
 struct GraphStep {
   const GraphNode *node = nullptr;
   std::vector<std::size_t> after;
   bool inner = false;  // of a child graph
 };
 
-// Each step after all steps that it depends on; empty optional: the graph has a cycle.
+// The steps, each after all steps that it depends on; empty optional if the graph has a cycle.
 std::optional<std::vector<GraphStep>> steps_of(const Graph &graph);
 
 struct GraphPlan {
@@ -26,8 +26,8 @@ struct GraphPlan {
   std::vector<std::shared_ptr<GraphBlock>> expected;  // freed, but allocated by another graph
 };
 
-// Blocks share memory if the free of one is ordered before the allocation of the other. Empty optional: a cycle, or a
-// block that is not freed after its allocation.
+// Blocks share memory if the free of one is ordered before the allocation of the other. Returns an empty optional for a
+// cycle, or for a block that is not freed after its allocation.
 std::optional<GraphPlan> plan_of(const Graph &graph);
 
 }  // namespace simcuda

@@ -1,5 +1,5 @@
-// A device's physical memory for graphs. All graphs of the device share it: their launches take turns. In addition,
-// blocks that outlive their launch are held. Layer: stream.h. Threads: under Driver::mutex.
+// A device's physical memory for graphs. All graphs of the device share it, because their launches take turns. Blocks
+// that outlive their launch are held in addition. Layer: stream.h. Threads: under Driver::mutex.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -16,7 +16,7 @@ struct GraphPool {
   };
   std::uint64_t reserved = 0;  // all of it also counts as used
   std::uint64_t reserved_high = 0, used_high = 0;
-  std::uint64_t held = 0;     // by blocks that a launch has left allocated
+  std::uint64_t held = 0;     // held by blocks that a launch has left allocated
   std::vector<Use> launches;  // one after the other
   std::vector<Use> frees;     // of such blocks
 };

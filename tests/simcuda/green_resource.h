@@ -1,5 +1,5 @@
 // The resources of green contexts: multiprocessors of a device, whole or split. Layer: driver.h.
-// Threads: any; a descriptor is constant once published. Owns: descriptors, for ever (CUDA cannot destroy one).
+// Threads: any; a descriptor is constant once published. Owns: descriptors, forever (CUDA cannot destroy them).
 #pragma once
 #include "tests/simcuda/driver.h"
 
@@ -10,7 +10,7 @@ struct ResourceDescriptor {
   unsigned multiprocessors = 0;
 };
 
-// Null: the handle is not a descriptor.
+// Returns null if the handle is not a descriptor.
 const ResourceDescriptor *find_descriptor(CUdevResourceDesc handle);
 CUresult tell_resource(CUdevice device, unsigned multiprocessors, CUdevResourceType type, CUdevResource *resource);
 

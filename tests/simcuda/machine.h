@@ -1,6 +1,6 @@
-// The simulated machine: each device's physical memory and its holders. One file in a folder, shared by all processes
-// of the machine, or private memory of one process. A dead process's memory is reclaimed: a slot lives as long as the
-// kernel holds its owner's lock. Layer: settings. Threads: any. Owns: its mapping, for ever.
+// The simulated machine: each device's physical memory and its holders. The state is in one file in a folder, shared by
+// all processes of the machine, or in private memory of one process. A dead process's memory is reclaimed, since a slot
+// lives only as long as the kernel holds its owner's lock. Layer: settings. Threads: any. Owns: its mapping, for ever.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Held {
 
 struct Slot {
   std::atomic<std::uint32_t> pid;            // 0 = free
-  std::atomic<std::uint32_t> ended;          // set by an orderly exit: no delay before the memory is reclaimed
+  std::atomic<std::uint32_t> ended;          // set by an orderly exit, so that the memory is reclaimed without delay
   std::atomic<std::uint64_t> found_dead_ns;  // 0 = not yet
   Held held[kMostMachineDevices];
 };
@@ -45,8 +45,8 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 class Machine {
  public:
-  // Joins the machine that the settings name, and creates it if absent; may then hold memory. Null, after one line on
-  // stderr: the folder is unusable, no slot is free, or SIMCUDA_DEVICES is invalid.
+  // Joins the machine that the settings name, and creates it if absent; may then hold memory. Returns null, after one
+  // line on stderr, if the folder is unusable, no slot is free, or SIMCUDA_DEVICES is invalid.
   static Machine *join(const Settings &settings);
   // Observes without holding memory (libnvidia-ml), possibly as the machine's first process. Null as above.
   static Machine *watch(const Settings &settings);
@@ -57,7 +57,7 @@ class Machine {
   const MachineDevice &device(unsigned index) const { return page_->device[index]; }
   void *page() const { return page_; }
 
-  // Reserves bytes of physical memory, or none: the sum over all processes never exceeds the device.
+  // Reserves all these bytes of physical memory or none, so that the sum over all processes never exceeds the device.
   bool reserve(unsigned device, std::uint64_t bytes);
   void release(unsigned device, std::uint64_t bytes);
 
@@ -69,7 +69,7 @@ class Machine {
   };
   std::vector<Holder> holders(unsigned device);
 
-  // At an orderly exit: the bytes of this process are reclaimed as soon as it ends.
+  // Called at an orderly exit, so that the bytes of this process are reclaimed as soon as it ends.
   void mark_ended();
 
  private:

@@ -24,7 +24,7 @@ class MachineFile {
   ~MachineFile();  // closes the descriptor; locks last as long as a mapping of the file
 
   bool valid() const { return descriptor_ >= 0; }
-  bool lock_slot(unsigned slot);  // true: it was free and is now locked by this process
+  bool lock_slot(unsigned slot);  // true if it was free and is now locked by this process
   void unlock_slot(unsigned slot);
   // The page, initialised by the first process; null if it cannot be mapped.
   MachinePage *map(const Settings &settings);

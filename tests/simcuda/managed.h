@@ -1,5 +1,5 @@
-// The advice that a program gave for managed memory, page by page. It has no effect: a simulated device is charged the
-// full size of a managed allocation from the start, the strictest reading of where its pages may be.
+// The advice that a program gave for managed memory, page by page. The advice has no effect. A simulated device is
+// charged the full size of a managed allocation from the start, the strictest reading of where its pages may be.
 // Layer: none. Threads: under Driver::mutex.
 #pragma once
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Advice {
   std::optional<CUmemLocation> prefetched;
 };
 
-// Of one allocation: address → the advice from there to the next entry.
+// For one allocation: address → the advice from there to the next entry.
 struct Advised {
   std::map<std::uint64_t, Advice> from;
 };
@@ -37,7 +37,7 @@ ManagedRange managed_range(std::uint64_t address, std::uint64_t bytes);
 
 // Resolves a location now: HOST_NUMA_CURRENT becomes a node; INVALID_VALUE, INVALID_DEVICE.
 CUresult resolve(CUmemLocation *location);
-// The location that a device number of the older calls names.
+// The location that a device number means in the older calls.
 CUmemLocation location_of(CUdevice device);
 
 // Calls change(Advice &) for each part of the range; parts are split at the range's ends.

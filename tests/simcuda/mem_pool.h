@@ -30,17 +30,17 @@ struct MemPool {
   Device *device = nullptr;
   bool is_default = false;
   bool destroyed = false;
-  std::optional<PoolOrigin> origin = {};  // imported from another process: it cannot allocate
+  std::optional<PoolOrigin> origin = {};  // set if imported from another process; such a pool cannot allocate
   CUmemAllocationHandleType handle_types = CU_MEM_HANDLE_TYPE_NONE;
   std::uint64_t most_bytes = UINT64_MAX;
-  // The first and the third are stored without effect: they permit reuse but do not require it.
+  // The first and the third are stored without effect, because they permit reuse but do not require it.
   bool follow_event_dependencies = true;
   bool allow_opportunistic = true;
   bool allow_internal_dependencies = true;
   std::uint64_t release_threshold = 0;
   std::uint64_t reserved = 0, reserved_high = 0;
   std::uint64_t used = 0, used_high = 0;
-  std::vector<std::pair<Mark, std::uint64_t>> used_until;  // bytes freed at once that their stream has yet to allocate
+  std::vector<std::pair<Mark, std::uint64_t>> used_until;  // bytes freed at once that their stream must yet allocate
   std::map<std::uint64_t, Chunk> chunks;
   std::map<const Device *, CUmemAccess_flags> access;
 };
@@ -49,7 +49,7 @@ inline CUmemoryPool handle_of(const MemPool *pool) {
   return reinterpret_cast<CUmemoryPool>(const_cast<MemPool *>(pool));
 }
 
-// Null: no pool, or a destroyed one.
+// Returns null if there is no such pool, or if it was destroyed.
 std::shared_ptr<MemPool> find_pool(CUmemoryPool handle);
 std::shared_ptr<MemPool> default_pool(Device &device);
 std::shared_ptr<MemPool> current_pool(Device &device);
@@ -59,21 +59,21 @@ std::shared_ptr<MemPool> add_pool(MemPool pool);
 // A block for later work of the stream. OUT_OF_MEMORY. REQUIRES: bytes != 0.
 CUresult allocate_in_order(const std::shared_ptr<MemPool> &pool, const std::shared_ptr<Stream> &stream,
                            std::uint64_t bytes, std::uint64_t *address);
-// A free that is queued in the stream: the block is not allocated from now on.
+// Queues a free in the stream. From now on the block is no longer allocated.
 void free_in_order(Lock &lock, std::map<std::uint64_t, Allocation>::iterator block,
                    const std::shared_ptr<Stream> &stream);
-// A free by the host: any stream may reuse the block once its own stream has allocated it.
+// Frees a block from the host. Any stream may reuse the block once its own stream has allocated it.
 void free_at_once(Lock &lock, std::map<std::uint64_t, Allocation>::iterator block);
 
-// trim(): releases wholly free chunks to the device while at least `keep` bytes stay reserved. trim_pools_of(): because
+// trim(): releases wholly free chunks to the device while at least `keep` bytes stay reserved. trim_pools_of(): when
 // another pool or cuMemAlloc lacks room, releases what no pool of the device uses, whatever the thresholds (H100, H200,
 // driver 580.159).
 void trim_pools_of(Device &device);
 void trim(MemPool &pool, std::uint64_t keep);
-// Its blocks stay valid; its memory is released as they are freed.
+// The pool's blocks stay valid; its memory is released as they are freed.
 void destroy_pool(const std::shared_ptr<MemPool> &pool);
-// The program waited for a stream, an event or a context: frees that are known to be complete make their memory
-// available to all streams, and pools release memory past their threshold.
+// Called after the program has waited for a stream, an event or a context. Frees known to be complete then make their
+// memory available to all streams, and pools release memory beyond their threshold.
 void after_waiting(Lock &);
 
 }  // namespace simcuda

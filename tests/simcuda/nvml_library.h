@@ -19,14 +19,14 @@ struct Library {
 
 Library &library();
 
-// Null: nvmlInit was not called. A private machine's first driver may load later, so every call looks again.
+// Null if nvmlInit was not called. A private machine's first driver may load later, so every call looks for it again.
 Machine *machine();
 
 nvmlDevice_t handle_at(unsigned device);
 
 nvmlReturn_t copy_text(const std::string &text, char *to, unsigned length);
 
-// Calls body(machine, device) for a handle of this library.
+// Calls body(machine, device) for a device handle of this library.
 template <class Body>
 nvmlReturn_t with_device(nvmlDevice_t device, Body body) {
   Machine *const seen = machine();

@@ -1,5 +1,5 @@
-// Locates the bytes of a copy or a fill and checks that all exist. Layer: driver.h.
-// Threads: under Driver::mutex; the bytes stay mapped for ever, so stream work may use them without the mutex.
+// Locates the bytes of a copy or a fill and checks that all of them exist. Layer: driver.h.
+// Threads: under Driver::mutex; the bytes stay mapped forever, so stream work may use them without the mutex.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,7 +26,7 @@ inline Reach reach_of(const Stream &stream) {
 // Device, managed or pinned memory that holds [address, address + bytes) in one live block, or in adjacent mappings
 // that the context's device may access; kNowhere otherwise.
 Place device_place(const Context &context, Use use, Reach reach, std::uint64_t address, std::uint64_t bytes);
-// The same, or memory of the program that the driver does not track: any address outside the devices' ranges.
+// The same, but also accepts program memory that the driver does not track: any address outside the devices' ranges.
 Place any_place(const Context &context, Use use, Reach reach, std::uint64_t address, std::uint64_t bytes);
 
 }  // namespace simcuda

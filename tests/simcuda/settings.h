@@ -16,7 +16,7 @@ struct Fault {
   int code;
 };
 
-// The least time of a call, or of each mapping that a call concerns, instead of the measured one.
+// The minimum duration of a call, or of each mapping that a call concerns, instead of the measured duration.
 struct NamedCost {
   std::string symbol;
   double microseconds;
@@ -45,7 +45,7 @@ struct Settings {
   std::vector<Fault> faults;
   bool measured_costs = false;  // costs.cc
   std::vector<NamedCost> costs;
-  std::map<int, int> attributes;  // override of every device's attributes
+  std::map<int, int> attributes;  // overrides for every device's attributes
 };
 
 const Settings &settings();

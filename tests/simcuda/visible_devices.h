@@ -9,8 +9,8 @@
 
 namespace simcuda {
 
-// Not set: all. Otherwise a list of indices and of UUIDs or unambiguous prefixes of them ("GPU-…"). It ends at the
-// first entry that names no device or repeats one, as CUDA documents it. Empty: none.
+// Not set: all. Otherwise a list of indices and of UUIDs or unambiguous prefixes of them ("GPU-…"). The list ends at
+// the first entry that names no device or repeats a device, as CUDA documents. Empty: none.
 std::vector<unsigned> visible_devices(const Machine &machine, const std::optional<std::string> &selection);
 
 // "GPU-01234567-89ab-cdef-0123-456789abcdef"

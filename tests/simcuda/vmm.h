@@ -20,12 +20,12 @@ struct Device;
 inline constexpr std::uint64_t kVmmGranularity = std::uint64_t{2} << 20;
 inline constexpr std::uint64_t kPastTheEnd = std::uint64_t{64} << 20;  // how far a mapping may extend past the end
 
-// Part of a memory file; freed with the last handle that names it, and the last description that was exported.
+// Part of a memory file; freed with the last handle that names it and the last exported description of it.
 struct PhysicalMemory {
   MemoryFileRef file;
   std::uint64_t offset = 0;
-  std::uint64_t label = 0;  // its offset, before the memory; only if `labelled`
-  bool labelled = false;    // it may be exported
+  std::uint64_t label = 0;  // the label's offset, before the memory; only if `labelled`
+  bool labelled = false;    // the memory may be exported
   void *kept = nullptr;     // the file description that another process exported
   std::uint64_t bytes = 0;
   std::uint64_t id = 0;
@@ -39,7 +39,7 @@ struct PhysicalMemory {
   bool on_host() const { return properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE; }
 };
 
-// Lives while it is referenced or mapped. Calls that require a valid handle accept its number only during that time.
+// Lives while referenced or mapped. Calls that require a valid handle accept its number only during that time.
 struct MemoryHandle {
   std::shared_ptr<PhysicalMemory> memory;
   unsigned references = 1;
@@ -76,13 +76,13 @@ struct VirtualMemory {
   std::map<std::byte *, std::shared_ptr<const std::vector<Mark>>> lost;
 };
 
-// Null: no such handle, or a released one.
+// Returns null if there is no such handle or if it was released.
 MemoryHandle *memory_handle(CUmemGenericAllocationHandle handle);
 CUmemGenericAllocationHandle add_handle(std::shared_ptr<PhysicalMemory> memory);
 // Removes a handle that is neither referenced nor mapped.
 void forget_unused(CUmemGenericAllocationHandle handle);
 
-// Keeps a handle's memory alive as a mapping does, for uses without an address. REQUIRES: the handle is known.
+// Keeps a handle's memory alive, as a mapping does, for uses without an address. REQUIRES: the handle is known.
 class MemoryHold {
  public:
   explicit MemoryHold(CUmemGenericAllocationHandle handle);
@@ -95,10 +95,10 @@ class MemoryHold {
 };
 // Reserves the device's memory for it, if it is device memory; OUT_OF_MEMORY, INVALID_DEVICE.
 CUresult charge(PhysicalMemory &memory);
-// INVALID_VALUE, INVALID_DEVICE, NOT_SUPPORTED for properties that no memory can have.
+// Returns INVALID_VALUE, INVALID_DEVICE or NOT_SUPPORTED for properties that no memory can have.
 CUresult check_properties(const CUmemAllocationProp *properties);
 
-// Ends memory that may have been exported: its bytes are given back when no process holds them any more.
+// Ends memory that may have been exported. Its bytes are given back when no process holds them any more.
 void leave_exportable(PhysicalMemory &memory);
 
 struct Mapped {
@@ -107,20 +107,20 @@ struct Mapped {
   std::uint64_t at = 0;
   Mapping *mapping = nullptr;  // null: the address is only reserved
 };
-// Empty: the address is in no reservation.
+// Empty if the address is in no reservation.
 std::optional<Mapped> mapped_at(std::uint64_t address);
 
 enum class Use : unsigned char { kRead, kWrite };
-// Whether the device may access the whole range, over any number of adjacent mappings.
+// True if the device may access the whole range, over any number of adjacent mappings.
 bool reachable(const Device &device, Use use, std::uint64_t address, std::uint64_t bytes);
 
 // From now on, unfinished work that touches the view faults (vmm_faults.cc). REQUIRES: a view of fresh memory.
 void watch_unmapped(std::byte *view, std::uint64_t bytes);
 bool is_watched(const std::byte *view);
-// The view gets other memory, or another owner.
+// Called when the view gets other memory or another owner.
 void unwatch(std::byte *view, std::uint64_t bytes);
-// After each operation of a stream: its context gets a fault if a watched view was touched meanwhile. If several
-// streams run at the same time, the fault goes to the first one to end.
+// Called after each operation of a stream, whose context gets a fault if a watched view was touched meanwhile. If
+// several streams run at the same time, the fault goes to the first one to end.
 void find_faults(const Stream &stream);
 
 // Grants or revokes the host program's own access to a mapping's bytes.

@@ -47,7 +47,7 @@ class Folder {
   std::string path_;
 };
 
-// The child sees an /etc of its own with these system files. Nothing outside the child changes.
+// The child sees its own /etc with these system files. Nothing outside the child changes.
 inline std::function<void()> with_system_files(const std::vector<std::pair<std::string, std::string>> &files) {
   return [files] {
     const int spaces = geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER;
@@ -77,7 +77,7 @@ inline std::vector<std::string> for_take(const std::vector<std::string> &environ
   return all;
 }
 
-// Counts the blocks of 100 MiB that a process gets under the library without `ration run`, as sshd or cron starts it.
+// Counts the 100 MiB blocks that a process gets under the library without `ration run`, as if started by sshd or cron.
 inline Ended take(const std::vector<std::string> &environment, const std::function<void()> &prepare = {}) {
   return run({TAKE, "40", kMiB100, "0"}, for_take(environment), prepare);
 }

@@ -32,10 +32,10 @@ inline void use_device() {
   MUST(cuCtxSetCurrent(context));
 }
 
-// Blocks of the device until the program ends.
+// Blocks on the device, kept until the program ends.
 class Blocks {
  public:
-  // Returns the driver's code; a granted block is written at both ends.
+  // Returns the driver's result code; a granted block is written at both ends.
   CUresult take(std::size_t bytes) {
     CUdeviceptr address = 0;
     if (const CUresult code = cuMemAlloc(&address, bytes); code != CUDA_SUCCESS) return code;
@@ -46,7 +46,7 @@ class Blocks {
     return CUDA_SUCCESS;
   }
 
-  // Allocates `bytes` more, in blocks of at most 256 MiB. Returns the code of the first refusal, or CUDA_SUCCESS.
+  // Allocates another `bytes` in blocks of at most 256 MiB. Returns the code of the first refusal, or CUDA_SUCCESS.
   CUresult take_in_parts(std::size_t bytes) {
     const std::size_t end = held_ + bytes;
     while (held_ + kEnd <= end) {
@@ -63,7 +63,7 @@ class Blocks {
     blocks_.pop_back();
   }
 
-  // Whether every block still has its pattern.
+  // True if every block still has its pattern.
   bool verify() const {
     bool all_right = true;
     for (std::size_t i = 0; i < blocks_.size(); ++i) {

@@ -1,5 +1,5 @@
-// A second process of the same program, newly started with arguments, and a socket between the two. (A driver does not
-// survive a fork, so a child that uses one must be newly started.)
+// A second process of the same program, newly started with arguments, and a socket that connects the two processes. (A
+// driver does not survive a fork, so a child that uses one must be newly started.)
 // Layer: question.h. Owns: the process, killed and reaped at the latest by the destructor; the socket.
 #pragma once
 #include <poll.h>
@@ -20,7 +20,7 @@ namespace question {
 
 constexpr int kParent = 3;  // the child's end of the socket
 
-// A message from one process to the other: a text, and perhaps an open file.
+// A message from one process to the other: a piece of text, and perhaps an open file.
 struct Message {
   std::string text;
   int file = -1;
@@ -45,7 +45,7 @@ inline void send(int socket, const std::string &text, int file = -1) {
   sendmsg(socket, &message, MSG_NOSIGNAL);
 }
 
-// The next message; an empty text if the other end is gone, or silent for too long.
+// The next message; empty if the other end is gone or has been silent for too long.
 inline Message receive(int socket, int timeout_ms = 30'000) {
   char bytes[4096] = {}, control[CMSG_SPACE(sizeof(int))] = {};
   iovec part = {bytes, sizeof bytes};
@@ -96,7 +96,7 @@ class Child {
 
   void kill() const { ::kill(pid_, SIGKILL); }
 
-  // Kills it if it still runs. Returns the signal that ended it, 0 if it ended by itself.
+  // Kills the child if it still runs. Returns the signal that ended it, or 0 if it ended by itself.
   int end(bool by_force = true) {
     if (pid_ < 0) return 0;
     int status = 0;
@@ -111,7 +111,7 @@ class Child {
   int socket_ = -1;
 };
 
-// Runs the child's part for main(), with a driver that is ready. A Stop ends it.
+// Runs the child's part for main(), with a driver that is ready. A Stop ends the part.
 template <class Part>
 int run_child(Part &&part) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);

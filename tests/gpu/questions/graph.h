@@ -1,4 +1,4 @@
-// Graphs that allocate, as these programs use them. Layer: question.h. Owns: what it created; given back at the end of
+// Graphs that allocate, as these programs use them. Layer: question.h. Owns: what it created; released at the end of
 // the scope.
 #pragma once
 #include <cstddef>
@@ -35,8 +35,8 @@ inline CUresult add_allocation(CUgraph graph, std::size_t bytes, std::vector<CUg
   return code;
 }
 
-// A graph that allocates and frees one block after the other, or, with `at_once`, allocates all of them before it frees
-// the first.
+// A graph that allocates and frees one block after the other or, if `at_once`, allocates all blocks before it frees the
+// first.
 class Graph {
  public:
   Graph(const std::vector<std::size_t> &blocks, bool at_once, bool free) {

@@ -1,4 +1,4 @@
-// The kernels of these programs, as PTX that every driver since CUDA 11 compiles for devices since Volta.
+// The kernels of these programs, as PTX that every driver since CUDA 11 compiles for Volta and later devices.
 #pragma once
 
 namespace question {

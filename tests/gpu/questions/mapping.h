@@ -1,5 +1,5 @@
-// Virtual memory management, as these programs use it: handles of physical memory, and ranges that they are mapped
-// into. Layer: question.h. Owns: what it created; given back at the end of the scope.
+// Virtual memory management, as these programs use it: handles of physical memory, and address ranges to which they are
+// mapped. Layer: question.h. Owns: what it created; released at the end of the scope.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -69,7 +69,7 @@ class Range {
   CUdeviceptr at(std::size_t offset = 0) const { return address_ + offset; }
   std::size_t bytes() const { return bytes_; }
 
-  // Maps a whole handle. Its access has to be set afterwards.
+  // Maps a whole handle. Access to it must be set afterwards.
   void map(std::size_t offset, const Handles &handles, std::size_t index = 0) {
     must(cuMemMap(at(offset), handles.bytes(), 0, handles[index], 0));
     mapped_.push_back({at(offset), handles.bytes()});

@@ -1,4 +1,4 @@
-// A thread whose current context another thread has destroyed: every call in this thread finds a dead context.
+// A thread whose current context another thread has destroyed, so that every call in this thread finds a dead context.
 // Layer: question.h. Owns: the thread.
 #pragma once
 #include <condition_variable>
@@ -24,7 +24,7 @@ class Orphan {
   Orphan(const Orphan &) = delete;
   Orphan &operator=(const Orphan &) = delete;
 
-  // Runs the function there, and waits for it; null ends the thread.
+  // Runs the function in that thread and waits for it; null ends the thread.
   void run(const std::function<void()> &act) {
     {
       const std::lock_guard lock(mutex_);

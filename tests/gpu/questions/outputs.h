@@ -1,4 +1,4 @@
-// The effect of a call on its outputs: each is left `untouched`, is `zeroed` or `changed`. Layer: question.h.
+// The effect of a call on its outputs, each of which is left `untouched`, `zeroed` or `changed`. Layer: question.h.
 #pragma once
 #include <algorithm>
 #include <cstdlib>
@@ -22,21 +22,21 @@ class Outputs {
     return value;
   }
 
-  // A structure that the call reads: zeroes, kept as long as the outputs.
+  // A structure that the call reads. It is filled with zeroes and kept as long as the outputs.
   template <class Value>
   Value *hold() {
     held_.push_back(std::make_shared<Value>());
     return static_cast<Value *>(held_.back().get());
   }
 
-  // Declares as an output a field of the structure that hold() returned.
+  // Declares a field of the structure that hold() returned as an output.
   template <class Value>
   void watch(const std::string &name, Value *value) {
     std::memset(static_cast<void *>(value), kPattern, sizeof *value);
     places_.push_back({name, reinterpret_cast<const unsigned char *>(value), sizeof *value});
   }
 
-  // One line for each output.
+  // Returns one line for each output.
   std::string lines() const {
     std::string text;
     for (const Place &place : places_) text += place.name + " " + state(place) + "\n";

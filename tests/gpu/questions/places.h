@@ -1,5 +1,5 @@
-// Addresses of every kind, and rows of a table for each. Layer: mapping.h, tables.h. Owns: nothing; what a child
-// process makes for a table ends with that process.
+// Addresses of every kind, and table rows for each kind. Layer: mapping.h, tables.h. Owns: nothing; whatever a child
+// process creates for a table ends with that process.
 #pragma once
 #include <functional>
 #include <string>
@@ -30,7 +30,7 @@ struct Places : Stage {
     if (cuMemPoolCreate(&shared_pool, &props) != CUDA_SUCCESS) shared_pool = nullptr;
     if (shared_pool != nullptr) must(cuMemAllocFromPoolAsync(&shared_block, kMiB, shared_pool, idle));
     must(cuStreamSynchronize(idle));
-    // Last, so that nothing else gets its address.
+    // Created last, so that nothing else gets its address.
     must(cuMemAlloc(&freed, 64 * kMiB));
     must(cuMemFree(freed));
   }
@@ -67,8 +67,8 @@ inline const Place kPlaces[] = {
     {"no_address", [](Places &) { return CUdeviceptr{0x1000}; }},
 };
 
-// Adds a row for each kind of address. Rows with a valid address, null and a host address are also played under every
-// circumstance of a call (Crossed::kCalls).
+// Adds a row for each kind of address. Rows with a valid address, a null address or a host address are also played
+// under every circumstance of a call (Crossed::kCalls).
 inline void add_places(Table<Places> &table, const std::string &call,
                        const std::function<CUresult(Places &, Outputs &, CUdeviceptr)> &act) {
   for (const Place &place : kPlaces) {

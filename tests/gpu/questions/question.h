@@ -19,13 +19,13 @@ namespace question {
 
 constexpr std::size_t kKiB = 1024, kMiB = 1024 * kKiB, kGiB = 1024 * kMiB;
 
-// Ends a test early: as skipped if the driver lacks what the question is about, otherwise as failed.
+// Ends a test early, as skipped if the driver lacks what the question is about, otherwise as failed.
 struct Stop {
   bool skipped;
   std::string reason;
 };
 
-// Throws Stop unless the call succeeded; skips where the driver says that it does not support the call.
+// Throws Stop unless the call succeeded; skips the test if the driver says that it does not support the call.
 void must(CUresult code, const char *file = __builtin_FILE(), int line = __builtin_LINE());
 
 [[noreturn]] void skip(const std::string &reason);
@@ -35,7 +35,7 @@ class Test {
  public:
   explicit Test(std::string name) : name_(std::move(name)) {}
 
-  // A whole number, or a fraction: times, means and medians are fractions, even where they happen to be whole.
+  // A whole number or a fraction. Times, means and medians are fractions, even if they happen to be whole.
   template <class Value>
   void number(const std::string &key, Value value) {
     if constexpr (std::is_floating_point_v<Value>) {
@@ -68,20 +68,20 @@ struct Case {
   void (*body)(Test &);
 };
 
-// Whether run() initialises the driver and makes device 0's primary context current before the first test. A program
-// that forks leaves that to its children: a driver does not survive a fork.
+// True if run() initialises the driver and makes device 0's primary context current before the first test. A program
+// that forks leaves this to its children, because a driver does not survive a fork.
 enum class Driver { kReady, kUntouched };
 
-// Runs the tests in order. Returns the exit status: 1 if one failed. The process is killed after 90 seconds.
+// Runs the tests in order. Returns the exit status: 1 if a test failed. The process is killed after 90 seconds.
 int run(std::initializer_list<Case> cases, Driver driver = Driver::kReady);
 
-// The same set-up for a child process.
+// Does the same set-up in a child process.
 void make_ready();
 
-// An export of the driver that not every cuda.h declares. Skips the test where the driver lacks it too.
+// A driver export that not every cuda.h declares. Skips the test if the driver lacks it too.
 void *export_of(const char *symbol);
 
-// Whether the driver is the simulated one: its times mean nothing, and it has no code for NVIDIA's libraries.
+// True if the driver is simulated: then its times mean nothing, and it has no code for NVIDIA's libraries.
 bool simulated();
 
 // "4KiB", "2MiB", "1GiB".
@@ -129,7 +129,7 @@ class Cleanup {
   std::vector<std::function<void()>> acts_;
 };
 
-// The kernels of kernels.h, loaded into the current context. Over the simulated driver they are functions of the host.
+// The kernels of kernels.h, loaded into the current context. On the simulated driver they are host functions.
 struct Kernels {
   CUfunction spin, fill, copy;
 };
@@ -139,12 +139,12 @@ Kernels load_kernels();
 CUresult fill(const Kernels &kernels, CUdeviceptr to, std::size_t words, unsigned value, CUstream stream);
 CUresult copy(const Kernels &kernels, CUdeviceptr to, CUdeviceptr from, std::size_t words, CUstream stream);
 
-// A kernel that runs in a stream of the current context until it is stopped, at most `limit_ms` (2,000 at the very
-// most). It has begun when the constructor returns. It touches no device memory.
+// A kernel that runs in a stream of the current context until stopped, for at most `limit_ms` (never more than 2,000).
+// It has begun when the constructor returns. It touches no device memory.
 class Spin {
  public:
   Spin(const Kernels &kernels, CUstream stream, unsigned limit_ms);
-  ~Spin();  // stops it and waits for it
+  ~Spin();  // stops the kernel and waits for its end
   Spin(const Spin &) = delete;
   Spin &operator=(const Spin &) = delete;
 

@@ -1,7 +1,7 @@
-// Tables of calls and ways of failing: the code of each, and what it does to its outputs: `untouched`, `zeroed` or
-// `changed`. A child process plays a table, so that a call that kills it costs one row: the next child continues after
-// that row. Layer: question.h, child.h. Threads: rows run on the child's main thread, or on the one whose context is
-// destroyed.
+// Tables of calls and failure modes, with the result code of each and its effect on the outputs: `untouched`, `zeroed`
+// or `changed`. A child process plays a table, so that a call that kills the child costs one row; the next child
+// continues after that row. Layer: question.h, child.h. Threads: rows run on the child's main thread, or on the one
+// whose context is destroyed.
 #pragma once
 #include <cstdlib>
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace question {
 
-// Under what circumstances a row is played, apart from its arguments.
+// The circumstances under which a row is played, apart from its arguments.
 enum class When {
   kPlain,
   kNoContext,           // no context is current
@@ -21,7 +21,7 @@ enum class When {
   kCapture,             // this thread captures another stream, in mode GLOBAL
   kLostCapture,         // that capture has been invalidated
   kCapturedStream,      // the call's own stream is captured
-  kLostCapturedStream,  // and that capture has been invalidated
+  kLostCapturedStream,  // the call's own stream is captured, and that capture has been invalidated
 };
 
 inline const char *suffix(When when) {
@@ -44,10 +44,10 @@ inline const char *suffix(When when) {
   return "";
 }
 
-// The further circumstances under which a row is played: none; those of any call; also those of a stream.
+// The further circumstances under which a row is played: none, those of any call, or also those of a stream.
 enum class Crossed { kNot, kCalls, kStreams };
 
-// The state that every table needs. A table's scene derives from it and adds what its rows work on.
+// The state that every table needs. A table's scene derives from this class and adds the objects that its rows use.
 struct Stage {
   Stage() {
     must(cuCtxGetCurrent(&context));
@@ -65,7 +65,7 @@ struct Stage {
   CUstream idle = nullptr;
   CUstream stream = nullptr;  // the stream that a row uses
   CUevent past = nullptr;
-  std::size_t too_much = 0;  // more than the device has
+  std::size_t too_much = 0;  // more bytes than the device has
 };
 
 template <class Scene>
@@ -123,14 +123,14 @@ class Player {
     }
   }
 
-  // Whether the context has an error that every later call would return.
+  // True if the context has an error that every later call would return.
   bool is_broken() const {
     const CUresult code = cuStreamQuery(scene_.idle);
     return code != CUDA_SUCCESS && code != CUDA_ERROR_NOT_READY;
   }
 
  private:
-  // Lines of a key and a value. `expected`: the context that should be current afterwards.
+  // Lines, each with a key and a value. `expected`: the context that should be current afterwards.
   std::string call(const Trial<Scene> &trial, CUcontext expected) {
     Outputs outputs;
     std::string lines;
@@ -187,7 +187,7 @@ class Player {
   std::unique_ptr<Orphan> orphan_;
 };
 
-// The circumstances whose rows have killed too many processes, a bit for each. Their other rows are not played.
+// The circumstances whose rows have killed too many processes, one bit for each. Their other rows are not played.
 class Deaths {
  public:
   void add(When when) {
@@ -208,7 +208,7 @@ class Deaths {
   std::map<When, unsigned> of_;
 };
 
-// The parent's part: has the table played by as many children as its rows kill.
+// The parent's part. Starts a child to play the table, and another child after each row that kills one.
 template <class Scene>
 void ask(Test &test, const Table<Scene> &table) {
   constexpr unsigned kDeathsAtMost = 16;
@@ -217,7 +217,7 @@ void ask(Test &test, const Table<Scene> &table) {
   for (std::size_t next = 0; next < all.size() && deaths.all() <= kDeathsAtMost;) {
     Child child({test.name(), std::to_string(next), std::to_string(deaths.avoided())});
     std::string lines;
-    for (int patience_ms = 15'000; next < all.size(); ++next, patience_ms = 3'000) {  // a driver starts slowly
+    for (int patience_ms = 15'000; next < all.size(); ++next, patience_ms = 3'000) {  // because a driver starts slowly
       lines = receive(child.socket(), patience_ms).text;
       if (lines.empty() || lines == kBroken || lines.rfind("stopped", 0) == 0) break;
       record(test, all[next].name(), lines);
@@ -241,7 +241,7 @@ void ask(Test &test, const Table<Scene> &table) {
   test.note("Codes; untouched, zeroed or changed; signal: what killed the process, 9 where the call did not return.");
 }
 
-// main() of a program of tables; each test has the name of its table.
+// The main() of a program that plays tables; each test has the name of its table.
 template <class Scene>
 int run_tables(int count, char **arguments, const Tables<Scene> &(*tables)(), std::initializer_list<Case> cases) {
   if (count < 4) return run(cases, Driver::kUntouched);

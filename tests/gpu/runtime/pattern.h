@@ -1,5 +1,5 @@
 // Shared by the runtime programs: errors end the program, and blocks are filled with a pattern and verified on the
-// device. A plain C++ compiler has no kernels; there, fills and copies of the simulator's small runtime do the same.
+// device. A plain C++ compiler has no kernels, so there the simulator's small runtime does this with fills and copies.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -17,13 +17,13 @@ inline void must(cudaError_t code, const char *what, int line) {
 
 using Counter = unsigned long long;
 
-// Counters of the device: words that were not as filled, and the sum of all words.
+// Counters on the device: the number of words that differ from the filled ones, and the sum of all words.
 struct Counters {
   Counter wrong;
   Counter sum;
 };
 
-// Numbers that only depend on the seed (Knuth's MMIX generator).
+// Random numbers that depend only on the seed (Knuth's MMIX generator).
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed * 2862933555777941757ull + 3037000493ull) {}
@@ -31,7 +31,7 @@ class Random {
     state_ = state_ * 6364136223846793005ull + 1442695040888963407ull;
     return static_cast<std::uint32_t>((state_ >> 33) % bound);
   }
-  // Each power of two is as likely as any other; a multiple of 4.
+  // A multiple of 4; each power of two is as likely as any other.
   std::size_t bytes(unsigned least_bits, unsigned most_bits) {
     const std::size_t base = std::size_t{1} << (least_bits + below(most_bits - least_bits));
     return base + below(static_cast<std::uint32_t>(base)) / 4 * 4;

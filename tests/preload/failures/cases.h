@@ -1,5 +1,5 @@
-// Shared by the cases of this folder. Each is a failure seen in other software of this kind (tests/failures.txt), and
-// runs in a separate process under libration.so; cases_test.py sets the environment.
+// Shared by the cases of this folder. Each case is a failure seen in other software of this kind (tests/failures.txt).
+// It runs in a separate process under libration.so; cases_test.py sets the environment.
 // Layer: none; C++ over the driver API and the simulated driver's own queries.
 #pragma once
 
@@ -29,16 +29,16 @@ struct Memory {
 };
 Memory memory();
 
-// The bytes that the device holds for this process, without contexts.
+// The bytes that the device holds for this process, excluding contexts.
 unsigned long long held(CUdevice device = 0);
 
 CUdeviceptr take(size_t bytes);
 void refused(size_t bytes);
 
-// Checks that all memory was freed: nearly the whole limit can be allocated as one block.
+// Checks that all memory was freed, by allocating nearly the whole limit as one block.
 void all_is_free(size_t limit = kLimit);
 
-// The driver's own function, read from its library in memory: Ration intercepts no look-up of it.
+// The driver's own function, read from its library in memory, so that Ration cannot intercept the look-up.
 void *symbol_in_driver(const char *name);
 
 template <class Function>

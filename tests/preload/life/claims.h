@@ -1,4 +1,4 @@
-// Invariants of a log, of the simulated device and of the program at every step. Each check returns an error, or empty.
+// Invariants of a log, of the simulated device and of the program at every step. Each check returns an error, or "".
 // Layer: none. Threads: one. REQUIRES: contexts cost nothing, and only this process uses the device.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace preload {
 
 class Claims {
  public:
-  // `limits`: bytes that each device can give.
+  // `limits`: the bytes that each device can provide.
   Claims(const std::string &log, std::vector<std::uint64_t> limits) : watch_(log), limits_(std::move(limits)) {}
 
   std::uint64_t limit(int device) const { return limits_[static_cast<std::size_t>(device)]; }
@@ -21,11 +21,11 @@ class Claims {
   bool is_live(std::uint64_t address) const { return watch_.live().contains(address); }
   unsigned context_of(std::uint64_t address) const { return watch_.live().at(address).context; }
 
-  // `blocks` blocks are live, and the log and the device agree on the bytes held, which are within the limit.
+  // Checks that `blocks` blocks are live, and that the bytes held agree in log and device and are within the limit.
   std::string hold(std::size_t blocks);
-  // The log has the block, and it is valid: granule-aligned, disjoint from all others, not at a slab's own address.
+  // Checks that the log has the block, which is granule-aligned, disjoint from all others, and not at a slab's address.
   std::string handed_out(std::uint64_t address, std::uint64_t bytes, int device);
-  // There was no hole and no room. `context`: its number in the log, 0 if it holds nothing.
+  // Checks that there was neither a hole nor room. `context`: its number in the log, or 0 if it holds nothing.
   std::string rightly_refused(unsigned context, int device, std::uint64_t bytes);
 
  private:

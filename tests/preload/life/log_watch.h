@@ -1,5 +1,5 @@
-// Follows a log while it is written, for what it reports as held: the journal writes each record before the call
-// returns.
+// Follows a log while it is being written, to learn which memory is held. The journal writes each record before the
+// call returns.
 // Layer: none; reads only the file. Threads: one. Sizes in bytes, as the device rounds them: to 512.
 #pragma once
 
@@ -12,9 +12,9 @@
 namespace preload {
 
 inline constexpr std::uint64_t kGranule = 512;
-inline constexpr std::uint64_t kPage = 2 << 20;  // of the device's memory
+inline constexpr std::uint64_t kPage = 2 << 20;  // page size of the device's memory
 
-// The most that a block of granules takes: whole pages, plus one if it begins within a page.
+// The most memory that a block of granules takes: whole pages, plus one page if it begins within a page.
 constexpr std::uint64_t in_pages(std::uint64_t bytes) {
   return ((bytes + kPage - 1) / kPage + 1) * kPage;
 }
@@ -29,8 +29,8 @@ class LogWatch {
     std::uint64_t bytes;
     int device;
     unsigned context;  // number of the context
-    bool pool;         // a block in a slab, which is already held by the device
-    bool granule;      // its address is a handle
+    bool pool;         // a block in a slab; the device already holds the slab's memory
+    bool granule;      // the address is a handle
   };
   using Extents = std::map<std::uint64_t, Extent>;  // by address
 
@@ -41,7 +41,7 @@ class LogWatch {
   std::uint64_t held(int device) const;
   const Extents &slabs() const { return slabs_; }
   const Extents &live() const { return live_; }
-  // Live blocks outside slabs.
+  // The number of live blocks outside slabs.
   std::size_t of_driver() const;
   // The largest free piece of a slab of that context.
   std::uint64_t largest_hole(unsigned context) const;

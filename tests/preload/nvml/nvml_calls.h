@@ -22,7 +22,7 @@ struct Nvml {
   decltype(&::nvmlDeviceGetAccountingStats) account;
 };
 
-// False: NVML is not available.
+// Returns false if NVML is not available.
 bool find_nvml(Nvml &nvml);
 
 }  // namespace monitor

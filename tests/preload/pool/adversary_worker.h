@@ -1,4 +1,4 @@
-// One thread of the adversary, and the state that all of them share.
+// One thread of the adversary, and the state that all its threads share.
 // Layer: work.h, handed_out.h. Threads: Arena any; a Worker belongs to one thread.
 #pragma once
 
@@ -33,7 +33,7 @@ struct Arena {
   bool across = false;
   bool async = false;
   std::atomic<long long> rounds_left{0};
-  std::latch all_set_up{kThreads};  // no thread allocates before all have made their streams
+  std::latch all_set_up{kThreads};  // no thread allocates before all threads have created their streams
   void *late_host = nullptr;        // kMostBytes, pinned: the bytes that a late copy from the host leaves
 
   bool prepare();
@@ -64,7 +64,7 @@ class Worker {
     CUstream stream = nullptr;
     void *pinned = nullptr;
   };
-  // Bytes that late work fetches from a block that has been freed meanwhile.
+  // Bytes that late work reads from a block that has been freed in the meantime.
   struct Read {
     std::size_t site = 0;
     CUstream stream = nullptr;
@@ -73,7 +73,7 @@ class Worker {
     void *pinned = nullptr;
   };
 
-  // Where work is still queued.
+  // The place where work is still queued.
   struct Left {
     std::size_t site = 0;
     CUstream stream = nullptr;
@@ -85,7 +85,7 @@ class Worker {
   bool write(const Held &block);
   void give_back(Held *place);
   bool holds_only(const Held &block);
-  // Queues work on the block, for which the block's free will not wait. nullopt: it failed, and the verdict says why.
+  // Queues work on the block for which the block's free will not wait. Returns nullopt on failure (see the verdict).
   std::optional<Left> leave_behind(const Held &block, std::optional<bool> reads);
   const Kind &choose_kind(const Held &block, bool elsewhere, std::optional<bool> reads);
   void free_block(const Held &block, const Left &left, bool only_one);

@@ -1,4 +1,4 @@
-// Which driver functions were called between two points, by export. Layer: simcuda.h. Threads: one.
+// Counts which driver functions were called between two points, by export. Layer: simcuda.h. Threads: one.
 #pragma once
 
 #include <simcuda/simcuda.h>

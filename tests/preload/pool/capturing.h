@@ -7,7 +7,7 @@
 
 namespace preload::pool {
 
-// The ways are: into a new graph, into an existing graph, and the same with the exports for the per-thread stream.
+// A capture goes into a new or an existing graph, each with the plain exports or with those for the per-thread stream.
 // *graph is set to the existing graph, otherwise left untouched.
 inline bool begin(CUstream stream, CUstreamCaptureMode mode, std::uint64_t choice, CUgraph *graph, Verdict &verdict) {
   const bool own_export = stream == CU_STREAM_PER_THREAD && choice % 2 == 0;
@@ -32,7 +32,7 @@ inline bool end(CUstream stream, CUgraph *graph, Verdict &verdict) {
                                                      : cuStreamEndCapture(stream, graph));
 }
 
-// Begins a capture into the graph of a capture that has ended.
+// Begins a capture that goes into the graph of a finished capture.
 inline bool begin_again(CUstream stream, CUstreamCaptureMode mode, CUgraph graph, Verdict &verdict) {
   return verdict.succeeded("cuStreamBeginRecaptureToGraph",
                            stream == CU_STREAM_PER_THREAD
@@ -40,7 +40,7 @@ inline bool begin_again(CUstream stream, CUstreamCaptureMode mode, CUgraph graph
                                : cuStreamBeginRecaptureToGraph(stream, mode, graph, nullptr, nullptr));
 }
 
-// Captures for a graphics interface, which simcuda does not check. There is no graph at the end.
+// Begins a capture for a graphics interface, which simcuda does not check. It yields no graph.
 inline bool begin_to_graphics(CUstream stream, Verdict &verdict) {
   char parameters[16] = {};
   auto *const opaque = reinterpret_cast<CUstreamCigCaptureParams *>(parameters);

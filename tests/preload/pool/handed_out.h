@@ -11,7 +11,7 @@ namespace preload::pool {
 
 class HandedOut {
  public:
-  // False: the block overlaps one that is live.
+  // Returns false if the block overlaps a live block.
   bool take(std::uint64_t address, std::uint64_t bytes) {
     const std::lock_guard guard(mutex_);
     again_ += seen_.insert(address).second ? 0 : 1;

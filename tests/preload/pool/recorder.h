@@ -6,7 +6,7 @@ namespace preload::pool {
 
 enum class Seen : int {
   served,     // the fast path served it: FastPath::allocate_hit or free_hit returned true
-  due,        // and this free was due, so the quarantine is collected
+  due,        // as for a hit, and the free was due, so the quarantine is collected
   published,  // figures are being published to other processes
 };
 

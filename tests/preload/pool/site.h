@@ -1,4 +1,4 @@
-// The contexts in which the adversary works, and each thread's streams and buffers there.
+// The contexts in which the adversary works, and the streams and buffers that each thread has there.
 // Layer: C++ over the driver API. Threads: a Site is constant once made; a Desk belongs to one thread.
 #pragma once
 
@@ -26,14 +26,14 @@ struct Site {
   CUdevice device = 0;
   bool per_thread_stream = true;  // a green context has none (cuda.h, cuStreamGetCtx_v2)
   CUfunction fill = nullptr;      // (address, words, value)
-  CUdeviceptr late = 0;           // kMostBytes, which late copies from the device read
+  CUdeviceptr late = 0;           // kMostBytes, read by late copies from the device
 };
 
 // One thread's streams and buffers at one site.
 struct Desk {
   CUstream blocking = nullptr;
   CUstream non_blocking = nullptr;
-  CUstream capturing = nullptr;  // only ever records graphs
+  CUstream capturing = nullptr;  // used only to record graphs
   CUdeviceptr scratch = 0;       // kScratchBytes, plus kFillerBytes that are never read
   CUstream stream(StreamKind kind) const;
 };
@@ -44,7 +44,7 @@ struct SiteChoice {
   bool green;           // a green context on device 0
 };
 
-// Makes the contexts, with the kernel loaded. The first is device 0's primary context. Empty: `verdict` says why.
+// Creates the contexts, with the kernel loaded. The first is device 0's primary context. Empty: `verdict` says why.
 std::vector<Site> make_sites(const SiteChoice &choice, Verdict &verdict);
 bool make_desk(const Site &site, Desk *desk, Verdict &verdict);
 

@@ -1,4 +1,4 @@
-// The system calls of one thread, counted from outside: a filter hands each to a second thread, which continues it.
+// The system calls of one thread, counted from outside. A filter hands each to a second thread, which continues it.
 // Threads: see each function. Owns: that second thread.
 #pragma once
 
@@ -7,13 +7,13 @@
 
 namespace preload::pool {
 
-// A fourth argument of mprotect, which takes three: it marks a call of the test itself, which is not counted.
+// A fourth argument to mprotect, which takes only three. It marks a call by the test itself, which is not counted.
 inline constexpr unsigned kNotTheCallers = 0x5ea1ed;
 
 class SystemCalls {
  public:
   struct Counts {
-    unsigned long long waits = 0;  // sched_yield and the sleeps: waiting for another thread
+    unsigned long long waits = 0;  // sched_yield and the sleeps, which wait for another thread
     unsigned long long others = 0;
     int last = -1;  // the number of the latest of the other calls
   };
@@ -25,9 +25,9 @@ class SystemCalls {
   SystemCalls(const SystemCalls &) = delete;
   SystemCalls &operator=(const SystemCalls &) = delete;
 
-  // To be called by the thread itself; counts for the rest of its life. False: this kernel has no such filter.
+  // To be called by the counted thread; counts until that thread ends. Returns false if this kernel has no such filter.
   bool begin();
-  // Exact if the thread itself calls it.
+  // Exact if the counted thread itself calls this.
   Counts counts() const { return {waits_.load(), others_.load(), last_.load()}; }
 
  private:

@@ -1,4 +1,4 @@
-// How a data test ends: the exit statuses that its caller distinguishes.
+// The exit statuses of a data test, as its caller distinguishes them.
 // Layer: C++ over the driver API. Threads: any.
 #pragma once
 
@@ -16,8 +16,8 @@ namespace preload::pool {
 enum Status : int {
   kRight = 0,
   kOtherFailure = 1,   // a call returned a wrong code
-  kWrongBytes = 3,     // another owner's bytes in a block, or a block with two owners
-  kNothingTested = 4,  // the run did not exercise its subject (no address was reused, nothing was in flight)
+  kWrongBytes = 3,     // a block has another owner's bytes, or two owners
+  kNothingTested = 4,  // the run tested nothing (no address was reused, nothing was in flight)
 };
 
 class Verdict {
@@ -30,7 +30,7 @@ class Verdict {
   bool failed() const { return status_.load() != kRight; }
   int status() const { return status_.load(); }
 
-  // True when the call succeeded.
+  // True if the call succeeded.
   bool succeeded(const char *what, CUresult code) {
     if (code != CUDA_SUCCESS) {
       dprintf(1, "%s answered %d\n", what, static_cast<int>(code));

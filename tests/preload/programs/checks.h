@@ -1,4 +1,4 @@
-// Checks for programs that judge themselves: a failed claim is printed, and the totals at the end.
+// Checks for programs that judge themselves. They print each failed claim, and the totals at the end.
 #pragma once
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ class Checks {
   int held_ = 0;
 };
 
-// Whether a file of that name is mapped into this process.
+// True if a file of that name is mapped into this process.
 inline bool is_mapped(const char *name) {
   FILE *maps = fopen("/proc/self/maps", "re");
   char line[4352];

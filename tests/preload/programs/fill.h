@@ -1,5 +1,5 @@
-// Common to the programs of this folder, however they find their functions: allocates 100 MiB blocks until refused, and
-// prints the count, the code of the refusal, and whether the refused call set the address to 0, as the driver does.
+// Used by all programs in this folder, however they find their functions. Allocates 100 MiB blocks until refused.
+// Prints the count, the code of the refusal, and whether the refused call set the address to 0, as the driver does.
 // Layer: none; C++ over the driver API. Writes with write(2), which works before and after stdio.
 #pragma once
 

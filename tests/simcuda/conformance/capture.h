@@ -1,4 +1,4 @@
-// Shared by the tests of captures and of contexts' events. A count is atomic: several streams add to it.
+// Shared by the tests of captures and of contexts' events. A count is atomic, because several streams add to it.
 #pragma once
 #include <atomic>
 #include <thread>
@@ -7,7 +7,7 @@
 
 namespace simcuda::conformance {
 
-// Gives an unwanted event time to happen.
+// Gives an unwanted event enough time to happen.
 template <class Holds>
 bool stays(Holds holds) {
   for (int look = 0; look < 2000; ++look) {

@@ -1,4 +1,4 @@
-// A child program with a separate environment, its output line by line, and its exit status.
+// A child program with its own environment; provides its output line by line, and its exit status.
 // Layer: none. Owns: the process (killed and reaped here at the latest) and both pipes.
 #pragma once
 #include <sys/types.h>
@@ -14,7 +14,7 @@ using Environment = std::map<std::string, std::string>;
 
 class ChildProcess {
  public:
-  // Runs these tests' child program, or another one, over the given driver folder.
+  // Runs these tests' child program, or another program, on the driver in the given folder.
   ChildProcess(const std::vector<std::string> &arguments, const Environment &environment,
                const std::string &driver_folder = SIMCUDA_FOLDER, const char *program = SIMCUDA_CHILD);
   ~ChildProcess();

@@ -1,6 +1,6 @@
 // Shared by the conformance tests: a context for one test, a gate that blocks a stream, and the simulator's own entry
-// points where the driver is the simulator. Everything else is the public driver API, so that the tests can run on a
-// real driver.
+// points if the driver is the simulator. Everything else is the public driver API, so that the tests can run on a real
+// driver.
 #pragma once
 #include <cuda.h>
 
@@ -38,15 +38,15 @@ CUdeviceptr device_memory(std::size_t bytes);
 CUstream new_stream(unsigned flags = CU_STREAM_DEFAULT);
 CUevent new_event(unsigned flags = CU_EVENT_DEFAULT);
 std::size_t free_bytes();
-// Whether device 0 supports the attribute.
+// True if device 0 supports the attribute.
 bool supports(CUdevice_attribute attribute);
 std::vector<unsigned char> counting(std::size_t bytes, unsigned char first = 1);
 std::vector<unsigned char> read_back(CUdeviceptr address, std::size_t bytes);
 // Fills a block and copies it back in the stream. Uses no host function, because a blocked one would delay all others.
 bool runs_through(CUstream stream);
 
-// A host function that blocks a stream until the gate is opened, at the latest by the destructor, which waits until all
-// these functions have ended. Host functions of other streams wait for it as well.
+// A host function that blocks a stream until the gate is opened. The destructor opens it at the latest and waits until
+// all these functions have ended. Host functions of other streams wait too.
 class Gate {
  public:
   Gate() = default;
@@ -54,7 +54,7 @@ class Gate {
   Gate(const Gate &) = delete;
   Gate &operator=(const Gate &) = delete;
   void hold(CUstream stream);
-  void await();  // until one of its host functions runs
+  void await();  // waits until one of the gate's host functions runs
   void open();
   bool is_open();
 
@@ -67,7 +67,7 @@ class Gate {
   unsigned inside_ = 0;  // blocked and not yet released
 };
 
-// The attributes of a pointer; REQUIREs that the query succeeds.
+// The attributes of a pointer; fails the test if the query fails.
 template <class Value>
 Value attribute(CUpointer_attribute which, CUdeviceptr pointer) {
   Value value{};

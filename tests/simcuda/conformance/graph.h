@@ -48,12 +48,12 @@ inline Nodes dependencies_of(CUgraphNode node) {
   return nodes;
 }
 
-// Adds one to an int; for host nodes.
+// Adds 1 to an int; for host nodes.
 inline void count_call(void *number) {
   ++*static_cast<int *>(number);
 }
 
-// A graph that lives as long as this, with methods that REQUIRE success.
+// A graph that lives as long as this object, with methods that REQUIRE success.
 class NewGraph {
  public:
   NewGraph() {
@@ -135,7 +135,7 @@ class NewGraph {
   CUgraph graph_ = nullptr;
 };
 
-// An executable graph that lives as long as this.
+// An executable graph that lives as long as this object.
 class Exec {
  public:
   explicit Exec(CUgraph graph, unsigned long long flags = 0) {

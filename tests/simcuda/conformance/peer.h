@@ -17,7 +17,7 @@ class Peer {
     child_.send(line);
     return child_.line();
   }
-  // The handle of its last allocation.
+  // The handle of the peer's last allocation.
   std::string share(const std::string &which = "own") {
     const std::string answer = (*this)("share " + which);
     REQUIRE(answer.substr(0, 2) == "0 ");

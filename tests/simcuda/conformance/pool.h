@@ -21,7 +21,7 @@ class Pool {
     REQUIRE(cuMemPoolCreate(&pool_, &props) == CUDA_SUCCESS);
   }
   ~Pool() {
-    for (const CUdeviceptr block : blocks_) cuMemFree(block);  // most are freed already, which is an error
+    for (const CUdeviceptr block : blocks_) cuMemFree(block);  // most are already freed, so this call fails
     cuMemPoolDestroy(pool_);
   }
   Pool(const Pool &) = delete;

@@ -28,7 +28,7 @@ inline CUDA_ARRAY_SPARSE_PROPERTIES cut_of(CUmipmappedArray array) {
   return reported;
 }
 
-// Four tiles by four where a tile is the standard one of 128 by 128 floats.
+// Four by four tiles if a tile has the standard size of 128 by 128 floats.
 inline constexpr unsigned kSide = 512;
 inline CUarray sparse_array() {
   return new_array(shape(kSide, kSide, 0, CUDA_ARRAY3D_SPARSE));

@@ -1,4 +1,4 @@
-// The context of the calling thread's work, bound late as the real runtime does. Layer: startup, last_error.
+// The context for the calling thread's work, bound as late as by the real runtime. Layer: startup, last_error.
 // Threads: any; the binding belongs to its thread. Owns: one or more retains of each primary context until exit.
 #pragma once
 
@@ -7,11 +7,11 @@
 
 namespace simcudart {
 
-// Ensures that the thread has a current context: the one that the program made current through the driver API, else the
-// primary context of the thread's device.
+// Ensures that the thread has a current context: the context that the program made current through the driver API, else
+// the primary context of the thread's device.
 cudaError_t bind_thread();
 
-// The same for a thread whose context was destroyed, or (with `device`) to switch devices. `device` is in range.
+// Does the same for a thread whose context was destroyed, or, with `device`, to switch devices. `device` is in range.
 cudaError_t bind_thread_again();
 cudaError_t bind_thread_to(int device);
 

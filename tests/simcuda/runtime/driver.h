@@ -1,4 +1,5 @@
-// The driver as this runtime uses it: typed slots that the start-up look-ups fill; null: the driver lacks the function.
+// The driver as this runtime uses it: typed slots that the start-up look-ups fill. A slot is null if its function is
+// missing.
 // Layer: cuda.h, nothing of the runtime.
 // Threads: written once, by startup; constant afterwards. Owns: the library handle, for ever.
 #pragma once
@@ -21,11 +22,11 @@ struct Driver {
 // REQUIRES: load_driver() has returned true.
 extern Driver driver;
 
-// Opens libcuda.so.1 and performs the look-ups of driver_lookups.inc in order. False: no driver library. A name that
-// the driver lacks leaves its slot null, which is not a failure.
+// Opens libcuda.so.1 and performs the look-ups of driver_lookups.inc in order. Returns false if there is no driver
+// library. A name that the driver lacks leaves its slot null, which is no failure.
 bool load_driver();
 
-// Calls a slot that may be null; null returns code 36 ("requires a newer driver").
+// Calls a slot that may be null; for a null slot returns code 36 ("requires a newer driver").
 template <typename Slot, typename... Arguments>
 CUresult call(Slot slot, Arguments... arguments) {
   return slot != nullptr ? slot(arguments...) : static_cast<CUresult>(36);

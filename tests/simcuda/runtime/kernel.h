@@ -1,4 +1,4 @@
-// Kernels by registered name. Layer: driver.h. Threads: any.
+// Kernels, found by their registered names. Layer: driver.h. Threads: any.
 #pragma once
 
 namespace simcudart {

@@ -1,4 +1,4 @@
-// Error codes: conversion from driver to runtime codes, and each thread's last error. Layer: the public header.
+// Error codes: converts driver codes to runtime codes, and keeps each thread's last error. Layer: the public header.
 // Threads: the last error belongs to its thread.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace simcudart {
 
-// Since CUDA 10.1 codes that exist in both enums have equal values.
+// Since CUDA 10.1, codes that exist in both enums have equal values.
 inline cudaError_t to_runtime(CUresult result) {
   return static_cast<cudaError_t>(result);
 }

@@ -7,7 +7,7 @@
 
 namespace simcudart {
 
-// The real runtime queries this many attributes of every device and answers from them afterwards.
+// The real runtime queries this many attributes of every device once, and later answers from these values.
 constexpr int kAttributes = 111;
 
 struct Device {

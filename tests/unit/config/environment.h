@@ -35,7 +35,7 @@ inline Reading read(std::initializer_list<std::string> entries) {
 }
 
 inline constexpr std::uint64_t kSixteenGiB = 16ull << 30;
-inline constexpr std::uint64_t kStrictest = 12ull << 30;  // 75 % of it
+inline constexpr std::uint64_t kStrictest = 12ull << 30;  // 75 % of the device
 
 inline DeviceIdentity device(int ordinal, std::string uuid = "", std::uint64_t total = kSixteenGiB) {
   return {ordinal, std::move(uuid), total};

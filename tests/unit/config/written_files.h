@@ -1,4 +1,4 @@
-// Files of settings for one test, in a scratch folder, and the settings read from them.
+// Settings files for one test, in a scratch folder, and the settings read from them.
 #pragma once
 
 #include <cstdlib>

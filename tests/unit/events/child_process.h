@@ -12,7 +12,7 @@
 
 namespace ration::test {
 
-// Runs `body` in a forked child, which leaves with _exit(its value). Returns the wait status.
+// Runs `body` in a forked child, which passes its value to _exit(). Returns the wait status.
 template <class Body>
 int in_child(const Body &body) {
   const pid_t pid = fork();
@@ -32,14 +32,14 @@ int in_child(const Body &body) {
   return status;
 }
 
-// The value of `body`, or 1000 + the signal that ended the child.
+// Returns the value of `body`, or 1000 + the signal that ended the child.
 template <class Body>
 int exit_code_of(const Body &body) {
   const int status = in_child(body);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-// Executes this test program again, with the hidden test `name` and the added variables.
+// Executes this test program again with the hidden test `name` and the added environment variables.
 inline void become_test(const std::string &name, const std::vector<std::pair<std::string, std::string>> &variables) {
   for (const auto &[variable, value] : variables) {
     setenv(variable.c_str(), value.c_str(), 1);

@@ -89,7 +89,7 @@ inline events::Oom a_refused_share(int device = 0) {
   return event;
 }
 
-// The line of one event of thread 7, without its newline.
+// The line for one event in thread 7, without its newline.
 template <class Event>
 std::string written(const Event &event) {
   events::Line line;

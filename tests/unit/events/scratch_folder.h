@@ -1,4 +1,4 @@
-// A temporary folder of one test or benchmark, removed with its object.
+// A temporary folder for one test or benchmark, removed by the destructor.
 #pragma once
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Logs of a few records, for the tests of their readers.
+// Short logs, for the tests of log readers.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ inline constexpr char kMetaRecord[] =
     R"({"t":"meta","schema":"ration.events/1","exe":"/bin/train","pid":42,"devices":[)"
     R"({"dev":0,"name":"GPU","total":1000000000,"limit":8000000,"limit_asked":true}]})";
 
-// A log of the given records, without `ts` and `seq`.
+// A log with the given records, which lack `ts` and `seq`.
 inline std::string log_of(const std::vector<std::string> &records) {
   std::string text = std::string(kMetaRecord) + "\n";
   for (std::size_t i = 0; i < records.size(); ++i) {

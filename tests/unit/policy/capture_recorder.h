@@ -1,11 +1,11 @@
-// A context with a stream that captures.
+// A context with a capturing stream.
 #pragma once
 
 #include "unit/policy/quarantine_fixture.h"
 
 namespace ration::test {
 
-// Each call does what the policy does around the driver's call.
+// Each call does what the policy does before and after the driver's call.
 struct CaptureRecorder : QuarantineFixture {
   CaptureRecorder() { stream = driver.timeline.open_stream(context->handle); }
 
@@ -21,7 +21,7 @@ struct CaptureRecorder : QuarantineFixture {
     captures.finish_end(number, result);
     return result;
   }
-  // Whether the device can be queried now.
+  // True if the device can be queried now.
   bool is_quiet() {
     const bool quiet = captures.enter();
     if (quiet) {

@@ -1,5 +1,5 @@
-// CUDA arrays of the fake driver; their handles are its blocks. The test decides how much memory they need, and for
-// which arrays the driver reports it. They are installed in driver::real, after a FakeDriver. Threads: one.
+// CUDA arrays of the fake driver; their handles are its blocks. The test decides how much memory the arrays need, and
+// for which ones the driver reports it. Their functions are put into driver::real after a FakeDriver. Threads: one.
 #pragma once
 
 #include <map>
@@ -45,11 +45,11 @@ class FakeArrays {
 
   Tells tells;
   bool honours_deferral = true;
-  // The bytes that an array of the shape needs.
+  // The bytes that an array of this shape needs.
   std::function<std::uint64_t(const CUDA_ARRAY3D_DESCRIPTOR &)> needs = [](const CUDA_ARRAY3D_DESCRIPTOR &shape) {
     return std::uint64_t{shape.Width} * std::max<std::uint64_t>(shape.Height, 1);
   };
-  std::uint64_t most_at_once = 0;  // the most bytes of the device that were in use at one time
+  std::uint64_t most_at_once = 0;  // the peak number of bytes in use on the device
 
   std::size_t live() const { return live_.size(); }
 
@@ -75,7 +75,7 @@ class FakeArrays {
     if (live_.erase(address) == 0) {
       return CUDA_ERROR_INVALID_HANDLE;
     }
-    return address < next_deferred_ ? CUDA_SUCCESS : FakeDriver::fake->free(address);  // it may be gone by now
+    return address < next_deferred_ ? CUDA_SUCCESS : FakeDriver::fake->free(address);  // the array may be gone by now
   }
   template <class Handle>
   CUresult report(CUDA_ARRAY_MEMORY_REQUIREMENTS *reported, Handle handle, CUdevice device) {

@@ -1,5 +1,5 @@
-// How a function of the fake driver is written: its count and its script come first, then the body, in the slot of its
-// name.
+// Defines how a function of the fake driver is written: its count and its script come first, then its body, in the slot
+// of its name.
 #pragma once
 
 #include "unit/policy/fake_driver.h"

@@ -1,5 +1,5 @@
-// A driver for one test: a few devices that each count their memory, and hooks by which a test makes it misbehave.
-// Its functions are installed in driver::real as long as it lives. Threads: any.
+// A driver for one test: a few devices that each count their memory, and hooks with which a test makes the driver
+// misbehave. Its functions are installed in driver::real as long as it exists. Threads: any.
 #pragma once
 
 #include <atomic>
@@ -25,16 +25,16 @@ class FakeDriver {
 
   std::uint64_t total = 16384 * kMiB;
   std::uint64_t taken_by_others = 0;
-  std::uint64_t own_bytes[2] = {};          // of each device: what the driver takes for this process, without contexts
+  std::uint64_t own_bytes[2] = {};          // per device: what the driver takes for this process, without contexts
   std::uint64_t context_bytes = 0;          // of each context
   std::uint64_t most_at_once = UINT64_MAX;  // larger allocations do not succeed, whatever is free
   std::atomic<bool> streams_wait{false};    // events are not ready until this is false or somebody synchronises
   std::atomic<bool> keeps_waiting{false};   // events are never ready, however long a thread polls
-  std::atomic<int> polls{0};                // polls that ended with the streams' work: each is kPolled looks in a row
+  std::atomic<int> polls{0};                // polls, each of kPolled looks in a row, that ended with the streams' work
   static constexpr int kPolled = 20;
-  std::atomic<int> next_passed{0};        // this many queries of an event are answered as ready nevertheless
+  std::atomic<int> next_passed{0};        // this many queries of an event are nevertheless answered with "ready"
   std::map<std::string, CUresult> fails;  // function -> the code that it returns without doing anything
-  // The same while other threads may call the driver.
+  // Sets an entry of `fails` while other threads may call the driver.
   void fail(const std::string &function, CUresult code) {
     const std::lock_guard lock(mutex_);
     fails[function] = code;
@@ -43,7 +43,7 @@ class FakeDriver {
     const std::lock_guard lock(mutex_);
     fails.clear();
   }
-  std::map<CUcontext, CUresult> broken;  // the code that its events, synchronisations and all other calls in it return
+  std::map<CUcontext, CUresult> broken;           // the code that all calls in the context return, also for its events
   std::function<void(CUdeviceptr)> after_free;    // inside the driver's free, when the address is free already
   std::function<void(CUcontext)> during_destroy;  // inside a destroy or release, while the context still exists
   std::function<void()> after_destroy;            // inside a destroy, when the context and its addresses are gone
@@ -63,10 +63,10 @@ class FakeDriver {
   std::uint64_t used(int device) const;
   bool is_live(CUdeviceptr address) const;
   std::size_t live_events() const { return timeline.live_events(); }
-  std::vector<std::uint64_t> asked() const;  // the sizes of all allocations that were asked for
+  std::vector<std::uint64_t> asked() const;  // the sizes of all requested allocations
 
-  // The driver's functions, in order of used_functions.inc and hook_table.inc. Counts the call, and returns the code
-  // that it is scripted to return instead.
+  // The driver's functions, in the order of used_functions.inc and hook_table.inc. enter() counts the call and returns
+  // the code that the test has set for it.
   CUresult enter(const char *function);
   CUresult allocate(CUdeviceptr *address, std::uint64_t bytes);
   CUresult free(CUdeviceptr address);

@@ -1,4 +1,4 @@
-// The fake driver's virtual memory, as far as sharing needs it: handles are exported as files that name them, and calls
+// The fake driver's virtual memory, as far as sharing needs it. Handles are exported as files that name them, and calls
 // on addresses are recorded. REQUIRES: a FakeDriver. Threads: any; one lock.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Graphs that allocate, for one test, in addition to its FakeDriver. All of them share one pool of the first device. It
-// grows by steps, and only a trim gives back memory that no launch needs. Threads: one, except for the hooks.
+// Graphs that allocate, for one test, in addition to its FakeDriver. All graphs share one pool on the first device. The
+// pool grows in steps, and only a trim gives back memory that no launch needs. Threads: one, except for the hooks.
 #pragma once
 
 #include <deque>
@@ -28,7 +28,7 @@ class FakeGraphs {
   struct Graph {
     std::deque<Node> nodes;
     std::vector<std::pair<std::size_t, std::size_t>> edges;
-    std::uint64_t takes = 0;  // what the driver takes for it at once
+    std::uint64_t takes = 0;  // what the driver takes for it immediately
   };
 
   // Each node comes after the one before it, unless `ordered` is false.
@@ -48,9 +48,9 @@ class FakeGraphs {
   CUresult run(const char *function, CUgraphExec exec);
 
   bool takes_at_instantiation = false;
-  int of_ours = 0;  // instantiations of graphs that the program did not make
+  int of_ours = 0;  // instantiations of graphs that the program did not create
   std::uint64_t step = 32 * kMiB;
-  std::uint64_t in_use = 0;      // part of what is reserved: a trim leaves it, and no other graph gets it
+  std::uint64_t in_use = 0;      // part of the reserved bytes; a trim leaves it, and no other graph gets it
   std::function<void()> on_run;  // inside a launch, before it takes anything
   std::uint64_t reserved = 0;
   int trims = 0;

@@ -1,4 +1,4 @@
-// The driver's memory pools for one test, in addition to its FakeDriver: they grow by steps, and keep freed memory
+// The driver's memory pools for one test, in addition to its FakeDriver. They grow in steps, and keep freed memory
 // until they are trimmed. Threads: any; a test reads and sets public members while no other thread runs.
 #pragma once
 
@@ -20,7 +20,7 @@ class FakeMemPools {
     std::uint64_t used = 0, reserved = 0;
     int trims = 0;
   };
-  std::uint64_t step = 32 * kMiB;  // by which a pool grows
+  std::uint64_t step = 32 * kMiB;  // the step by which a pool grows
   std::uint64_t kept_in_use = 0;   // freed bytes that the device still uses
   std::function<void()> on_asked;  // inside cuMemPoolGetAttribute, after the answer
   std::function<void()> on_alloc;  // inside cuMemAllocFromPoolAsync, after it has allocated

@@ -1,12 +1,12 @@
-// Host memory that runs out on purpose; the operators that obey are in no_memory_test.cc.
+// Host memory that runs out on purpose; the operators that obey this limit are in no_memory_test.cc.
 #pragma once
 
 namespace ration::test {
 
-// How many allocations of this thread still succeed; negative: all.
+// The number of this thread's allocations that will still succeed; negative: all.
 inline thread_local int allocations_left = -1;
 
-// While it lives, the fake driver's own allocations always succeed.
+// While this object exists, the fake driver's own allocations always succeed.
 class UnlimitedHostMemory {
  public:
   UnlimitedHostMemory() : left_(allocations_left) { allocations_left = -1; }

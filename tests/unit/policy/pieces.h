@@ -7,7 +7,7 @@ namespace ration::test {
 
 inline constexpr CUdeviceptr kRange = 0x7000'0000'0000;
 
-// Handles are addresses of the fake driver's blocks; mapping costs nothing and is scripted by `code`.
+// Handles are addresses of the fake driver's blocks. Mapping costs nothing and returns `code`.
 struct Pieces {
   explicit Pieces(Program &its_program) : program(its_program) {}
   CUmemGenericAllocationHandle create(std::uint64_t bytes, int device = 0,

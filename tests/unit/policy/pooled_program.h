@@ -1,5 +1,5 @@
-// A program in mode pool whose blocks are watched: none may have a new owner while work that was submitted before its
-// free is unfinished. Threads: any.
+// A program in mode pool whose blocks are watched. No block may have a new owner while work that was submitted before
+// its free is unfinished. Threads: any.
 #pragma once
 
 #include <list>
@@ -18,8 +18,8 @@ inline runtime::Options mode_pool(bool synchronous_free = false) {
   return options;
 }
 
-inline constexpr std::uint64_t kSlab = 2 * kMiB;  // the smallest, and the first of a pool that grows
-inline constexpr std::uint64_t kWhole = kSlab;    // the largest block in it
+inline constexpr std::uint64_t kSlab = 2 * kMiB;  // the smallest slab, and the first slab of a pool that grows
+inline constexpr std::uint64_t kWhole = kSlab;    // the largest block in such a slab
 
 struct PooledProgram : Program {
   explicit PooledProgram(FakeDriver &fake, std::unique_ptr<TestLimits> given, std::string log = "",
@@ -53,7 +53,7 @@ struct PooledProgram : Program {
   CUresult free_async(CUdeviceptr address, CUstream stream = CU_STREAM_LEGACY) {
     return noted(address, [&] { return Program::free_async(address, stream); });
   }
-  // When a context ends, the driver may give its addresses to others.
+  // When a context ends, the driver may give its addresses to other contexts.
   CUresult destroy(CUcontext context) {
     std::list<Freed> gone;
     {
@@ -109,7 +109,7 @@ struct PooledProgram : Program {
     parts.contexts.note_peer(0, 1);
     parts.contexts.note_peer(1, 0);
   }
-  // Blocks that had a new owner too early.
+  // The number of blocks that had a new owner too early.
   int early() {
     const std::lock_guard lock(mutex_);
     return early_;

@@ -1,4 +1,4 @@
-// A program as the policy sees it: each call here does what the hook of that name does.
+// A program as the policy sees it. Each call here does what the hook of that name does.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace ration::test {
 
-// A limit in bytes on every device, or a share of its total, or none.
+// A limit in bytes on every device, a share of its total, or no limit.
 class TestLimits : public policy::LimitSource {
  public:
   std::vector<std::string> resolve_devices(const std::vector<events::DeviceFacts> &devices) override {
@@ -76,7 +76,7 @@ struct Program {
     };
     return crossed().device_memory.allocate({"cuMemAlloc_v2", bytes, bound, nullptr, pooled}, act, address);
   }
-  // The address, or kUntouched where it was refused.
+  // The address, or kUntouched if the request was refused.
   CUdeviceptr take(std::uint64_t bytes) {
     CUdeviceptr address = kUntouched;
     last = allocate(bytes, &address);
@@ -154,7 +154,7 @@ struct Program {
   }
 
   std::unique_ptr<TestLimits> limits;
-  bool pooled;  // the request may be served from a pool
+  bool pooled;  // true if the request may be served from a pool
   std::string problem;
   FakeFigures figures;
   runtime::Assembly parts;

@@ -1,4 +1,4 @@
-// A quarantine and what it needs, on the fake driver: blocks are cut from a slab that exists only in the address book.
+// A quarantine and what it needs, on the fake driver. Blocks are cut from a slab that exists only in the address book.
 #pragma once
 
 #include <optional>
@@ -48,7 +48,7 @@ struct QuarantineFixture {
     }
     return pending;
   }
-  // Takes and frees one block; returns whether the free says that a seal is due.
+  // Takes and frees one block; returns true if the free reports that a seal is due.
   bool free_one(std::uint64_t bytes = 512) {
     bool due = false;
     retire(take(bytes), &due);

@@ -1,4 +1,4 @@
-// The records of the driver's pools without a policy around them. Threads: as FakeMemPools.
+// The records of the driver's pools, used without a policy. Threads: as FakeMemPools.
 #pragma once
 
 #include "catch.h"

@@ -1,4 +1,4 @@
-// Builds small ELF files for tests, so that no compiler and no other C library is needed. Threads: one.
+// Builds small ELF files for tests, so that neither a compiler nor another C library is needed. Threads: one.
 #pragma once
 
 #include <elf.h>
@@ -23,7 +23,7 @@ struct ElfImage {
   unsigned short machine = EM_AARCH64;
 #endif
 
-  // Headers, one PT_LOAD over the whole file at address 0x10000, PT_DYNAMIC, and PT_INTERP where it is set.
+  // Headers, one PT_LOAD over the whole file at address 0x10000, PT_DYNAMIC, and PT_INTERP if it is set.
   std::string bytes() const {
     constexpr std::uint64_t kBase = 0x10000;
     std::string strings(1, '\0');

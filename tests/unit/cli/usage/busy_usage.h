@@ -1,4 +1,4 @@
-// A machine at work, for whole screens: three devices, twelve processes, groups, a container. Threads: values.
+// A busy machine, for tests of whole screens: three devices, twelve processes, groups, a container. Threads: values.
 #pragma once
 
 #include <iterator>

@@ -41,7 +41,7 @@ inline ledger::Member member(std::uint64_t identity, int pid, std::vector<ledger
   return out;
 }
 
-// For devices without a claim in the test, the reserved bytes count as claimed.
+// On devices for which the test states no claim, the reserved bytes count as claimed.
 inline ledger::Group group(ledger::GroupKind kind, const std::string &name, std::vector<ledger::GroupDevice> devices,
                            std::vector<ledger::Member> members) {
   for (ledger::GroupDevice &device : devices) {
@@ -54,7 +54,7 @@ inline Usage usage(const std::vector<ledger::Group> &groups) {
   return usage_of(groups, "", kNow);
 }
 
-// NVML's figures of an 80 GiB device of which 5 GiB are used, 1 GiB by process 10.
+// NVML's figures for an 80 GiB device of which 5 GiB are used, 1 GiB of them by process 10.
 inline DeviceFigures figures_of(const std::string &uuid) {
   return {uuid, "NVIDIA H200", 0, DeviceFigures::Memory{80 * kGi, 75 * kGi, 5 * kGi}, {{10, kGi}}, 37, 54};
 }
@@ -62,7 +62,7 @@ inline DeviceFigures figures_of(const std::string &uuid) {
 inline constexpr char kTree[] = "00000000000000a7";
 
 // A group of 8 GiB, of which 3 GiB are guaranteed to a tree and 1 GiB to the process "own", which waits for 2 GiB. The
-// holder has pid 5; its tree has pids 6 and 7, which hold `of_tree` on the first GPU. Empty: they have no device yet.
+// holder has pid 5; its tree has pids 6 and 7, which hold `of_tree` on the first GPU. Empty: no device yet.
 inline std::vector<ledger::Group> with_guarantees(const std::vector<std::uint64_t> &of_tree) {
   ledger::DeviceUse held = use(kFirstGpu, 0);
   held.guarantee = 3 * kGi;
