@@ -1,5 +1,5 @@
 // The tile layout of arrays whose memory is mapped later: 64 KiB tiles, level by level, within a level slice by slice
-// and row by row. The tail follows, with the levels of all layers that are smaller than a tile. An array with deferred
+// and row by row. The tail follows, with all layers' levels that are smaller than a tile. An array with deferred
 // mapping is mapped as a whole. Layer: array.h. Threads: under Driver::mutex.
 #pragma once
 #include "tests/simcuda/array.h"
@@ -29,8 +29,7 @@ struct TileRegion {
   std::uint64_t bytes = 0;
 };
 
-// Returns INVALID_VALUE if the array has no such part, or if the part is not aligned to tiles. REQUIRES: memory is
-// mapped later.
+// Returns INVALID_VALUE if the array has no such part or it is not aligned to tiles. REQUIRES: memory is mapped later.
 CUresult region_of(const ArrayMemory &memory, const CUarrayMapInfo &request, TileRegion *region);
 
 }  // namespace simcuda

@@ -1,5 +1,4 @@
-// The driver as this runtime uses it: typed slots that the start-up look-ups fill. A slot is null if its function is
-// missing.
+// The driver as this runtime uses it: typed slots that the start-up look-ups fill. A missing function's slot is null.
 // Layer: cuda.h, nothing of the runtime.
 // Threads: written once, by startup; constant afterwards. Owns: the library handle, for ever.
 #pragma once
@@ -22,8 +21,8 @@ struct Driver {
 // REQUIRES: load_driver() has returned true.
 extern Driver driver;
 
-// Opens libcuda.so.1 and performs the look-ups of driver_lookups.inc in order. Returns false if there is no driver
-// library. A name that the driver lacks leaves its slot null, which is no failure.
+// Opens libcuda.so.1 and performs the look-ups of driver_lookups.inc in order. Returns false without a driver library.
+// A name that the driver lacks leaves its slot null: no failure.
 bool load_driver();
 
 // Calls a slot that may be null; for a null slot returns code 36 ("requires a newer driver").
