@@ -207,7 +207,7 @@ def own_lock(folder):
     for checked, status in ((path, 125), (pathlib.Path(shutil.copy(path, folder)), 0)):
         done = said([COMMAND, "env", "--check", str(checked)], environment(folder, "", XDG_CONFIG_HOME=str(home)))
         expect(f"{checked}: status, having said {done.stderr!r}", done.returncode, status)
-        expect("in words", "only a file of the system folder locks" in done.stderr, status != 0)
+        expect("in words", "only a file in the system folder can lock" in done.stderr, status != 0)
 
 
 def raw_name(folder):

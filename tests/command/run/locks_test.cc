@@ -110,11 +110,11 @@ TEST_CASE("ration ps looks where the system's file says that ledgers are") {
   CHECK(says(ended.err, "/etc/ration/config.json:1:2: state_dir=relative: it must be an absolute path"));
 }
 
-TEST_CASE("ration env --check warns of a lock that a program can escape, in a valid file") {
+TEST_CASE("ration env --check fails a file with a lock that a program can escape") {
   const Folder folder;
   const std::string path = folder.write("f.json", R"({"limit": {"0": "1GiB"}, "locked": ["limit"]})");
   const Ended ended = run_test::run({COMMAND_UNDER_TEST, "env", "--check", path});
-  CHECK(ended.status == 0);
+  CHECK(ended.status == 125);
   CHECK(says(ended.err, "ration: env: " + path + ":1:2: limit=0=1GiB: ordinals change with CUDA_VISIBLE_DEVICES"));
   CHECK(
       says(ended.err, "RATION_DISABLE=1 lifts the locks of this file; to forbid that, create /etc/ration/enforced\n"));

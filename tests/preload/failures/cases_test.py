@@ -25,7 +25,7 @@ SPECIAL = {  # settings beyond the default ones
     "managed memory that is only counted does not make the used bytes wrap": TINY | {"RATION_MANAGED": "count"},
 }
 
-SAID = {"a reserve of the whole device leaves nothing and is reported as nothing": "leaves nothing of device"}  # in each line
+SAID = {"a reserve of the whole device leaves nothing and is reported as nothing": "leaves no memory on device"}  # in each line
 
 
 def names():
