@@ -12,7 +12,8 @@ namespace ration::pool {
 // The smallest step by which a pool normally grows: the driver's own page size for large allocations.
 constexpr std::uint64_t kFirstSlabBytes = 2U << 20U;
 
-// Rounds down to whole units. No block fits in the remainder, and a driver would round up, perhaps past the limit.
+// Rounds down to whole units. No block fits in the remainder, and a driver would round the size up, perhaps past the
+// limit.
 constexpr std::uint64_t whole_units(std::uint64_t bytes) {
   return bytes / kUnitBytes * kUnitBytes;
 }

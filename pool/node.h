@@ -30,7 +30,8 @@ struct Node {
 
   [[nodiscard]] std::uint64_t unit() const { return packed >> kWordBits; }
   void unit(std::uint64_t value) { packed = value << kWordBits | word(); }
-  // The word shares a member with the unit because both are read at once: a read wider than the last write would stall.
+  // One member with the unit, because both are read with one load, which would stall if it were wider than the last
+  // store.
   [[nodiscard]] std::uint16_t word() const { return static_cast<std::uint16_t>(packed); }
   void word(std::uint16_t value) { packed = (packed & ~kWordMask) | value; }
   [[nodiscard]] Address address() const { return unit() << kUnitShift; }

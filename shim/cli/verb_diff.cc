@@ -144,9 +144,9 @@ int run_verb(const DiffRequest &given) {
   std::unique_ptr<BothLogs> logs = read_both(request, by);
   if (const std::string *without = logs ? log_without_stacks(*logs, request) : nullptr) {
     const bool is_readable_again = can_be_read_again(request);
-    log_line(
-        "diff: " + config::printable(*without) + " was recorded without --stacks, the other with them: " +
-        (is_readable_again ? "driver functions stand for callers" : "callers differ, as a pipe is not read twice"));
+    log_line("diff: " + config::printable(*without) + " was recorded without --stacks, the other with them: " +
+             (is_readable_again ? "driver functions are shown in place of callers"
+                                : "callers differ, as a pipe is not read twice"));
     logs = is_readable_again ? read_both(request, logs::History::By::call) : std::move(logs);
   }
   if (!logs) {

@@ -16,7 +16,7 @@ namespace ration::cli {
 namespace {
 
 constexpr const char *kAfterDashes = "; write a command after --, and see `ration report` for a log";
-constexpr const char *kLimitOfSet = "; a limit is written ration set GROUP|PID --limit SIZE";
+constexpr const char *kLimitOfSet = "; to set a limit: ration set GROUP|PID --limit SIZE";
 
 bool is_option(const std::string &word) {
   return word.size() > 1 && word[0] == '-' && word != "--";

@@ -65,7 +65,8 @@ enum class Crossing {
   forwarding,  // returns or reports memory: fails open; nested calls also consult our records
 };
 
-// Leaves cancellation on: two more calls would slow DeviceMemory's hits too much. Its slow paths turn cancellation off.
+// Leaves cancellation on, because two calls to switch it off and on would slow DeviceMemory's hits too much. Its slow
+// paths turn cancellation off.
 struct NotSwitched {
   explicit NotSwitched(RationThread * /*thread*/) {}
 };

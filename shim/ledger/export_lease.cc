@@ -116,7 +116,7 @@ std::unique_ptr<ExportLease> ExportLease::take(const std::string &state_folder, 
     return nullptr;
   }
   if (token.version != shared::kExportVersion) {
-    problem = "a block was shared by another version of Ration; use one version for all";
+    problem = "a block was shared by another version of Ration; use one version in all processes";
     return nullptr;
   }
   const std::string name = export_file_name(token.exporter);

@@ -37,7 +37,7 @@ struct Device {
   Word ordered;   // 1 + the limit that was set for the group while it runs; 0: none
   Word overhead;  // in the queue's file: bytes that the driver itself took for the last run to end
   Word physical;  // bytes of memory that the device has; 0: not known
-  Word left;      // 1 + the limit that held when the last member that stated one ended; 0: none ever stated one
+  Word left;      // 1 + the last limit stated by a member that has ended; 0: no member stated a limit
 };
 
 // A member's wish for memory that other members hold but do not use, in one word.

@@ -11,7 +11,8 @@ void note_given(const char *name);
 // the name. Names are kept until a driver is known to be loaded. May leave an error for dlerror.
 void note_passed_on(const char *name);
 
-// Call this once the driver is found, to look up all names that were passed on before. May leave an error for dlerror.
+// Call this once the driver is found, to look up all names that were passed on until then. May leave an error for
+// dlerror.
 void note_driver(void *driver);
 
 }  // namespace ration::preload

@@ -31,7 +31,7 @@ class Runtime {
     return instance.load(std::memory_order_acquire);  // pairs with the release in get_built()
   }
 
-  // Called in a forked child, in which the next get() then builds a new one.
+  // Called in a forked child, where the next get() then builds a new Runtime.
   static void forget() noexcept { instance.store(nullptr, std::memory_order_relaxed); }
 
   // Writes the log's first line. The line names the devices, so each call tries again until the driver can be asked

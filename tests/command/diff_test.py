@@ -134,7 +134,7 @@ def without_stacks(folder):
     for names in ((first, plain), (plain, first)):
         for grouping in ("caller", "library"):
             done = subprocess.run([RATION, "diff", *names, "--by", grouping], env=clean_environment(), capture_output=True, text=True, check=True)
-            expect("stderr", done.stderr, f"ration: diff: {plain} was recorded without --stacks, the other with them: driver functions stand for callers\n")
+            expect("stderr", done.stderr, f"ration: diff: {plain} was recorded without --stacks, the other with them: driver functions are shown in place of callers\n")
             expect_that(done.stdout, "no caller changed" in done.stdout)
     expect_that("by size", "without --stacks" not in ration("diff", first, plain, "--by", "size"))
 

@@ -312,7 +312,7 @@ def growing(folder):
     expect_that("nor in the report", "GROWS" not in ration("report", cached))
     for each, is_said in ((cached, False), (trained(folder, "cached", stacks="native"), True)):
         said = ration("report", each)
-        expect(f"in {said}", "recorded without --stacks python: the interpreter's functions stand for callers" in said, is_said)
+        expect(f"in {said}", "recorded without --stacks python: the interpreter's functions are shown in place of callers" in said, is_said)
 
 
 def refused_first(folder):

@@ -66,7 +66,7 @@ LINES = {
     "convert a.jsonl": "convert: --to is required",
     "doctor missing.jsonl": "doctor: unexpected argument \"missing.jsonl\" (`ration help doctor`); write a command after --, and see `ration report` for a log",
     "env --files --check x": "env: --files cannot be combined with --check",
-    "set lab 1GiB": 'set: unexpected argument "1GiB" (`ration help set`); a limit is written ration set GROUP|PID --limit SIZE',
+    "set lab 1GiB": 'set: unexpected argument "1GiB" (`ration help set`); to set a limit: ration set GROUP|PID --limit SIZE',
     "set --group lab --limit 1GiB": "set: --group is not an option; ours is its name alone: ration set GROUP --limit SIZE",
     "ps -a": "ps: -a is not an option; ours is --all",
     "top -n 1": "top: -n is not an option; ours is ration ps",
@@ -162,7 +162,7 @@ def mistakes(verb):
             line = [name] if arguments[:1] == ["--"] else [*arguments, name]
             yield line, f"{name} needs a value"
     if not VERBS[verb]["command_begins"] and not any(each["repeats"] for each in VERBS[verb]["arguments"]):
-        more = "; a limit is written ration set GROUP|PID --limit SIZE" if verb == "set" else ""
+        more = "; to set a limit: ration set GROUP|PID --limit SIZE" if verb == "set" else ""
         yield [*arguments, "more"], f'unexpected argument "more" (`ration help {verb}`)' + more
     for argument in VERBS[verb]["arguments"]:
         if argument["required"]:

@@ -19,7 +19,7 @@ struct CallCost {
   double of(std::uint64_t bytes) const;
 };
 
-// Null if the cost is less than the simulator's own call takes. `index` is that of the entry layer's symbol.
+// Null if the cost is less than the simulator's own call takes. `index` is the index of the entry layer's symbol.
 const CallCost *cost_of(unsigned index);
 
 }  // namespace simcuda

@@ -60,7 +60,7 @@ struct Allocation {
   std::optional<Import> import = {};
   std::shared_ptr<MemPool> pool = {};
   std::shared_ptr<GraphBlock> graph_block = {};  // also of no context
-  Mark allocated = {};  // pool's block: where its stream was then; graph's block: the launch that allocates it
+  Mark allocated = {};  // block of a pool: its stream's position then; block of a graph: the launch that allocates it
   std::unique_ptr<Advised> managed = nullptr;  // null: device memory only
 };
 

@@ -72,8 +72,8 @@ void trim_pools_of(Device &device);
 void trim(MemPool &pool, std::uint64_t keep);
 // The pool's blocks stay valid; its memory is released as they are freed.
 void destroy_pool(const std::shared_ptr<MemPool> &pool);
-// Called after the program has waited for a stream, an event or a context. Frees known to be complete then make their
-// memory available to all streams, and pools release memory beyond their threshold.
+// Called after the program has waited for a stream, an event or a context. Memory whose free is known to be complete
+// then becomes available to all streams, and pools release memory beyond their threshold.
 void after_waiting(Lock &);
 
 }  // namespace simcuda

@@ -36,7 +36,7 @@ MemoryFileRef memory_file_of(int exported);
 int export_description(const MemoryFile &file, std::uint64_t offset);
 // The position of a description; returns false if it cannot be determined.
 bool position_of(int exported, std::uint64_t *offset);
-// Keeps the description without its descriptor; returns null if it cannot be kept.
+// Keeps the open file description alive without a descriptor; returns null if that is impossible.
 void *keep_description(int exported, std::uint64_t offset);
 void drop_description(void *kept);
 // True if a description for that label exists.

@@ -19,7 +19,7 @@ struct CoverageRow {
   const char *symbol;
   int since;           // CUDA version of this ABI, major * 1000 + minor * 10; 0: unknown
   const char *action;  // the effect of the function, according to the catalogue
-  bool required;       // true if the catalogue requires an action; otherwise the row exists only for a hook
+  bool required;       // true if the catalogue requires an action; false if only a hook exists
   Standing standing;
   const char *family;  // the hook's family
   const char *sentence;

@@ -100,7 +100,7 @@ class ProcessCheck {
       add(Check::process_foreign, runs + " was built for another machine or word size");
     } else if (process_.is_secure) {
       add(Check::process_privileged,
-          runs + " gained privileges at its start, and then the dynamic linker ignores LD_PRELOAD");
+          runs + " gained privileges at its start, so the dynamic linker ignores LD_PRELOAD");
     } else if (file_name(elf.interpreter).starts_with("ld-musl-")) {
       add(Check::process_musl, runs + " runs on musl, whose dynamic linker cannot load a library built for glibc");
     } else if (elf.interpreter.empty() && !is_dynamic_linker(elf)) {

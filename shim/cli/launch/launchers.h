@@ -19,7 +19,7 @@ enum class Passing {
   kCleared,    // bwrap: an empty one if an option requests that
   kService,    // systemd-run: the environment of a service; with --scope, this one
   kFar,        // the environment of another machine or of a service
-  kServer,     // at, systemctl: the environment of a server, which is always another process
+  kServer,     // `at`, `systemctl`: the command gets the environment of a server, which is another process
   kTmux,       // tmux: its server's environment, if a server is running
   kScreen,     // screen: its server's environment, if called within a session
   kContained,  // the environment of a container

@@ -19,7 +19,8 @@ TopTotals totals_of_rows(const Usage &usage);  // the totals of all processes in
 // The longest title that fits. `shown`: totals of the rows that pass the filter; `usage`: all rows.
 std::string title_of(const TopTotals &shown, const Usage &usage, const TopState &state, std::size_t width);
 
-// The last line, with as many keys as fit. `shown_help`: which lines of the help are shown; empty if all or none are.
+// The last line, with as many keys as fit. `shown_help`: the lines of the help that are visible, such as 4-9/12; empty
+// if the help is closed or fits.
 std::string key_line(const TopState &state, const std::string &shown_help, std::size_t width);
 
 }  // namespace ration::cli

@@ -30,10 +30,10 @@ std::string caveat_of_losses(const History &history) {
 std::vector<std::string> caveats_of_names(const History &history) {
   std::vector<std::string> lines;
   if (history.lacks_callers()) {
-    lines.emplace_back("recorded without --stacks native (or python): driver functions stand for callers");
+    lines.emplace_back("recorded without --stacks native (or python): driver functions are shown in place of callers");
   }
   if (history.stacks().lacks_python()) {
-    lines.emplace_back("recorded without --stacks python: the interpreter's functions stand for callers");
+    lines.emplace_back("recorded without --stacks python: the interpreter's functions are shown in place of callers");
   }
   for (const auto &[path, why] : history.stacks().unnamed()) {
     lines.push_back("no names of functions in " + config::printable(path) + ": " + why);

@@ -10,7 +10,7 @@ class Preallocator {
  public:
   explicit Preallocator(Room &room) : room_(room) {}
 
-  // Called before a request is served; preallocates if it is time to.
+  // Called before a request is served; preallocates if that is due.
   void prepare(const PoolCall &call);
 
  private:

@@ -41,8 +41,8 @@ class PreallocationTurn {
     for (Waiter waiter; stage_.load(std::memory_order_acquire) == running; waiter.pause()) {
     }
   }
-  // Called when a context has ended. If it was the first, returns true, and the next context to allocate becomes the
-  // first; it preallocates if `planned`.
+  // Called when a context has ended. Returns true if this context was the first. The next context to allocate then
+  // takes its place, and preallocates if `planned`.
   bool begin_anew(Context *gone, bool planned) {
     if (!first_.compare_exchange_strong(gone, nullptr)) {
       return false;

@@ -66,8 +66,8 @@ class Quarantine final : public DeferredQueue {
   std::uint64_t blocks();
   std::uint64_t freed_bytes() const { return DeferredQueue::bytes(); }  // without the fast path's recent frees
 
-  // Whether more bytes than the cap are freed and not clean. There is a cap only if waiting is the only way to learn
-  // what is clean and growth would take memory from other processes.
+  // Whether more bytes than the cap are freed and not clean. There is a cap only if both hold: nothing but waiting
+  // shows what is clean, and growth would take memory from other processes.
   bool exceeds_cap();
 
   // Whether a free most likely has no fence yet. Takes no lock.

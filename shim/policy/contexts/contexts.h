@@ -68,7 +68,7 @@ class Reach {
   std::atomic<std::uint64_t> until_[ledger::kMaxDevices + 1] = {};  // 0: never noted
 };
 
-// One life of a context. If the driver reuses the handle, the new life is a new Context.
+// One lifetime of a context. If the driver reuses the handle, the new life is a new Context.
 struct Context {
   CUcontext handle = nullptr;
   unsigned number = 0;  // from 1, in order of appearance; 0 if the driver does not report the current context
@@ -260,8 +260,8 @@ class Contexts {
   std::atomic<bool> several_devices_{false};
   std::atomic<std::uint64_t> clock_{1};
   // [from][to]: whether a context of device `from` was given peer access to device `to`. Kept for devices and not for
-  // contexts, because a driver's pool gives access to a device as a whole. Relaxed, because a thread that frees a block
-  // runs after the calls that used it.
+  // contexts, because a driver's pool gives access to a device as a whole. Relaxed, because a program frees a block
+  // only after its calls that use the block.
   std::atomic<bool> peers_[ledger::kMaxDevices][ledger::kMaxDevices] = {};
   std::atomic<bool> anywhere_{false};
   const ContextRef unknown_ = std::make_shared<Context>();

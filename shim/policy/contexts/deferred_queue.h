@@ -141,8 +141,8 @@ class DeferredQueue {
   void finish_seal(Epoch &epoch, Cleaned &cleaned);
   void drop_seal(Epoch &epoch) REQUIRES(mutex_);
   Cleaned seal_all(bool waits_for_ends);
-  // Whether another thread is sealing. This thread's own seals do not count, because a driver call that takes a fence
-  // may call back into us.
+  // Whether another thread is sealing. This thread's own seals do not count: the driver's call that takes a fence may
+  // call back into us, and we would then wait for ourselves.
   bool is_sealed_elsewhere() REQUIRES(mutex_);
   // Counts the thread among the epoch's users, until it calls note_answer().
   Epoch *use(Epoch &epoch) REQUIRES(mutex_);

@@ -58,8 +58,8 @@ class PendingFrees {
  private:
   void finish(const Pending &pending);
   void finish(const std::list<Pending> &ended) noexcept;
-  // Moves the entries into `pending_`, except those whose context has ended: drop() may have run already, so the caller
-  // finishes what is left in `entries`.
+  // Moves the entries into `pending_`, except those whose context has ended, because drop() may have run already. The
+  // caller finishes what is left in `entries`.
   void enter(std::list<Pending> &entries) noexcept REQUIRES(mutex_);
   bool release_passed(int device, std::uint64_t until_ns);  // until_ns 0: does not wait
   // Returns true if it was released.

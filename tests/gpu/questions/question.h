@@ -35,7 +35,8 @@ class Test {
  public:
   explicit Test(std::string name) : name_(std::move(name)) {}
 
-  // A whole number or a fraction. Times, means and medians are fractions, even if they happen to be whole.
+  // A whole number or a fraction. Times, means and medians are printed with a decimal point, even if they are whole
+  // numbers.
   template <class Value>
   void number(const std::string &key, Value value) {
     if constexpr (std::is_floating_point_v<Value>) {

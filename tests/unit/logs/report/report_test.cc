@@ -80,7 +80,7 @@ TEST_CASE("without stacks a report says that its callers are driver functions, a
   };
   const std::string plain = alloc_record(1, 100);
   CHECK(lines_of({plain, kEndRecord}, By::caller)[1] ==
-        "recorded without --stacks native (or python): driver functions stand for callers");
+        "recorded without --stacks native (or python): driver functions are shown in place of callers");
   for (const auto &lines : {lines_of({plain, kEndRecord}, By::size), lines_of({kEndRecord}, By::caller),
                             lines_of({alloc_record(1, 100, R"("src":"driver","stack":1)"), kEndRecord}, By::caller)}) {
     CHECK_FALSE(has_line(lines, "without --stacks"));
