@@ -11,8 +11,8 @@ namespace ration::pool::stitch {
 
 // The most handles in a preallocation. Up to 4 GiB, handles are single pages (2 MiB), which suit any block; up to 16
 // GiB, they have up to 4 pages. Above that there are half as many handles, because calls for large handles cost more:
-// 60 GiB take handles of 64 MiB and under 78 ms on an H200 (tests/gpu/results). The free rest of a granule with a few
-// live blocks cannot serve a block elsewhere, so granules are as small as such times allow.
+// 60 GiB take handles of 64 MiB and under 78 ms on an H200 (tests/gpu/results). The free part of a granule with live
+// blocks cannot back a block elsewhere, so granules are as small as preallocation in such a time allows.
 // Design: design/granules.md#granule-sizes
 constexpr std::uint64_t kMostHandles = 2048;
 constexpr std::uint64_t kMostLargeHandles = 1024;

@@ -146,7 +146,7 @@ int run_verb(const DiffRequest &given) {
     const bool is_readable_again = can_be_read_again(request);
     log_line("diff: " + config::printable(*without) + " was recorded without --stacks, the other with them: " +
              (is_readable_again ? "driver functions are shown in place of callers"
-                                : "callers differ, as a pipe is not read twice"));
+                                : "their callers cannot be compared, because a pipe cannot be read twice"));
     logs = is_readable_again ? read_both(request, logs::History::By::call) : std::move(logs);
   }
   if (!logs) {

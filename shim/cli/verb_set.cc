@@ -171,7 +171,7 @@ Target target_of(const std::vector<Group> &groups, const std::string &text) {
   std::size_t fitting = 0;
   const Group *const group = group_called(groups, text, fitting);
   if (fitting > 1) {
-    throw "several groups are called " + config::shown(text) + "; write the whole name of `ration ps --json`";
+    throw "several groups are called " + config::shown(text) + "; write the full name that `ration ps --json` shows";
   }
   if (group == nullptr) {
     throw "no process or group " + config::in_quotes(text) +

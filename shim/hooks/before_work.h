@@ -49,7 +49,7 @@ template <class Slot, class... Arguments>
   return noted(reach, work, used, slot, arguments...);
 }
 
-// True if the call uses memory with the attribute SYNC_MEMOPS that only Ration knows about. A nested call is the
+// True if the call uses memory whose SYNC_MEMOPS attribute only Ration keeps, not the driver. A nested call is the
 // driver's own and must not wait here.
 [[gnu::noinline]] inline bool is_marked(policy::DeviceReach &reach, const policy::DeviceReach::Work &work) noexcept {
   const Inside inside;

@@ -35,7 +35,7 @@ struct Device {
   std::atomic<std::uint64_t> last_reap_ns;
   Word wanted;    // the last wish, a `Wanted`; 0 if there was none
   Word ordered;   // 1 + the limit that was set for the group while it runs; 0: none
-  Word overhead;  // in the queue's file: bytes that the driver itself took for the last run to end
+  Word overhead;  // in the queue's file: bytes that the driver itself took for the run that ended last
   Word physical;  // bytes of memory that the device has; 0: not known
   Word left;      // 1 + the last limit stated by a member that has ended; 0: no member stated a limit
 };

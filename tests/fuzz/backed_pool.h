@@ -101,8 +101,8 @@ class BackedPool final : private Upstream {
     return true;
   }
 
-  // After the last slab, or after the next one that overlaps. Some slabs are adjacent. All start at a unit, as a pool
-  // requires of an upstream that gives no more than was asked for.
+  // The place for a new slab: after the last one or, if a slab overlaps that place, after that slab. Some slabs are
+  // adjacent. All start at a unit, as a pool requires of an upstream that gives no more than was asked for.
   Address place_for(std::uint64_t bytes) {
     const std::uint64_t gap = slabs_ % 3 * 512;
     Address from = next_ + bytes < kEnd ? next_ : kBase;

@@ -64,7 +64,7 @@ Findings check_hooks(const Checkup &checkup, const Findings &earlier) {
              {}}};
   }
   return {{Check::hooks,
-           "a program that was started under the library met it; mode " + config::printable(meta.value("mode", "")),
+           "a program that was started under the library reached it; mode " + config::printable(meta.value("mode", "")),
            {}}};
 }
 

@@ -210,8 +210,8 @@ class ProcessCheck {
       add(Check::process_other_build,
           name_ + " has a libration.so that was replaced or removed since: " + config::printable(library.path));
     } else if (!std::filesystem::equivalent(path, checkup_.library.preload, error)) {
-      add(Check::process_other_build,
-          name_ + " has " + config::printable(library.path) + ", this command is beside " + checkup_.library.preload);
+      add(Check::process_other_build, name_ + " has " + config::printable(library.path) +
+                                          ", but this command belongs to " + checkup_.library.preload);
     }
   }
 

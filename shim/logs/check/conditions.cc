@@ -46,7 +46,7 @@ Reasons leaks(const History &history) {
   Reasons reasons;
   if (!history.has_ended()) {
     reasons.push_back("the log " + std::string(history.was_cut_off() ? "was cut off" : "has no end record") +
-                      ": what was freed after that is not known");
+                      ": what was freed later is not known");
   }
   for (std::size_t i = 0; i < history.devices().size(); ++i) {
     const History::Device &device = history.devices()[i];

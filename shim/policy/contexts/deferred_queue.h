@@ -13,7 +13,8 @@
 // - Once in sealed_, a fence is read-only. A thread that asks the driver about it counts in `users` first; an epoch
 //   whose payloads are gone is recycled only at users == 0. `passed` is set once and never cleared before that.
 // - Payloads are reclaimed from passed epochs under mutex_, as many at a time as the user chooses. The user may refuse
-//   payloads whose free is not in the log yet. A sealed payload gets no further records, so refusals are temporary.
+//   payloads whose free is not in the log yet. Nothing is recorded for a payload after it is sealed, so a refused fence
+//   can be taken later.
 // - Ended contexts: a fence treats them as passed (fence_tracker.h). Captures: a fence is taken between Captures::enter
 //   and leave, or not at all, and queries run under CaptureExclusion.
 // - wait() answers "nothing" only if, under mutex_, no epoch is sealed, no other thread is sealing one, no thread holds

@@ -132,8 +132,8 @@ class StreamPools {
   // The total of the bytes that orphans have ever held, as a mark for release_orphans().
   std::uint64_t orphaned(int device);
   bool has_orphans(int device);
-  // Releases the orphans up to a mark of orphaned(). To be called once the device has finished all work that was
-  // submitted before the mark.
+  // Releases the orphans up to a mark that orphaned() returned. To be called once the device has finished all work that
+  // was submitted before the mark.
   void release_orphans(const char *api, int device, std::uint64_t up_to) noexcept;
   void reconcile_all(const char *api, int device) noexcept;
   // Trims one pool by `bytes`, if that much is free in it; UINT64_MAX means all that is free. Returns true if less is
