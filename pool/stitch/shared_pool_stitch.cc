@@ -150,6 +150,7 @@ std::uint64_t SharedPool::release_granules(std::uint64_t bytes, stitch::DeviceMe
 
 std::uint64_t SharedPool::gather_granules() noexcept {
   const Guard guard(mutex_);
+  while (plan_runs_) changed_.wait(mutex_);  // what it moves is in no count until it has finished
   return stitcher_ == nullptr ? 0 : stitcher_->gather();
 }
 

@@ -101,6 +101,8 @@ CUresult BlockPools::serve(const PoolCall &call, pool::Block &block, std::option
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   merger_.prepare(call);
+  Room::Retries retries;
+  Backoff backoff;
   for (int tries = 0;; ++tries) {
     Growth growth(growth_parts_, call);
     const pool::AllocateOutcome outcome = call.pool.blocks.allocate(call.request.upper_bound, growth);
@@ -113,10 +115,14 @@ CUresult BlockPools::serve(const PoolCall &call, pool::Block &block, std::option
         growth.error() != CUDA_ERROR_NOT_SUPPORTED) {
       return growth.error();
     }
-    if (tries == kMostTries || !growth.overtaken()) {
+    if (tries < kMostTries && growth.overtaken()) {
+      continue;
+    }
+    if (!growth.may_have_missed() || !retries.allow()) {
       denied = growth.reason();
       return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    backoff.sleep();
   }
 }
 

@@ -233,18 +233,19 @@ std::uint64_t RoomMaker::lacking(const ledger::Account &account, const Need &nee
 }
 
 bool RoomMaker::make_room(const Need &need, Patience patience) noexcept {
-  if (make_own_room(need, patience)) {
-    return true;
-  }
   const ledger::Account &account = parts_.account(need.device);
-  const std::uint64_t own = own_reach(need);
-  if (patience != Patience::briefly || account.left_of_limit() + own < need.bytes) {
-    return false;
-  }
-  // Other processes may take the memory before this one reserves it.
-  for (Retries retries; retries.allow() && comes_from_others(need, own);) {
+  // Other threads and processes may take the memory before this thread reserves it, and free some again.
+  std::uint64_t own_before = own_reach(need);
+  for (Retries retries; retries.allow();) {
     if (make_own_room(need, patience)) {
       return true;
+    }
+    const std::uint64_t own = own_reach(need);
+    if (patience != Patience::briefly || account.left_of_limit() + own < need.bytes) {
+      return false;
+    }
+    if (!comes_from_others(need, own) && std::exchange(own_before, own) == own) {
+      break;
     }
   }
   return wait_for_members(need);

@@ -322,6 +322,54 @@ void threads(int count, size_t block_bytes, int turns, CUresult (*allocate)(CUde
   printf("refused: %d\n", refused.load());
 }
 
+// Threads that allocate in two contexts in turn, and free blocks of either, within the limit: what the pool of one
+// context holds must serve the other.
+void threads_of_two_contexts(size_t bytes) {
+  constexpr size_t kPage = 2 << 20;
+  CUctxCreateParams plain{};
+  CUcontext contexts[2] = {};
+  for (CUcontext &context : contexts) cuCtxCreate(&context, &plain, 0, 0);
+  std::mutex mutex;
+  std::vector<std::pair<CUdeviceptr, size_t>> blocks;
+  size_t held = 0;
+  std::atomic<int> refused{0};
+  const auto free_until_fits = [&](size_t size) {
+    while (held + size > bytes && !blocks.empty()) {
+      const auto [address, freed] = blocks[blocks.size() / 2];
+      blocks.erase(blocks.begin() + static_cast<ptrdiff_t>(blocks.size() / 2));
+      cuMemFree(address);
+      held -= freed;
+    }
+  };
+  std::vector<std::thread> all;
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    all.emplace_back([&, state = seed * 97]() mutable {
+      for (int turn = 0; turn < 300; ++turn) {
+        state = state * 1664525 + 1013904223;
+        const size_t size = kPage * (1 + (state >> 16) % (bytes / kPage / 5));
+        cuCtxSetCurrent(contexts[state >> 31]);
+        {
+          const std::lock_guard guard(mutex);
+          free_until_fits(size);
+          if (held + size > bytes) continue;
+          held += size;
+        }
+        CUdeviceptr block = 0;
+        const bool is_refused = cuMemAlloc(&block, size) != CUDA_SUCCESS;
+        const std::lock_guard guard(mutex);
+        if (is_refused) {
+          ++refused;
+          held -= size;
+        } else {
+          blocks.emplace_back(block, size);
+        }
+      }
+    });
+  }
+  for (std::thread &thread : all) thread.join();
+  printf("refused: %d\n", refused.load());
+}
+
 // Each thread takes two of eight blocks that fill the limit, and again: a thread that finds the pool empty in between
 // makes one chunk of its chunks, while the others go on. That happens at a program's beginning only.
 void threads_at_first(size_t bytes) {
@@ -395,6 +443,8 @@ int run(std::string_view name, size_t bytes, size_t blocks) {
   if (cuInit(0) != CUDA_SUCCESS || program.open() != CUDA_SUCCESS) return 2;
   if (const auto found = cases.find(name); found != cases.end()) {
     found->second(program, bytes);
+  } else if (name == "threads_of_two_contexts") {
+    threads_of_two_contexts(bytes);
   } else if (name == "threads") {
     threads(8, bytes / 64 * 7, 20000);
   } else if (name == "threads_large") {

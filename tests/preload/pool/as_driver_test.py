@@ -110,6 +110,8 @@ cases |= {f"{case}, {name}": same(case, GIB, name) for name in SETTINGS for case
 cases |= {f"blocks that fill the limit, {name}": fits(settings) for name, settings in SETTINGS.items()}
 cases |= {f"blocks that fill the limit with the driver's rounding, {name}": fits_rounded(settings) for name, settings in SETTINGS.items()}
 cases |= {f"equal blocks of any size, {name}": fills(settings) for name, settings in SETTINGS.items()}
+if SETTINGS is MEMORIES["granules"]:  # slabs and the driver's pool are in pieces then
+    cases |= {f"threads of two contexts, {name}": same("threads_of_two_contexts", GIB, name) for name in SETTINGS}
 if SETTINGS is MEMORIES["driver"]:
     cases["threads at first, the driver's pool"] = threads_at_first(SETTINGS["the driver's pool"])
     cases["threads at first, the driver's pool, preallocated"] = threads_at_first(
