@@ -12,8 +12,8 @@ namespace ration::pool {
 // The smallest step by which a pool normally grows: the driver's own page size for large allocations.
 constexpr std::uint64_t kFirstSlabBytes = 2U << 20U;
 
-// Rounds down to whole units. No block fits in the remainder, and a driver would round the size up, perhaps past the
-// limit.
+// Rounds down to whole units. No block fits in the remainder, and a driver would round a size with a remainder up,
+// perhaps past the limit.
 constexpr std::uint64_t whole_units(std::uint64_t bytes) {
   return bytes / kUnitBytes * kUnitBytes;
 }
@@ -39,7 +39,7 @@ struct GrowthState {
   bool grows_by_slabs() const { return granule_bytes == UINT64_MAX; }
 };
 
-// Returns the size to grow by: never less than the request needs, even if the limit or the device has less.
+// Returns the size to grow by: never less than the request needs, even if the limit or the device leaves less.
 std::uint64_t next_growth(const GrowthState &state);
 
 }  // namespace ration::pool

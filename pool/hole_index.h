@@ -3,7 +3,7 @@
 // Layer: pool, a leaf (standard library only). Threads: none of its own; the caller locks. Owns: its pages.
 //
 // The leaves are in order but the entries within a leaf are not, so that nothing has to be shifted. Insertion keeps the
-// leaves in order. A hole that grows downwards may later start below its leaf's separator, which does no harm.
+// leaves in order. A hole that grows downwards may come to start below its leaf's separator, which does no harm.
 // Design: design/placement.md#a-tree-of-holes
 #pragma once
 
@@ -59,12 +59,12 @@ class HoleIndex {
   // The largest hole of all is used only if no other fits.
   [[nodiscard]] std::uint32_t find_tiled(std::uint64_t units, std::uint32_t among);
   // The cached hole, or 0. find() has returned this hole several times from the high side for requests of
-  // cached_units() or more, and would return it again for any such request that fits into it. The size that the index
-  // has for this hole is ignored.
+  // cached_units() or more, and would return it again for any such request that fits into it. find() reads this hole's
+  // size from its node, not from the index.
   // Design: design/placement.md#the-cached-hole
   [[nodiscard]] std::uint32_t cached_hole() const { return cached_hole_; }
   [[nodiscard]] std::uint64_t cached_units() const { return static_cast<std::uint64_t>(cached_extent_); }
-  // A node with an entry that starts at the unit or is a few nodes below it; 0 if there is none.
+  // A node that has an entry and starts at the unit, or lies a few nodes below it; 0 if there is none.
   [[nodiscard]] std::uint32_t find_before(std::uint64_t unit) const;
   // The size of the largest hole, in units.
   [[nodiscard, gnu::cold, gnu::noinline]] std::uint64_t largest() const;
@@ -76,7 +76,7 @@ class HoleIndex {
   [[nodiscard]] std::string check(std::uint64_t unflushed_units = 0) const;
 
  private:
-  // Holes of kCap units (1 TiB) or more are oversized and are entered with this size. An address space holds few of
+  // Holes of kCap units (1 TiB) or more are oversized and are entered with size kCap. An address space holds few of
   // them.
   static constexpr std::int32_t kCap = INT32_MAX;
   static constexpr std::uint32_t kSlots = lanes::kLanes;
@@ -100,8 +100,8 @@ class HoleIndex {
   static constexpr std::uint32_t kChildren = 4 * lanes::kLanes;
   struct Inner {
     // Upper bounds of the extents below each child; 0 if there is no child. When a hole grows, all bounds on its path
-    // are raised. When it shrinks, only its leaf's bound is lowered, and removal lowers none. The next search that
-    // fails below a bound lowers that bound.
+    // are raised. When it shrinks, only its leaf's bound is lowered, and removal lowers none. A bound that is too high
+    // is lowered by the next search that finds nothing below it.
     alignas(16) std::array<std::int32_t, kChildren> largest;
     std::array<std::uint64_t, kChildren> from;   // lower bounds of the inserted entries; the first is unused
     std::array<std::uint32_t, kChildren> child;  // leaves or inner pages
@@ -161,8 +161,8 @@ class HoleIndex {
   void append(Inner &from, std::uint32_t first, Inner &to);
   void erase_child(Inner &inner, std::uint32_t index);
   void drop_joined(Inner &parent, std::uint32_t lower);
-  // The largest number of inner pages that one add() can create: it may split a page on each level, but if the root has
-  // room, only pages below the root.
+  // The largest number of inner pages that one add() can create: it may split one page on each level and add a root,
+  // but if the root has room, it splits only pages below the root.
   [[nodiscard]] std::uint32_t most_new_inners() const {
     return root_ != 0 && inners_.at(root_).count < kChildren ? height_ - 1 : height_ + 1;
   }
@@ -183,8 +183,8 @@ class HoleIndex {
   // See cached_hole() and cached_units().
   std::uint32_t cached_hole_ = 0;
   std::int32_t cached_extent_ = 0;
-  // A node can store the numbers of five million leaves, which hold some fifty million holes. Beyond that number, the
-  // index reports that host memory has run out.
+  // The leaf numbers that a node can store suffice for five million leaves and so for some fifty million holes. With
+  // more holes, the index reports that host memory has run out.
   static constexpr std::size_t kLeafUnit = 16;
   static_assert(std::size_t{Node::kLargestLeaf} * kLeafUnit / sizeof(Leaf) > 5'000'000);
   IndexedPool<Leaf, kLeafUnit, Node::kLargestLeaf> leaves_;

@@ -1,7 +1,7 @@
 // Host memory for a table that grows without a pause. Tables below kPagesFrom bytes get it from operator new; larger
-// tables get pages from the system. Fresh pages are zero without being touched, and enlarging them moves page-table
-// entries instead of bytes. Layer: pool, a leaf (standard library and the C library's mmap). Threads: any. Owns:
-// nothing; the caller gives the memory back.
+// tables get pages from the system. Fresh pages are zero without being touched, and enlarging such a table moves
+// page-table entries instead of bytes. Layer: pool, a leaf (standard library and the C library's mmap). Threads: any.
+// Owns: nothing; the caller gives the memory back.
 // Design: design/placement.md#tables-without-a-pause
 #pragma once
 

@@ -14,9 +14,9 @@
 
 namespace ration::pool {
 
-// Indices run up to kLargest and count units of kUnit bytes: with kUnit 8 the processor scales the index in its
-// addressing mode. REQUIRES of Item: trivial, with a member `std::uint32_t next_spare`, which the pool uses while the
-// item is spare.
+// An index counts units of kUnit bytes, up to kLargest: if kUnit is 8, the processor's addressing mode scales the
+// index. REQUIRES of Item: trivial, with a member `std::uint32_t next_spare`, which the pool uses while the item is
+// spare.
 template <class Item, std::size_t kUnit = sizeof(Item), std::uint32_t kLargest = UINT32_MAX,
           std::size_t kLeastGrowth = 4>
 class IndexedPool {

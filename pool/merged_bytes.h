@@ -18,8 +18,8 @@ struct FreePieces {
 };
 
 // The size of the piece that replaces the free ones; 0 if they stay as they are. `rest`: unreserved bytes of the limit,
-// which the piece may include. A single piece that could not hold the request is not replaced: it is returned when the
-// pool grows.
+// which the piece may include. A single free piece that is too small for the request is not replaced: it is returned
+// when the pool grows.
 constexpr std::uint64_t merged_bytes(const FreePieces &free, std::uint64_t rest, std::uint64_t block_bytes) {
   constexpr std::uint64_t kSmallRest = 8;  // a rest is included if it is this many times smaller than the pieces
   const std::uint64_t all = whole_units(free.bytes + rest);

@@ -14,7 +14,7 @@ struct Node {
   enum class Kind : std::uint32_t {
     kBlock,
     kHole,
-    kSentinel,  // one, with size 0, before the first node of a slab, and one after the last
+    kSentinel,  // two in a slab: one of size 0 before all other nodes, and one after them
   };
 
   std::uint64_t packed;  // unit number; low 16 bits: a block's slack and flags, or a hole's record number in the bins
@@ -30,8 +30,8 @@ struct Node {
 
   [[nodiscard]] std::uint64_t unit() const { return packed >> kWordBits; }
   void unit(std::uint64_t value) { packed = value << kWordBits | word(); }
-  // One member with the unit, because both are read with one load, which would stall if it were wider than the last
-  // store.
+  // In one member with the unit: both are read with one load, which would stall if the last store had written the word
+  // alone.
   [[nodiscard]] std::uint16_t word() const { return static_cast<std::uint16_t>(packed); }
   void word(std::uint16_t value) { packed = (packed & ~kWordMask) | value; }
   [[nodiscard]] Address address() const { return unit() << kUnitShift; }

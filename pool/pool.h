@@ -119,8 +119,8 @@ class Pool {
   }
   [[nodiscard]] std::uint64_t retired_bytes() const noexcept { return pool::bytes_of(retired_units_); }
   [[nodiscard]] std::uint64_t used_bytes() const noexcept { return pool::bytes_of(used_units_); }
-  // True if the pool has a single slab and a block may be placed at once. If only retired blocks are left, reclaiming
-  // them first leaves one large hole.
+  // True if the pool has a single slab and a block may be placed at once. If only retired blocks are left, it may not:
+  // reclaiming them first leaves one large hole.
   [[nodiscard]] bool is_in_one_piece() const noexcept {
     return regions_.size() == 1 && (live_count_ != 0 || retired_count_ == 0);
   }

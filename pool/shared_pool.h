@@ -36,7 +36,7 @@ class SharedPool {
   // Maps a granule, which the upstream has already created, to a place where blocks can lie. For use before the first
   // request.
   bool add_granule(std::uint64_t handle, std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept;
-  // Releases empty granules: at least `bytes` in all, or all of them if they have fewer bytes. Returns how many bytes
+  // Releases empty granules: at least `bytes` in all, or every one if together they have less. Returns how many bytes
   // it released. May run while another thread grows the pool.
   std::uint64_t release_granules(std::uint64_t bytes, stitch::DeviceMemory &memory) noexcept;
   [[nodiscard]] std::uint64_t gather_granules() noexcept;
@@ -71,7 +71,7 @@ class SharedPool {
   std::size_t slabs(Address from, Slab *slabs, std::size_t count) const noexcept;
 
   // For callers that hold the lock. These functions never call the upstream and never obtain host memory: an allocation
-  // that needs host memory is refused with kNoHostMemory, and the next allocate() obtains it in advance.
+  // that needs host memory is refused with kNoHostMemory, and the next allocate() obtains that memory in advance.
   Mutex &mutex() RATION_POOL_ANNOTATE(lock_returned(mutex_)) { return mutex_; }
   void assert_locked() const RATION_POOL_ANNOTATE(assert_capability(mutex_)) {}
   AllocateOutcome allocate_locked(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_)) {
@@ -118,8 +118,8 @@ class SharedPool {
 
   // Adds memory that was obtained before the first request.
   AddSlabOutcome add_slab(const Slab &slab) noexcept;
-  // Returns wholly free slabs to the upstream until none is left or a hole holds `wanted_bytes`. Returns the bytes of
-  // those slabs. Never waits for another thread, so grow() of this or another pool may call it.
+  // Gives wholly free slabs back to the upstream until none is left or a hole holds `wanted_bytes`; returns their
+  // bytes. Never waits for another thread, so grow() of this or another pool may call it.
   std::uint64_t give_back(Upstream &upstream, std::uint64_t wanted_bytes = UINT64_MAX) noexcept;
   // Returns the wholly free slabs to the upstream (at most 32 of them), then asks it to grow() by the released bytes.
   // Meanwhile no request of this pool is refused. Returns false if no slab was wholly free or another thread was
@@ -128,7 +128,7 @@ class SharedPool {
   bool has_hole(std::uint64_t bytes) noexcept;
   // True if one hole has at least `bytes`, or all empty granules together do.
   bool may_serve(std::uint64_t bytes) noexcept;
-  // Ends this thread's turn as the grower, if it has it; for a thread that will not return from its upstream's grow().
+  // If this thread is the grower, ends its turn; for a thread that will not return from its upstream's grow().
   void give_up_growth() noexcept;
   [[nodiscard]] bool has_wholly_free_slab() const noexcept;
 
@@ -162,7 +162,7 @@ class SharedPool {
   AllocateOutcome grow_for(std::uint64_t bytes, Upstream &upstream) noexcept;
   AllocateOutcome stitch_for(std::uint64_t bytes, Upstream &upstream) noexcept;
   [[gnu::noinline]] bool is_taken(std::uint64_t bytes) noexcept RATION_POOL_ANNOTATE(requires_capability(mutex_));
-  // Both functions handle blocks that `pool_` does not know. They are marked cold, to keep them off the path of hits.
+  // The next two functions handle blocks that `pool_` does not know. Cold, to keep them off the path of hits.
   [[gnu::cold, gnu::noinline]] FreeOutcome end_view(Address address, stitch::View::State state) noexcept
       RATION_POOL_ANNOTATE(requires_capability(mutex_));
   [[gnu::cold, gnu::noinline]] FreeOutcome retire_view(Address address, std::uint64_t most, FreeOutcome known) noexcept
@@ -172,8 +172,8 @@ class SharedPool {
     return stitcher_ == nullptr ? nullptr : stitcher_->around(address);
   }
   enum class Planned { block, home, addition, release };
-  // Makes `plan`, executes it and finishes it. For a request (a block or room in the home range) it also searches the
-  // pool.
+  // Makes `plan`, executes it and finishes it. If that yields no block and `what` is a request (`block` or `home`),
+  // searches the pool.
   AllocateOutcome carry_out(std::uint64_t bytes, Planned what, stitch::DeviceMemory &memory,
                             stitch::Plan &plan) noexcept;
   bool grow_stock(const GrowthWish &wish, Upstream &upstream) noexcept;
@@ -191,7 +191,7 @@ class SharedPool {
   std::uint64_t least_missed_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = kNoneMissed;
   std::uint64_t failed_searches_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = 0;
   std::unique_ptr<stitch::Stitcher> stitcher_ RATION_POOL_ANNOTATE(guarded_by(mutex_));
-  bool plan_runs_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = false;  // a plan makes its driver calls
+  bool plan_runs_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = false;  // a plan is making its driver calls
   static constexpr std::uint64_t kNever = UINT64_MAX;
   std::uint64_t stitched_from_ RATION_POOL_ANNOTATE(guarded_by(mutex_)) = kNever;  // larger requests ask stitcher_
   std::uint64_t page_bytes_ = 0;                   // written before the first request, like the next member

@@ -49,7 +49,7 @@ class SizeBins {
     }
   }
   // Returns the tightest of a few holes of at least `units`, from the request's own bin or else the next non-empty bin;
-  // 0 if it finds none. May miss a hole far down the list of the own bin. REQUIRES: units >= kSmallestUnits.
+  // 0 if it finds none. May miss a hole far down the list of the request's bin. REQUIRES: units >= kSmallestUnits.
   [[nodiscard]] std::uint32_t find(std::uint64_t units) const noexcept;
 
   [[nodiscard]] const Record *record(std::uint32_t number) const noexcept;

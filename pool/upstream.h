@@ -39,7 +39,7 @@ class Upstream {
   virtual ~Upstream() = default;
 
   // Reclaims retired blocks that have become clean, without waiting for the device. Returns true if it reclaimed any.
-  // REQUIRES, as for wait(): not false while another thread is about to reclaim what this call would have found.
+  // REQUIRES, as for wait(): never false while another thread is about to reclaim what this call would have found.
   virtual bool collect() noexcept = 0;
   // Returns all the memory that `wish` asks for, or none. May call the pool, including give_back(), but not allocate().
   virtual std::vector<Slab> grow(const GrowthWish &wish) noexcept = 0;

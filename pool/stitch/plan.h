@@ -55,7 +55,7 @@ struct Plan {
   std::vector<Part> mappings;      // what the view maps, in order
   bool view_mapped = false;        // the whole view is mapped with access
   std::uint64_t mapped_bytes = 0;  // includes mappings that the driver refused to remove
-  Address opened = 0;              // the new page in the home range for the view's tail; 0: that page existed already
+  Address opened = 0;              // the new page in the home range for the view's tail; 0: none is needed
 
   [[nodiscard]] bool needs_driver() const {
     return !dropped.empty() || !releases.empty() || !homings.empty() || (view != 0 && !view_mapped);

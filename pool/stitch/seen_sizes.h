@@ -31,12 +31,12 @@ class SeenSizes {
     many_ = {};
     noted_ = last_ = run_ = 0;
   }
-  // True if the last request had the same size as the one before it, but false again once very many in a row had it.
+  // True if the last request had the same size as the one before it, but false again after more than 1,024 such.
   [[nodiscard]] bool is_run() const noexcept { return run_ != 0 && run_ < kMany; }
   // True if most of the recent requests had a size that was not seen before.
   [[nodiscard]] bool are_random() const noexcept { return noted_ >= kFew && few_.share() > kScale / 2; }
-  // True if more than one request in 32 has a fresh size. In training, fewer than one in a thousand has one; in
-  // serving, one in sixteen has.
+  // True if more than one request in 32 has a fresh size. In training, fewer than one in a thousand has a fresh size;
+  // in serving, one in sixteen.
   [[nodiscard]] bool are_irregular() const noexcept { return noted_ == kMany && many_.share() > kScale / 32; }
 
  private:

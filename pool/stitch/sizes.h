@@ -12,14 +12,14 @@ namespace ration::pool::stitch {
 // The most handles in a preallocation. Up to 4 GiB, handles are single pages (2 MiB), which suit any block; up to 16
 // GiB, they have up to 4 pages. Above that there are half as many handles, because calls for large handles cost more:
 // 60 GiB take handles of 64 MiB and under 78 ms on an H200 (tests/gpu/results). The free part of a granule with live
-// blocks cannot back a block elsewhere, so granules are as small as preallocation in such a time allows.
+// blocks cannot back a block elsewhere, so granules are as small as possible without a slower preallocation.
 // Design: design/granules.md#granule-sizes
 constexpr std::uint64_t kMostHandles = 2048;
 constexpr std::uint64_t kMostLargeHandles = 1024;
 constexpr std::uint64_t kSmallPages = 4;
 
-// The size of the home range for `bytes` of memory. The range is larger than the memory, because parts of it have none
-// while views use that memory.
+// The size of the home range for `bytes` of memory. The range is larger than the memory: while a view uses some of the
+// memory, a part of the range has none.
 constexpr std::uint64_t home_bytes(std::uint64_t bytes, std::uint64_t page_bytes) {
   return 4 * ((bytes + page_bytes - 1) / page_bytes + 1) * page_bytes;
 }

@@ -1,5 +1,5 @@
 // Serves blocks of a pool from granules of physical memory instead of slabs. The home range maps each granule at most
-// once; the pool sees it as a single slab. A block that fits in no hole, or whose size hardly recurs, gets a view: an
+// once; to the pool, this range is one slab. A block that fits in no hole, or whose size hardly recurs, gets a view: an
 // address range that maps free granules from anywhere side by side, plus one more granule's free end. No data is moved.
 // Layer: pool, a leaf (standard library only: no CUDA). Threads: none of its own; the caller locks, and makes, executes
 // and finishes one plan at a time. Owns: the bookkeeping, not the memory.
@@ -55,8 +55,8 @@ class Stitcher {
   // is needed.
   bool plan(std::uint64_t bytes, Plan &plan) noexcept;
   [[nodiscard]] std::uint64_t missing_bytes() const { return missing_bytes_; }
-  // Finishes `plan`. Returns the block of its view, which is now live; nullopt if the plan made room in the home range
-  // instead, or failed.
+  // Finishes `plan`. Returns the block of its view (now live); nullopt if the plan failed, or made room in the home
+  // range instead.
   std::optional<Block> finish(std::uint64_t bytes, Plan &plan) noexcept;
 
   // --- memory ---
@@ -107,8 +107,8 @@ class Stitcher {
   // Two of the counts: frees on the fast path need only these.
   [[nodiscard]] std::uint64_t retired_bytes() const noexcept { return views_.retired_bytes(); }
   [[nodiscard]] std::uint64_t live_bytes() const noexcept { return views_.live_bytes(); }
-  // Pages that back a live block: their handle, the first page in it, and the offset of the block's first byte in the
-  // first page.
+  // A page that backs a live block: its handle, its index in the handle, the offset in it at which the block's bytes
+  // begin, and how many of them it holds.
   struct Backing {
     std::uint64_t handle;
     std::uint64_t page;
