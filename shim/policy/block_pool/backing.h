@@ -28,7 +28,7 @@ struct Wanted {
   std::uint64_t bytes;
   ledger::Effort effort;
   const char *why;                         // the reason that the log gives
-  std::uint64_t piece_bytes = UINT64_MAX;  // the largest piece, unless only one piece is available
+  std::uint64_t piece_bytes = UINT64_MAX;  // the largest piece, unless the bytes are available only in one piece
 };
 
 struct Taken {
@@ -50,7 +50,7 @@ class Backing {
   virtual Taken take(const PoolCall &call, const Wanted &wanted) = 0;
   // Returns a piece to the driver. Returns false if the driver refused.
   virtual bool give_back(const char *api, const ContextRef &context, const pool::Slab &piece) noexcept = 0;
-  // Returns to the driver memory in which no block of the pool lies: `need.bytes` or, if there is less, all of it.
+  // Gives memory in which no block of the pool lies back to the driver: `need.bytes` or, if there is less, all of it.
   // `idle`: the device is idle.
   virtual Returned give_back_free(const Room::Need &need, const ContextRef &context, bool idle) noexcept = 0;
   // The most bytes that give_back_free() could return once all retired blocks are clean. `asking`: the request comes
@@ -61,7 +61,7 @@ class Backing {
   // Writes into `in` where other processes can find a block. If they cannot find it, `refused` gets the reason.
   virtual CUresult locate(const ContextRef &owner, const pool::Block &block, ledger::ExportedBlock &in,
                           std::string &refused) = 0;
-  // Gives up all memory of a pool. Its context has ended, and no block of the pool is live.
+  // Gives up all memory of a pool whose context has ended and which has no live block.
   virtual void end(const char *api, const ContextRef &context, ContextPool &pool) noexcept = 0;
   // The driver calls by which a pool of granules carries out its plans (pool/stitch); nullptr for slabs. Throws
   // bad_alloc.

@@ -1,4 +1,4 @@
-// Reclaims clean blocks from a device's quarantine for one request for which its pool has no room.
+// Reclaims clean blocks from a device's quarantine for one request that found no room in its pool.
 // Layer: policy/block_pool. Threads: lives on the stack of one call.
 #pragma once
 
@@ -14,9 +14,9 @@ class Cleaning {
   Cleaning(FenceTracker &fences, const PoolCall &call) : fences_(fences), call_(call) {}
 
   // Reclaims clean blocks; returns true if there were any. If the pool may grow and little is in quarantine, does
-  // nothing, because asking costs driver calls. If it may grow and the quarantine exceeds its cap, waits briefly.
+  // nothing, because asking the driver is costly. If it may grow and the quarantine exceeds its cap, waits briefly.
   bool collect(bool may_grow);
-  // Waits until some block is clean, but only for a limited time if only a capture in another thread prevents that.
+  // Waits until some block is clean. If nothing but another thread's capture prevents that, the wait is bounded.
   bool wait();
   // The driver's error in the latest collect() or wait().
   CUresult error() const { return error_; }

@@ -3,10 +3,10 @@
 // Owns: the pool's metadata; its pieces end with the context, or are returned by the backing.
 //
 // The fast path is open as long as ordinary calls concern this pool alone: frees do not wait, the next request cannot
-// trigger the preallocation, and the context is alive and not about to end. A thread that changes one of these first
-// closes the fast path under the lock; the next allocation on the slow path opens it again. With a log, a hit writes
-// its record after the critical section. Until then the call is in flight; a block that it freed enters the quarantine
-// only after the record.
+// trigger the preallocation, and the context is alive and not about to end. A thread that ends one of these conditions
+// first closes the fast path under the lock; the next allocation on the slow path opens it again. With a log, a hit
+// writes its record after the critical section. Until then the call is in flight; a block that it freed enters the
+// quarantine only after the record.
 // Design: design/fast-path.md#closing-it
 #pragma once
 
@@ -115,8 +115,8 @@ class alignas(64) ContextPool final : public PoolOfContext {
   Backing *backing = nullptr;     // set before the first request, for the rest of the context's life
   pool::stitch::Layout layout{};  // the address ranges of a pool of granules
   Context *context = nullptr;
-  // The calls in flight. A call is counted before it checks whether the context has ended, and the end is set before
-  // this counter is read (both seq_cst).
+  // The calls in flight. A call counts itself before it checks whether the context has ended; a thread that ends the
+  // context notes the end before it reads this counter (all seq_cst).
   std::atomic<int> in_flight{0};
   // The number of blocks that other processes may have open, or may be about to open (ipc_exporter.h). If it is not 0,
   // a free of any block asks the exporter.

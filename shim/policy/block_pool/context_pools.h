@@ -9,12 +9,12 @@
 //
 // Why recycling is safe: recycle() runs when the context object is destroyed. It closes the pool under the lock, after
 // which no hit touches the blocks. All other users keep the context object alive (ContextRef). The quarantine does not,
-// but the pool's slabs keep it alive: they stay in the slab directory until the quarantine has forgotten the pool. So
-// the blocks are reset without the lock.
+// but the pool's slabs do: they stay in the slab directory until the quarantine has forgotten the pool. So the blocks
+// are reset without the lock.
 //
-// ThreadSanitizer in a program sees calls of libc's functions, but not our atomics. The locks are as old as the
-// runtime, so it needs no other proof that they were initialised before they are taken. Locking and unlocking once more
-// at the end orders the reset before the next owner's use.
+// A ThreadSanitizer in the program sees calls of libc's functions, but not our atomics. It needs no proof that a lock
+// was initialised before it is taken, because these locks are as old as the runtime. At the end, the lock is taken and
+// released once more, which shows the sanitizer that the reset comes before the next owner's use.
 #pragma once
 
 #include <atomic>
@@ -34,8 +34,8 @@ class ContextPools {
   // A pool for the rest of the context's life. It has no fast path if too many contexts want one. Throws bad_alloc.
   ContextPool &acquire(Context &context);
 
-  // in_use(): whether any fast path was ever opened; if not, asking which context is current is not worthwhile. With a
-  // log, in_recorded_use() says the same for hits that are recorded, and in_use() stays false.
+  // in_use(): whether any fast path was ever opened; if none was, it is not worthwhile to ask which context is current.
+  // With a log, in_recorded_use() says the same for hits that are recorded, and in_use() stays false.
   bool in_use() const { return in_use_.load(std::memory_order_relaxed); }
   bool in_recorded_use() const { return in_recorded_use_.load(std::memory_order_relaxed); }
   void note_use(bool recorded) { (recorded ? in_recorded_use_ : in_use_).store(true, std::memory_order_relaxed); }

@@ -66,11 +66,11 @@ class DevicePool {
   void note_taken(std::uint64_t bytes);
   void note_gone(std::uint64_t bytes) noexcept;
   std::uint64_t held_bytes() const { return held_bytes_.load(std::memory_order_relaxed); }
-  // Whether the driver had no memory for the pools, which have neither taken nor returned any memory since then.
+  // Whether the pools have neither taken nor returned memory since the driver last had none for them.
   bool is_full() const { return full_.load(std::memory_order_relaxed); }
 
-  // Called after a free. Waits, as the driver's free would, if clean memory could not serve such a block again. Also
-  // waits if more than half of the limit, or more than the quarantine's cap, has been freed and is not clean.
+  // Called after a free. Waits, as the driver's free would, if neither clean memory nor growth could serve that size
+  // again. Also waits if more than half of the limit, or more than the quarantine's cap, is freed and not clean.
   // Design: design/quarantine.md#waiting-in-the-free
   void wait_after_free(const char *api, const ContextRef &owner, std::uint64_t bytes) noexcept;
   // Waits until nothing is in quarantine, but no longer than `most_ns`, because the device's work may itself wait for
@@ -113,7 +113,7 @@ class DevicePools {
   // gives such frees a fence, unless so many fences were taken recently that another one would cost too much.
   bool has_unsealed_frees() noexcept;
   void seal_frees() noexcept;
-  // Called before the program synchronises. Returns the number of the fence that has passed if the driver's call
+  // Called before the program synchronises. Returns the number of a fence, which has passed if the driver's call
   // succeeds.
   std::uint64_t before_synchronise() noexcept;
 

@@ -40,7 +40,7 @@ class FastPath {
 
   // If this returns false, nothing was changed and the caller takes the slow path.
   bool allocate_hit(std::uint64_t bytes, CUdeviceptr *address) noexcept;
-  // If the free makes the quarantine due, also runs the quarantine.
+  // If the free is due (Freed::due), also lets the quarantine gather what is kept.
   bool free_hit(std::uint64_t address) noexcept;
   // The same two calls with a log, to be used only if records_hits().
   bool records_hits() const { return parts_.context_pools.in_recorded_use(); }

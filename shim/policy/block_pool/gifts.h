@@ -23,10 +23,10 @@ class Gifts {
   void note_change(const char *api, DevicePool &device, bool stitched) noexcept;
   // Called after the program has synchronised successfully in a context of `device`.
   void after_synchronise(int device) noexcept;
-  // Returns memory that other processes lack to the driver. Called by the giver, and in calls of the program that touch
+  // Gives the driver back memory that other processes lack. Called by the giver, and in calls of the program that touch
   // shared memory anyway.
   void give_to_others(const char *api, int device) noexcept;
-  // Whether a wish was granted so recently that the process that made it may still be about to take the memory.
+  // Whether a wish was granted so recently that the process with the wish may still be about to take the memory.
   bool gave_lately(int device) const;
   // Applies the limits that were ordered for this process. On a device where this process holds more than its limit,
   // gives back free memory and closes the fast path.

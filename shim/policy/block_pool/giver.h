@@ -1,4 +1,4 @@
-// Gives the pools' unused memory to processes that need it. Acts while the program makes no call that would do so
+// Gives the pools' unused memory to processes that need it. Acts while the program makes no call that would give memory
 // (Gifts::give_to_others) because it sleeps, computes, or makes only hits.
 // Layer: policy/block_pool. Threads: any may start and stop it; its own, one for each group and one for the file of all
 // processes, sleep in the kernel until a member wishes for memory. Owns: those threads; a forked child has none.

@@ -1,5 +1,5 @@
 // Backs pools with granules, which are physical memory that is mapped where it is needed (pool/stitch). A granule
-// without a block can go back to the driver alone, even while the device is at work.
+// without a block can go back to the driver on its own, even while the device is at work.
 // Layer: policy/block_pool. Threads: any; no lock is held across a driver call.
 #pragma once
 

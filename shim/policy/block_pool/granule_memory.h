@@ -62,8 +62,8 @@ class GranuleMemory final : public pool::stitch::DeviceMemory {
   bool allow(pool::Address address, std::uint64_t bytes) noexcept override;
   bool unmap(pool::Address address, std::uint64_t bytes) noexcept override;
   void release_rest() noexcept override;
-  // Notes a mapping that the driver did not undo. The driver still holds the memory under it, so the same number of the
-  // released bytes stays charged.
+  // Notes a mapping that the driver did not undo. The driver still holds the memory under it, so that many of the
+  // released bytes stay charged.
   void leave_mapped(std::uint64_t address, std::uint64_t bytes) noexcept;
   // The number of handles that were released.
   std::uint64_t released() const { return released_; }

@@ -80,8 +80,8 @@ class IpcExporter {
     pool::Address address = 0;
     std::uint64_t bytes = 0;
   };
-  // Checks at most `most` of the kept blocks. Offers each one that no other process has open any more to `take_back`,
-  // which returns whether it took the block.
+  // Checks at most `most` of the kept blocks. Offers `take_back` each one that no other process has open any more;
+  // `take_back` returns whether it took the block.
   void reconcile(std::size_t most, FunctionRef<bool(const Kept &)> take_back) noexcept;
 
   // Called when the pool's context has ended. The pool's shared blocks can then no longer be opened, and its kept

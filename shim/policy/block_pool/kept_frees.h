@@ -31,13 +31,13 @@ class KeptFrees {
  public:
   static constexpr std::uint32_t kMost = 1024;
 
-  // A hint: whether any free is kept here, at least of those that this thread knows of.
+  // A hint: whether any free is kept here. It may miss frees of other threads, but none that this thread knows of.
   bool keeps_any() const { return count_.load(std::memory_order_relaxed) != 0; }
   // A hint: whether so few blocks of this size fit under the limit that it matters where each lies
   // (PoolBounds::is_of_few).
   bool is_of_few(std::uint64_t bytes) const { return bytes >= few_bytes_.load(std::memory_order_relaxed); }
 
-  // Whether there is room for one more block in addition to the blocks that will be kept once they are in the log.
+  // Whether there is room for one more block besides the kept ones and those that will be kept once in the log.
   bool has_room() const { return count_.load(std::memory_order_relaxed) + unrecorded_ != kMost; }
   void expect_one() { ++unrecorded_; }
   // Keeps a block. `expected`: expect_one() announced it. `retired_bytes`: the sum over the whole pool. `has_hole`: the
@@ -70,7 +70,7 @@ class KeptFrees {
     }
   }
 
-  // Sets the sizes from which on a free is due.
+  // Sets the counts and sizes from which on a free is due (Freed::due, Freed::large).
   void set_due(std::uint64_t blocks_left, std::uint64_t bytes_left, std::uint64_t large_bytes,
                std::uint64_t most_unwaited_bytes) {
     due_blocks_.store(blocks_left, std::memory_order_relaxed);
@@ -83,7 +83,7 @@ class KeptFrees {
   }
 
   // Empties this object for the next context. `addresses` has room for kMost blocks, or is null if there is no next
-  // context. The first free then asks the quarantine. Returns the array that was used before.
+  // context. The next free is then due at once. Returns the array that was used before.
   std::unique_ptr<pool::Address[]> reset(std::unique_ptr<pool::Address[]> addresses) {
     count_.store(0, std::memory_order_relaxed);
     unrecorded_ = 0;

@@ -28,7 +28,7 @@ class PoolBounds {
   // Whether so few blocks of that size fit under the limit that it matters where each lies.
   bool is_of_few(std::uint64_t bytes) const { return bytes >= most_bytes() / 128; }
   // Whether a block of that size should be a separate driver allocation, rather than cause a pool to take a slab, or a
-  // driver's pool to take a chunk. Neither can go to other processes while a small block is in it.
+  // driver's pool to take a chunk. A slab or chunk cannot go to other processes while a small block is in it.
   // Design: design/groups.md#parts
   bool strands_others(std::uint64_t bytes) const { return bytes >= kLeastAlone && account_.neighbours() != 0; }
   // Whether anything is left of a limit; touches no shared memory.

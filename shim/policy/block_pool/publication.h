@@ -15,8 +15,8 @@ class Publication {
   Publication(const PoolParts &parts, DevicePools &pools) : parts_(parts), pools_(pools) {}
 
   void publish(int device) noexcept;
-  // Publishes the figures that are true when it returns, unless they change all the time. For calls that the driver has
-  // served.
+  // Publishes the figures that are true when it returns, unless they change all the time. To be used after calls that
+  // the driver has served.
   void publish_exactly(int device) noexcept;
   // Does the same for every device whose published figures are out of date.
   void publish_all_exactly() noexcept;

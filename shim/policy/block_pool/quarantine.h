@@ -85,7 +85,7 @@ class Quarantine final : public DeferredQueue {
   using Batch = QuarantineBatch;
 
   bool reclaim(Items &items, Cleaned &cleaned) override REQUIRES(mutex_);
-  // Takes in the blocks that the fast paths retired. If the host lacks memory, they stay there, without a fence.
+  // Takes in the blocks that the fast paths retired; if the host lacks memory, the fast paths keep them, unfenced.
   void gather() override REQUIRES(mutex_);
   bool worth_sealing() override REQUIRES(mutex_);
   void note_seal(Seal seal) override REQUIRES(mutex_);

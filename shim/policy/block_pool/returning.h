@@ -1,4 +1,4 @@
-// Returns memory that a device's pools hold but no block needs to the driver: for a request that lacks memory, for
+// Gives the driver back memory that a device's pools hold but no block needs: for a request that lacks memory, for
 // another process, or because a threshold is exceeded.
 // Layer: policy/block_pool. Threads: any; never waits unless it says so.
 #pragma once

@@ -37,13 +37,13 @@ class Room {
     int count_ = 0;
     std::uint64_t begun_ns_ = 0;
   };
-  // Makes room for the bytes in the device's account. Returns false if the memory that is left cannot make enough room.
+  // Makes room for the bytes in the device's account. Returns false if there is not enough memory to make that room.
   virtual bool make_room(const Need &need, Patience patience) noexcept = 0;
-  // If the device is idle, returns everything that is wholly free to the driver. With `briefly`, then asks others for
-  // memory that the device still lacks. Returns false if no memory came back, and true also if the device now has
-  // enough free memory, of which others may take some.
+  // If the device is idle, gives the driver back everything that is wholly free. With `briefly`, then asks others for
+  // memory that the device still lacks. Returns true if memory came back, or if the device by now has enough free
+  // memory, of which others may take some.
   virtual bool give_back(const Need &need, Patience patience) noexcept = 0;
-  // Returns `bytes` of free memory, or as much as there is, from whatever holds it. Does not wait. Returns false if
+  // Gives back `bytes` of free memory, or as much as there is, from whatever holds it. Does not wait. Returns false if
   // there was none.
   virtual bool give_away(const char *api, int device, std::uint64_t bytes) noexcept = 0;
 

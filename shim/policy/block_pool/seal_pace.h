@@ -49,8 +49,8 @@ class SealPace {
   // but at least 64 MiB.
   std::uint64_t cap_bytes() const { return cap_bytes_.load(std::memory_order_relaxed); }
   // The most bytes that may be freed and not clean if only a call that waits can learn what is clean; UINT64_MAX if
-  // there is no cap. Bytes that the last wait could not clean because of other contexts do not count. The next wait
-  // comes after another full cap of bytes.
+  // there is no cap. Bytes that the last wait could not clean because of other contexts do not count. So the next wait
+  // is due once the bytes freed since that wait exceed the cap.
   // Design: design/groups.md#frees-that-wait
   std::uint64_t most_unwaited_bytes(std::uint64_t freed_bytes) const {
     return takes_from_others_.load(std::memory_order_relaxed)

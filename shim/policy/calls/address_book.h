@@ -1,4 +1,4 @@
-// Maps every pointer that the process obtained from the driver through a hook to its block.
+// Finds the block of every pointer that the process obtained from the driver through a hook.
 // Layer: policy/calls. Threads: any; sharded, no driver call under a lock.
 //
 // A block ends in three steps: begin_end(), the driver's own free, and finish_end(). Between the first step and the
@@ -41,7 +41,7 @@ class AddressBook {
   // ends it before its record is written.
   Inserted insert(std::uint64_t address, const Block &block, std::optional<Block> &displaced);
 
-  // Called after the record is written. False if the block's context is gone; the caller must then finish its end.
+  // Called after the record is written. False if the block's context is gone; the caller must then finish the end.
   [[nodiscard]] bool announce(std::uint64_t address) { return cancel_end(address); }
 
   enum class Found {
@@ -58,7 +58,7 @@ class AddressBook {
   // then finish the block's end.
   bool cancel_end(std::uint64_t address);
 
-  // The same two steps for every block of a context that is not already ending. Neither of the two needs host memory.
+  // begin_end() and cancel_end() for all blocks of a context except those already ending. Neither needs host memory.
   void begin_end_of(const ContextRef &context) noexcept;
   void cancel_end_of(const ContextRef &context) noexcept;
   // Fills `batch` with blocks whose end this thread began together with that of `context`, and returns their number.

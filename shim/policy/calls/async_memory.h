@@ -34,7 +34,7 @@ class AsyncMemory {
   // Ends one of Ration's blocks. The driver gets the block back once the device has finished the work before this free.
   CUresult defer(CUdeviceptr address, const Block &block);
   CUresult finish_free(const char *api, const Block &block);
-  // The answer if the program frees a block a second time, before its first free has reached the driver yet.
+  // The answer if the program frees a block a second time, while the first free has not reached the driver yet.
   CUresult refuse_deferred();
   // Ration's live block around an address. `*base` gets the address at which the block begins.
   std::optional<Block> block_at(CUdeviceptr address, CUdeviceptr *base = nullptr);

@@ -27,7 +27,7 @@ class Books {
   CUresult enter(AddressBook &book, const Request &request, const Block &block, CUdeviceptr key,
                  std::uint64_t duration_ns);
   // Runs `end` on the block at `address`; on success the block leaves `book`. Returns INVALID_VALUE if another thread
-  // is ending it, because a call that is forwarded now could free the address's next owner.
+  // is ending the block, because a free that is forwarded now could end the next block at the address.
   CUresult end(AddressBook &book, const char *api, std::uint64_t address, End end);
   // For a block whose end was begun in its book: logs the end and releases the bytes charged for the block.
   void end_block(const char *api, const AddressedBlock &block);
@@ -39,7 +39,7 @@ class Books {
   // Called when the driver refused to end a block whose end was begun.
   void keep(AddressBook &book, const AddressedBlock &block);
 
-  // Sets how to find out, for the log, by which way the program's call came to us; the hooks know the callers.
+  // Sets the function that finds, for the log, the way by which the program's call came; the hooks know the callers.
   void set_via(ViaOf via_of) { via_of_ = via_of; }
   events::Via via_of(const Request &request) const;
 

@@ -53,7 +53,7 @@ class DeviceReach {
         (void)leave(CUDA_SUCCESS);
       }
     }
-    // Called after the driver's call, with its answer. If true, call fence(), which separates later work from this.
+    // Called after the driver's call, with its answer. If true, call fence() to separate later work from this call's.
     bool leave(CUresult result) noexcept;
     void fence() noexcept;
     Noted(const Noted &) = delete;
@@ -73,7 +73,7 @@ class DeviceReach {
   bool is_needed() const noexcept { return contexts_.on_several_devices(); }
 
   // Whether there are most likely frees without a fence. A fence that is taken later would also cover the work that is
-  // about to be submitted, and a call that needs the freed memory would wait for that. Costs one load.
+  // about to be submitted, and a call that needs the freed memory would wait for that work. Costs one load.
   bool may_have_unsealed_frees() const noexcept { return fences_.unsealed_noted(); }
   void seal_frees() noexcept;
 

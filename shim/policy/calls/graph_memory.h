@@ -4,7 +4,7 @@
 // A driver from 2026 takes no memory when it instantiates a graph. The first launch or upload takes the most that the
 // graph has at one time, from memory that all graphs of the device share and that only a trim gives back (seen on an
 // H100 with driver 580). Another driver may take the memory at the instantiation. Ration assumes this until it sees
-// that the driver takes none there; it tests it with a small graph if the program's first graph would not fit.
+// that the driver takes none there; it tests this with a small graph if the program's first graph would not fit.
 // Design: design/charging.md#graphs
 #pragma once
 
@@ -43,9 +43,9 @@ class GraphMemory {
   struct Part {
     GraphNeed need;
     StreamPools::PoolRef pool;                           // nullptr: the driver gives no figure; memory stays charged
-    std::uint64_t left_bytes = 0;                        // of blocks that a launch leaves, in whole units
+    std::uint64_t left_bytes = 0;                        // bytes of blocks that a launch leaves, in whole units
     std::atomic<std::uint64_t> enough{UINT64_MAX};       // pool bytes that sufficed at a run; the graph needs no more
-    std::atomic<std::uint64_t> losses_seen{UINT64_MAX};  // as the latest run saw them for which memory was reserved
+    std::atomic<std::uint64_t> losses_seen{UINT64_MAX};  // Graphs::losses at the latest run that reserved memory
   };
   // An executable graph that allocates.
   struct Exec {
@@ -79,7 +79,7 @@ class GraphMemory {
   // leaves count as live from its beginning.
   void begin_launch(const Exec &exec) noexcept;
   void end_launch(const char *api, const Exec &exec, bool success);
-  // `bytes`: the bytes that were instantiated when the pool held `before`.
+  // Called after a graph that needs `bytes` was instantiated; `before`: what the pool held before that.
   void learn(const StreamPools::Pool &pool, std::uint64_t bytes, std::uint64_t before) noexcept;
 
   const CallParts &parts_;

@@ -23,7 +23,7 @@ class MappedMemory final : public PendingFrees::PieceOwner {
   CUresult map(const char *api, CUdeviceptr address, std::uint64_t bytes, CUmemGenericAllocationHandle handle,
                DriverCall call);
   CUresult unmap(const char *api, CUdeviceptr address, std::uint64_t bytes, DriverCall call);
-  // Refuses a pool's block, because it is not a mapping that the program made and its granule also holds other blocks.
+  // Refuses a pool's block, because the program did not map the block's granule, which also holds other blocks.
   CUresult set_access(CUdeviceptr address, DriverCall call);
   // Maps and unmaps regions of sparse arrays, in the order of `stream`.
   CUresult map_arrays(const CUarrayMapInfo *entries, std::size_t count, CUstream stream, DriverCall call);

@@ -30,7 +30,7 @@ class Queries {
   // Returns `code`, or the error of a thread whose current context is missing or destroyed, because the driver checks
   // that first.
   static CUresult in_context(CUresult code);
-  // `handled`: Ration answers for the address; if it does not, ask the driver.
+  // `handled`: whether Ration answers for the address; if not, ask the driver.
   CUresult address_range(CUdeviceptr address, CUdeviceptr *base, std::size_t *bytes, bool &handled);
   // Whether the address is inside a slab but in no live block, which to the program is no memory at all.
   bool is_dead(CUdeviceptr address);

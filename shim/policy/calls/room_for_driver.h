@@ -14,7 +14,7 @@ struct CallParts;
 // and then all, and finally asks others; tries the call again after each of these steps. `need.bytes` is 0 if it is
 // unknown how much the call takes. Records the refusal if the call still fails.
 CUresult try_with_room(const CallParts &parts, const Room::Need &need, Room::Patience patience, DriverCall call);
-// Called after a charge that no limit could refuse. Gives back as much idle memory as a limit is exceeded by.
+// Called after a charge that no limit could refuse. If a limit is exceeded, gives back that much idle memory.
 void return_excess(const CallParts &parts, const char *api, int device) noexcept;
 
 }  // namespace ration::policy

@@ -28,8 +28,8 @@ class RoomMaker final : public Room {
   // Asks the other members of this process's groups for `bytes` beyond what the device has free, or for all that they
   // do not use if that is less. Returns false if nothing came. Waits as ask_others() does, and needs no context.
   bool take_from_others(const char *api, int device, std::uint64_t bytes) noexcept;
-  // The most bytes that a request on the device could get once all submitted work has finished, without those in mode
-  // async's own pool.
+  // The most bytes that a request on the device could get once all submitted work has finished, not counting the bytes
+  // in mode async's own pool.
   std::uint64_t within_reach(int device) noexcept;
   // Waits for the work that was submitted to the device's contexts before the call, and lets the driver's pools notice
   // its end. Returns false if the work has not finished after kIdlePatienceNs, a capture prevents the wait, or the
@@ -45,8 +45,8 @@ class RoomMaker final : public Room {
  private:
   bool give_own_back(const Need &need, Patience patience) noexcept;
   // For a need that the driver refused. Asks others for what the device lacks beyond what this process could give, then
-  // for all that it lacks; asks for the whole need if the device's free memory is unknown. Returns true if some memory
-  // came, or if it is there by now.
+  // for all that the device lacks; asks for the whole need if the device's free memory is unknown. Returns true if some
+  // memory came, or if there is enough by now.
   bool ask_for_device(const Need &need) noexcept;
   bool make_own_room(const Need &need, Patience patience) noexcept;
   // The most that make_own_room() could give. Granules of the asking pool do not count, because it keeps them.
@@ -64,7 +64,7 @@ class RoomMaker final : public Room {
                   FunctionRef<std::uint64_t(std::uint64_t)> missing) noexcept;
   // Like ask_beside(), for room within the limits. Returns true if some memory came, or if the room is there by now.
   bool comes_from_others(const Need &need, std::uint64_t own) noexcept;
-  // Waits, as long as the setting allows, for memory that other members hold and use, but not for memory that this
+  // Waits, as long as Options::wait_ns allows, for memory that other members hold and use, but not for memory that this
   // process uses.
   bool wait_for_members(const Need &need) noexcept;
   // Records a wait, unless it was so short that it was only a check.

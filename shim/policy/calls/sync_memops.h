@@ -26,7 +26,7 @@ class SyncMemops {
   // nullopt if the address is in no such block.
   std::optional<bool> is_marked(CUdeviceptr address);
 
-  // Whether any block was ever marked without the driver's knowledge. Costs one load, as calls that touch memory ask.
+  // Whether any block was ever marked without the driver's knowledge. Costs one load: every call that uses memory asks.
   bool keeps_any() const noexcept { return keeps_any_.load(std::memory_order_relaxed); }
   // Waits for the work that a synchronous call has just submitted to a default stream; returns that call's answer.
   static CUresult wait(CUstream stream);

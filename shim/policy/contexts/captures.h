@@ -42,14 +42,14 @@ class Captures {
   // Like enter(), but does not ask the driver whether known captures are over.
   bool enter_if_quiet();
   void leave();
-  // Whether any capture is known to be in progress. run_elsewhere_only(): whether there are any, all of other threads.
+  // Whether any capture is known to be in progress. run_elsewhere_only(): whether any is, but none of this thread.
   bool running();
   bool run_elsewhere_only();
   bool is_run_here() { return running() && !run_elsewhere_only(); }
 
  private:
-  // Count the thread in beginning_, quiet_ or asking_, across driver calls. left() undoes the count if the thread
-  // leaves such a call.
+  // Count the thread in beginning_, quiet_ or asking_, across driver calls. left() undoes the count if such a call
+  // never returns.
   template <int Captures::*kCount>
   void count_in() REQUIRES(mutex_);
   template <int Captures::*kCount>

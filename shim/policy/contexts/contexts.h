@@ -50,7 +50,7 @@ class Reach {
   }
   void add_for_ever(int device) noexcept { raise(device, kForEver); }
   // The number of the fence from which on the device no longer counts; 0 if it does not count at all. A thread that
-  // frees a block runs after the calls that used the block.
+  // frees a block does so after the calls that used the block, so it sees what they noted.
   std::uint64_t until(int device) const noexcept {
     const bool inside = inside_.load() != 0;  // read before the number that a call inside sets
     const std::uint64_t until = std::max(until_[device].load(), until_[kAllDevices].load());
@@ -102,9 +102,9 @@ struct Context {
     wake_waiters();
   }
   bool is_ending() const { return ending_.load() != 0; }
-  // Whether the fast path of the context's pool may open. A thread that sets one of these three members then closes the
-  // fast path. A thread that opens the fast path publishes the pool first. All accesses are seq_cst, so one of the two
-  // threads sees what the other did.
+  // Whether the fast path of the context's pool may open. A thread that sets one of these three members closes the fast
+  // path after that; a thread that opens it publishes the pool before it reads them. All accesses are seq_cst, so one
+  // of the two threads sees what the other did.
   bool may_be_hit() const { return ending_.load() == 0 && ended_by.load() == nullptr && !renamed.load(); }
   // Returns once no thread is in a hit of the context's pool any more.
   void close_to_hits() noexcept;
@@ -181,8 +181,8 @@ class Contexts {
     CUresult error = CUDA_SUCCESS;
   };
   Current current();
-  // The error that the driver would return for a free on this thread if it has no context, or after the driver has shut
-  // down.
+  // The error that the driver would return for a free on this thread if the thread has no context, or after the driver
+  // has shut down.
   CUresult state_of_caller();
 
   ContextRef find(CUcontext handle);

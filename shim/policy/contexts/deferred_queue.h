@@ -8,13 +8,13 @@
 //   only under mutex_, so a thread that holds mutex_ sees every payload, even while a fence for it is being taken. A
 //   user that drops the payloads of an ended context (each_list) therefore waits for no other thread.
 // - Sealing moves the open payloads to a new epoch under mutex_ before the fence is taken, so the fence covers every
-//   payload of its epoch. While an epoch is in sealing_, only the sealing thread touches its fence. If it is refused (a
-//   capture is in progress, a context is being destroyed, the driver failed), the payloads return to open_.
+//   payload of its epoch. While an epoch is in sealing_, only the sealing thread touches its fence. If the fence cannot
+//   be taken (capture in progress, context being destroyed, driver failed), the payloads return to open_.
 // - Once in sealed_, a fence is read-only. A thread that asks the driver about it counts in `users` first; an epoch
-//   whose payloads are gone is recycled only at users == 0. `passed` is set once and never cleared before that.
+//   whose payloads are gone is recycled only at users == 0. Until then `passed`, once it is set, stays set.
 // - Payloads are reclaimed from passed epochs under mutex_, as many at a time as the user chooses. The user may refuse
-//   payloads whose free is not in the log yet. Nothing is recorded for a payload after it is sealed, so a refused fence
-//   can be taken later.
+//   payloads whose free is not in the log yet. A sealed payload gets no more frees, so it is refused only until the log
+//   has the frees that it holds.
 // - Ended contexts: a fence treats them as passed (fence_tracker.h). Captures: a fence is taken between Captures::enter
 //   and leave, or not at all, and queries run under CaptureExclusion.
 // - wait() answers "nothing" only if, under mutex_, no epoch is sealed, no other thread is sealing one, no thread holds

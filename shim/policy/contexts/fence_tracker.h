@@ -27,7 +27,7 @@ namespace ration::policy {
 // How long a call may wait for the device only to keep the quarantine small.
 inline constexpr std::uint64_t kBrieflyNs = 10'000'000;
 // To merge several pieces into one, a request may wait for kBrieflyNs instead of kFenceNs. After such a long wait, the
-// next one comes only when this many times the length of the wait has passed.
+// next long wait comes only when this many times its length has passed.
 inline constexpr std::uint64_t kWaitsApart = 100;
 // How long a request that would be denied waits for another thread's capture, which prevents cleaning.
 inline constexpr std::uint64_t kCapturePatienceNs = 1'000'000'000;
@@ -71,7 +71,7 @@ class FenceTracker {
   // Whether this driver can report when work has finished. If not, no block may ever be reused.
   static bool can_tell();
   // Whether fences are events. If not, they depend on synchronising, because the driver lacks events, returns
-  // NOT_SUPPORTED, or fails repeatedly. Also false after an unknown kind of capture: our calls may then not query the
+  // NOT_SUPPORTED, or fails repeatedly. Also false after an unknown kind of capture: our calls must then not query the
   // driver, so only the program's own synchronisation shows that work has finished.
   bool by_events() const {
     return has_events() && !events_refused_.load(std::memory_order_relaxed) && !captures_.has_unknown();
@@ -99,8 +99,8 @@ class FenceTracker {
   // Whether all work that was submitted before this call to contexts that may reach the device has finished. Also false
   // if that cannot be known without waiting.
   bool is_idle(int device);
-  // Called when a call of the context that had noted its reach has returned. Records an event, without which the next
-  // fence would also cover later work of the context. Makes one driver call, but none during a capture.
+  // Called when a call that noted the context's reach has returned. Records an event, without which the next fence
+  // would also cover later work of the context. Makes one driver call, but none during a capture.
   void end_reach(const ContextRef &context) noexcept;
   // Keeps the events of a fence for other fences. REQUIRES: no thread asks about this fence any more.
   void recycle(Fence &fence) noexcept;

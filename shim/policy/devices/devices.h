@@ -66,7 +66,7 @@ class LimitSource {
   }
 };
 
-// Gets the limit of a device whose total is unknown. False if it depends on the total, so that it cannot be enforced.
+// Gets the limit of a device whose total is unknown. False if the limit depends on the total and so cannot be enforced.
 // Design: design/charging.md#unknown-sizes
 template <class LimitOn, class Limit>
 bool without_total(const events::DeviceFacts &device, const LimitOn &limit_on, Limit &limit) {

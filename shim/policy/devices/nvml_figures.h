@@ -13,7 +13,7 @@ namespace ration::policy {
 
 // How much memory processes hold on a device, according to its monitor (NVML).
 struct ProcessFigure {
-  bool listed = false;                  // the monitor lists processes; without `bytes`, this process holds nothing
+  bool listed = false;                  // the monitor lists processes: if `bytes` is empty, this one holds nothing
   std::optional<std::uint64_t> bytes;   // of this process
   std::optional<std::uint64_t> of_all;  // of all processes and the driver
 };

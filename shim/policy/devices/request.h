@@ -22,7 +22,7 @@ struct Request {
   CUstream stream = nullptr;   // the stream of a stream-ordered call; null: not a stream-ordered call
   std::uint64_t begun_ns = 0;  // when the call began, if it may wait for other members; else 0
   bool in_holes_only = false;  // a pool of slabs must not grow for it if other processes use the device
-  bool invalid = false;        // the driver refuses it regardless of memory, so it is asked even beyond the limit
+  bool invalid = false;        // the driver refuses it regardless of memory, and so is asked even beyond the limit
 };
 
 // The memory that one driver call obtained, by its address or the value of its handle.

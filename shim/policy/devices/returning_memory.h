@@ -26,7 +26,7 @@ class ReturningMemory {
     const bool can_fit = total == 0 || bytes_ <= total;
     return can_fit && tried_ns_ - start_ns_ < kPatienceNs && account_.member_died_within(kLatelySeconds);
   }
-  // REQUIRES: the caller holds no reservation in the meantime, because others could be refused for it.
+  // REQUIRES: the caller holds no reservation in the meantime, because others could be refused on account of it.
   void sleep() {
     backoff_.sleep();
     tried_ns_ = now_ns();

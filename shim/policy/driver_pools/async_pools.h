@@ -5,7 +5,7 @@
 //
 // A pool is charged for what it reserves, like any pool of the driver (stream_pools.h). It keeps freed memory up to its
 // release threshold, which is the limit. To the program, a block ends with its context, although the driver's pool does
-// not depend on contexts. Such a block is freed through another context, or the next one to be created.
+// not depend on contexts. A block whose context has ended is freed through another one, or the next one to be created.
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,8 @@ class AsyncPools {
     StreamPools &stream_pools;
     FenceTracker &fences;
   };
-  // `deterministic`: that the driver saw a block's free run, or inserted a dependency, is not enough for the pools to
-  // reuse the block.
+  // `deterministic`: the pools do not reuse a block merely because the driver saw that its free has run, or inserted a
+  // dependency.
   AsyncPools(const Parts &parts, bool deterministic) : parts_(parts), deterministic_(deterministic) {}
   ~AsyncPools();
   AsyncPools(const AsyncPools &) = delete;
@@ -50,7 +50,7 @@ class AsyncPools {
   bool owns_handle(std::uintptr_t handle) const;  // in the form in which the driver writes it
 
   // Takes a block of the device's pool for `context`, and waits until its allocation is complete. If the driver has no
-  // memory, synchronises the stream once more and tries a last time; the program's work never waits for that stream.
+  // memory, synchronises that stream once more (no work of the program waits for it) and tries a last time.
   CUresult take(int device, const ContextRef &context, std::uint64_t bytes, CUdeviceptr *address);
   CUresult put_back(const ContextRef &context, CUdeviceptr address);
   // Takes a retained clean block of that size; 0 if there is none. Blocks are retained if the limit leaves the pool no

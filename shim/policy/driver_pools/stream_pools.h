@@ -55,8 +55,8 @@ class StreamPools {
   static bool can_tell();
   // The step by which a pool grows is not documented; this step is assumed until a pool has been seen to grow. If a
   // pool grows by more, the limit is enforced after the call. If the driver keeps odd sizes after a trim, an observed
-  // growth may be less than a step. So no bound is less than the largest growth so far, or less than this step if this
-  // step is smaller. The driver rounds a cap up to whole steps (seen on an H200 with driver 580.159).
+  // growth may be less than a step. So a bound is never less than the smaller of the largest growth so far and this
+  // step. The driver rounds a cap up to whole steps (seen on an H200 with driver 580.159).
   static constexpr std::uint64_t kLargestStep = 32U << 20U;
   // The largest cap that keeps a pool within `bytes`; 0 if there is none.
   static std::uint64_t cap_within(std::uint64_t bytes) { return bytes / kLargestStep * kLargestStep; }
@@ -106,13 +106,13 @@ class StreamPools {
   // Returns how many of the call's reserved bytes the caller must release now. This is 0 if the call succeeded, or if
   // it failed while another call relies on the cap; the next reconcile() then releases what is left over.
   std::uint64_t finish(Pool &pool, const Call &call, bool success);
-  // Lowers the charge to the driver's figure. Returns by how many bytes the pool holds more than is charged for it.
+  // Lowers the charge to the driver's figure. Returns how many bytes the pool holds beyond what is charged for it.
   std::uint64_t reconcile(const char *api, Pool &pool) noexcept;
-  // Like reconcile(), but charges missing bytes whatever the limit, as the pool has them. True if there were any.
+  // Like reconcile(), but charges missing bytes even beyond the limit, as the pool has them. True if any were missing.
   bool charge_missing(const char *api, Pool &pool) noexcept;
-  // Adds bytes to the pool's charge that the caller has reserved in the account.
+  // Adds to the pool's charge bytes that the caller has reserved in the account.
   void add(const char *api, Pool &pool, std::uint64_t bytes);
-  // Counts a block as live again that the program freed but that was never returned to the pool.
+  // Counts as live again a block that the program freed but that was never returned to the pool.
   void block_begun(Pool &pool) noexcept;
   // Notes that a block has ended, in stream order or at once. Returns true if the block's pool became an orphan.
   bool block_ended(Pool &pool, std::uint64_t bytes = 0) noexcept;

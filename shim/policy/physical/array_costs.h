@@ -4,9 +4,9 @@
 // deferred mapping that were queried and are not destroyed yet.
 //
 // According to cuda.h, the driver gives figures only for arrays with deferred mapping, which take no memory. So one
-// such array is created and queried once for each shape. Destroying it waits for running work, so it is destroyed just
-// before the program destroys an array of its own. A driver that gives no figure for other arrays honours the flag for
-// deferred mapping; a driver that gives figures for every array is asked about the program's own arrays.
+// such array is created and queried once for each shape. Destroying an array waits for running work, so the queried one
+// is destroyed just before the program destroys one. A driver that gives no figure for other arrays honours the flag
+// for deferred mapping; a driver that gives figures for every array is asked about the program's own arrays.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Tracks to which physical memory parts of sparse arrays, and arrays with deferred mapping, are mapped
+// Tracks which physical memory is mapped to parts of sparse arrays and to arrays with deferred mapping
 // (cuMemMapArrayAsync).
 // Layer: policy/physical. Threads: none; PhysicalMemory guards it. Owns: nothing of the driver.
 #pragma once
