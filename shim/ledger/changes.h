@@ -1,6 +1,6 @@
-// Counts the calls of this process that take or return memory of one device. A call counts from before the driver or
-// Ration's records show the change until both show it. Figures from the driver and from the records may be compared
-// only if no such call was in progress while they were read.
+// Counts the calls of this process that take or return memory of one device. A call counts as in progress from before
+// either the driver or Ration's records show its change until both show it. Figures from the driver and from the
+// records may be compared only if no such call was in progress while they were read.
 // Layer: ledger. Threads: any.
 #pragma once
 
@@ -14,7 +14,7 @@ namespace ration::ledger {
 
 class Changes {
  public:
-  // If two calls return equal values, nothing changed between them. Returns nullopt while a change is in progress.
+  // If two calls return the same number, memory did not change between them. nullopt: a change is in progress.
   std::optional<std::uint64_t> when_quiet() const {
     const std::uint64_t begun = begun_.load();
     return under_way_.load() == 0 ? std::optional(begun) : std::nullopt;
@@ -32,7 +32,7 @@ class Change {
   // `changes` is null if the call changes nothing that is charged.
   explicit Change(Changes *changes) : changes_(changes) {
     if (changes_ != nullptr) {
-      changes_->under_way_.fetch_add(1);  // first: a thread that reads the old `begun_` sees this
+      changes_->under_way_.fetch_add(1);  // first: a thread that reads the new `begun_` sees this
       changes_->begun_.fetch_add(1);
       held::note(end, changes_);
     }

@@ -9,7 +9,7 @@
 namespace ration::ledger {
 
 // Parses "GPU-" or "MIG-" followed by hex digits. A device whose UUID is missing or empty gets a key made from its
-// ordinal, which is right only among processes that see the same devices.
+// ordinal; that key names the same device only in processes that see the same devices.
 // Design: design/ledger.md#device-keys
 WideValue device_key(std::string_view uuid, int ordinal);
 

@@ -1,8 +1,8 @@
 // The file in which a process lists the blocks that it shares, and the locks that the openers of these blocks take on
 // the file. It is in the state folder; its name is `ipc-` and 16 hex digits.
 // Layer: ledger. Threads: one at a time for publish and end; any for the rest. Owns: its mapping.
-// The exporter holds a lock on the file's first life byte (life_byte.h) until it ends. The file is removed once none of
-// its life bytes is locked.
+// Until its process ends, the exporter holds a lock on the file's first life byte (life_byte.h). The file is removed
+// once none of its life bytes is locked.
 #pragma once
 
 #include <array>
@@ -38,9 +38,9 @@ class ExportFile {
 
   // A snapshot of which records are open. An opener takes a shared lock on the record's byte, then checks the record;
   // the exporter ends the record, then checks the lock. At least one of the two sees the other's step, so an open block
-  // is never reused. When an opener dies, the kernel drops its lock before it closes its device, so a record still
-  // counts as open while one of its openers is ending. If the file has lost its name or was cut short, every record
-  // counts as open.
+  // is never reused. When an opener dies, the kernel drops the opener's lock before it closes the opener's device, so a
+  // record with an opener that is ending still counts as open. If the file has lost its name or was cut short, every
+  // record counts as open.
   class Snapshot {
    public:
     explicit Snapshot(const ExportFile &file);

@@ -65,8 +65,8 @@ struct ExportHeader {
 using ExportWord = std::atomic<std::uint64_t>;
 static_assert(ExportWord::is_always_lock_free);
 
-// The most openers whose process marks a record can hold. Of any further opener, or an opener in another PID namespace,
-// the exporter sees only the lock.
+// A record has room for the process marks of this many openers. Of further openers, and of openers in another PID
+// namespace, the exporter sees only the locks.
 inline constexpr std::uint32_t kOpeners = 16;
 
 struct ExportRecord {
@@ -79,7 +79,7 @@ struct ExportRecord {
   ExportWord unused;
   ExportWord handle[8];
   // The process marks of the openers (ledger/process_end.h); 0: a free entry. An opener takes a free entry by an atomic
-  // exchange and clears the entry when it closes the block. If the opener dies, the exporter clears it.
+  // exchange and clears the entry when it closes the block. If the opener dies, the exporter clears the entry.
   ExportWord opener[kOpeners];
 };
 

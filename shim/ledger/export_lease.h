@@ -14,7 +14,7 @@ namespace ration::ledger {
 class ExportLease {
  public:
   // Returns nullptr if the token names no usable block: the block was freed, its process is gone, or the token is
-  // forged. If this could not be determined, `problem` says why; otherwise `problem` is empty.
+  // forged; `problem` is then empty. Also returns nullptr if this cannot be determined; `problem` then says why.
   static std::unique_ptr<ExportLease> take(const std::string &state_folder, const ExportToken &token,
                                            std::string &problem);
   ~ExportLease();

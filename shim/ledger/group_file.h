@@ -1,8 +1,8 @@
 // The file of a group in a state folder: finds, creates, checks, maps and removes it.
 // Layer: ledger. Threads: a value. Owns: its mapping.
-// A complete file gets its name in one step. Only a process that holds the locks on all life bytes removes it, so at
-// that time it has no members. A joiner locks a life byte, then checks that the file still has its name, so a group
-// never has two files in use. A joiner waits only while another process is removing the file, and for at most 100 ms.
+// A complete file gets its name in one step. Only a process that holds the locks on all life bytes removes it; the file
+// then has no members. A joiner locks a life byte, then checks that the file still has its name, so a group never has
+// two files in use. A joiner waits only while another process is removing the file, and for at most 100 ms.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@
 
 namespace ration::ledger {
 
-// A read-write mapping of a group's file that forked children do not inherit.
+// Maps a group's file for reading and writing. Forked children do not inherit the mapping.
 // Design: design/ledger.md#one-file
 class GroupFile {
  public:

@@ -18,7 +18,7 @@ inline constexpr std::array<const char *, 5> kFailureReasons = {"limit", "group"
 
 inline constexpr std::uint64_t kNoLimit = UINT64_MAX;
 
-// Counts of pools that are made of granules (backing vmm). All are 0 if the process has no such pool on that device.
+// Counts for the pools made of granules (backing vmm). All are 0 if the process has no such pool on that device.
 struct Stitching {
   std::uint64_t granules = 0;  // handles of physical memory that are held
   std::uint64_t blocks = 0;    // live blocks that are stitched from granules
@@ -30,7 +30,7 @@ struct DeviceUse {
   std::string uuid;                      // as the driver prints it: "GPU-..."
   std::uint64_t reserved = 0;            // charged against limits: what the device holds for the process
   std::uint64_t used = 0;                // in blocks that the program holds, as of `published_unix_ns`
-  std::uint64_t peak = 0;                // the largest of `reserved` now and at each publication
+  std::uint64_t peak = 0;                // the largest value that `reserved` has now or had at any publication
   std::uint64_t peak_used = 0;           // the largest value of `used` ever, as of `published_unix_ns`
   std::uint64_t limit = kNoLimit;        // the process's own
   std::uint64_t group_limit = kNoLimit;  // the limit that this process states for the group
@@ -78,8 +78,8 @@ std::vector<Group> read_groups(const std::string &state_folder, std::string &pro
 std::optional<GroupDevice> read_group_device(const std::string &state_folder, GroupKind kind, const std::string &name,
                                              const std::string &uuid);
 
-// How much is left, on a device, of the guarantee that a tree has in the named group. `trees` are the numbers of the
-// trees to consider. Returns 0 if none of the trees has a guarantee or nothing is left of it.
+// How much of the guarantee that a tree has in the named group is left on a device. `trees`: the numbers of the trees
+// to consider. Returns 0 if none of the trees has a guarantee or nothing is left of it.
 std::uint64_t left_of_guarantee(const std::string &state_folder, const std::string &group,
                                 const std::vector<std::string> &trees, const std::string &uuid);
 

@@ -1,4 +1,4 @@
-// Closes a process's join descriptor in forked children, because it would keep the parent's slot alive. Also closes the
+// Closes a process's join descriptor in forked children, where it would keep the parent's slot alive. Also closes the
 // process's probes in these children, where they would only pile up. Uses pthread_atfork(3), so it does not work in a
 // child that is forked without fork handlers.
 // Layer: ledger. Threads: one joins at a time; others may fork meanwhile. Owns: the descriptor.

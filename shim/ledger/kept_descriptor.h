@@ -1,5 +1,5 @@
 // A long-lived descriptor of Ration. The program may close it and open another file under its number, so a high number
-// is chosen, and each use checks that it still refers to Ration's file. Forked children end() it. Layer: ledger.
+// is chosen, and each use checks that the file is still Ration's. Forked children end() the descriptor. Layer: ledger.
 // Threads: one at a time keeps and ends it; any thread may look at it. Owns: the descriptor; constant-initialised.
 #pragma once
 
@@ -21,7 +21,7 @@ class KeptDescriptor {
   bool claim();
   void keep(Descriptor opened, const FileIdentity &identity);
   // Like the other keep(), but determines the identity of the file itself. Returns false if the descriptor refers to no
-  // file; it is then closed.
+  // file; the descriptor is then closed.
   bool keep(Descriptor opened);
   [[nodiscard]] bool is_there() const;
   // REQUIRES: is_there().

@@ -39,12 +39,12 @@ class Account {
   // too many groups. REQUIRES: one thread at a time.
   bool share(Membership *membership, int device);
   bool is_shared_with(const Membership *membership) const;
-  // Writes the group's limit and largest total to `figures`, both now and later: whenever the group refuses, and in
+  // Writes the group's limit and largest total to `figures`: now, whenever the group refuses a request, and in
   // note_groups().
   // REQUIRES: `figures` is never freed.
   void leave_figures(const Membership *membership, GroupFigures *figures);
-  // Updates these figures. Called only after memory was taken, because the driver may still refuse bytes that are
-  // merely reserved.
+  // Updates the figures of leave_figures(). Called only after memory was taken, because the driver may still refuse
+  // bytes that are merely reserved.
   void note_groups() const;
   // A closed account refuses every request. Used if a requested group cannot be joined.
   void close(bool closed = true) { closed_.store(closed, std::memory_order_relaxed); }
@@ -82,13 +82,13 @@ class Account {
   std::uint64_t attainable() const;
 
   // Sets the guarantee of this process in each of its named groups where no tree's guarantee covers it. Returns nullptr
-  // if all groups granted it, else the first group whose limit leaves too little, with this device's number in that
-  // group in `device`; the groups before it keep the guarantee.
+  // if all groups granted it, else the first group whose limit leaves too little; `device` is then this device's number
+  // in that group, and the groups asked before it keep the guarantee.
   [[nodiscard]] Membership *guarantee(std::uint64_t bytes, int &device);
   // The limit that was ordered for this process while it runs (orders.h): 1 + bytes, kUnordered, or 0 for none.
   std::uint64_t ordered_limit() const;
   // Sets the guarantee that was ordered, or `unordered` if the order was withdrawn. Returns false if a group refused
-  // it; the group's file now says so.
+  // it; the group's file then records the refusal.
   bool heed_guarantee(std::uint64_t unordered);
   // Sets the guarantee back to `before` and marks the order as refused, because another device's guarantee was refused.
   void refuse_guarantee(std::uint64_t before);
@@ -104,12 +104,12 @@ class Account {
   std::uint64_t guaranteed() const;
   // The most that the account may hold after a pool has preallocated. If the process has a guarantee, the guarantee. If
   // its tree has a guarantee, what the account holds plus what is left of the guarantee. Otherwise, what the account
-  // holds plus half of an equal share of what its groups leave, counting one member more than there are. Memory that
-  // cannot be returned in parts gets no such share: the result is then what the account holds if a group has a limit,
-  // or if there is no limit at all and other processes use the device. UINT64_MAX: no bound.
+  // holds plus half of an equal share of what its groups leave, counting one member more than there are. If the memory
+  // cannot be returned in parts, this share is 0 where a group has a limit, and also where there is no limit at all and
+  // other processes use the device. UINT64_MAX: no bound.
   // Design: design/groups.md#parts
   std::uint64_t fair_part(bool goes_back_in_parts);
-  // The group that leaves least, with this device's number in it in `device`; nullptr if the account is in no group.
+  // The group that leaves least; `device` receives this device's number there. nullptr: the account is in no group.
   Membership *tightest(int &device) const;
   // The members of its groups that claim most on this device; each process appears once.
   std::vector<Holder> holders(std::size_t most) const;
@@ -120,8 +120,8 @@ class Account {
   bool member_died_within(std::uint64_t seconds) noexcept;
 
   // The next functions concern the figures that other processes see. The published use may be off by the larger of 1
-  // MiB and a 64th of the charged bytes. The fast path calls the next two; a request that would make the error larger
-  // takes the slow path, which publishes the use.
+  // MiB and a 64th of the charged bytes. The fast path calls the next two functions; a request that would make the
+  // error larger takes the slow path, which publishes the use.
   bool exceeds_published(std::uint64_t used) const {
     return used > published_used_.load(std::memory_order_relaxed) + publish_span_.load(std::memory_order_relaxed);
   }
@@ -158,13 +158,13 @@ class Account {
   void show_waiting(std::uint64_t bytes);
   // The bytes that another member lacks, returned once for each wish; 0 if there is no new wish.
   std::uint64_t newly_wanted();
-  // Wishes that the same member has repeated until now will not count as new wishes.
+  // If the member whose wish was seen last has repeated it since, the repeated wish will not count as new.
   void answered();
   // The other members that hold memory without using it, group by group. surplus(): the sum of this memory, in the
   // group where it is largest.
   struct IdleMember {
     const Membership *group = nullptr;
-    int place = 0;  // this device's number there
+    int place = 0;  // this device's number in the group
     Membership::Idle idle;
     bool operator==(const IdleMember &) const = default;
   };
@@ -178,8 +178,8 @@ class Account {
   // The bytes that the other members claim, in the group where they claim most.
   std::uint64_t held_by_others() const;
   // The memory of other processes that will surely be returned if it is wanted (`of_others`), and what the limits would
-  // then leave (`within_limits`). REQUIRES: reclaim_from_dead() was called. That function looks only at groups with a
-  // limit; this one looks at the others.
+  // then leave (`within_limits`). REQUIRES: reclaim_from_dead() was called. That function reclaims only in groups with
+  // a limit; obtainable() does so in the others.
   struct Obtainable {
     std::uint64_t of_others = 0;
     std::uint64_t within_limits = 0;

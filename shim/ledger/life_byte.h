@@ -1,4 +1,4 @@
-// A lock on a slot's life byte shows that its owner is alive. The lock ends when the process does or calls execve.
+// A lock on a slot's life byte shows that the slot's owner is alive. The lock ends when the owner ends or calls execve.
 // Layer: ledger. Threads: any.
 // The lock belongs to an open file description (fcntl(2), F_OFD_SETLK), so closing another descriptor of the file does
 // not drop it, and it works across PID namespaces. Only a mapping keeps the description open; forked children do not

@@ -1,6 +1,6 @@
 // Gives a member a descriptor with which to check the life bytes of the other members. The descriptor is kept from the
 // time of joining, because a process that later changes its user or root folder can no longer open the file. If the
-// program has closed it, the file is opened again. Layer: ledger. Threads: any; one creates and ends it.
+// program has closed the descriptor, the file is opened again. Layer: ledger. Threads: any; one creates and ends it.
 // Owns: the descriptor.
 #pragma once
 
@@ -27,12 +27,12 @@ class LifeProbe {
   }
   ~LifeProbe();
 
-  // Keeps `opened` under a high number, unless the process already keeps too many; forked children close it. REQUIRES:
-  // `opened` has an open file description of its own; no fork meanwhile.
+  // Keeps `opened` under a high number, unless the process already keeps too many probes; forked children close it.
+  // REQUIRES: `opened` has an open file description of its own; no fork meanwhile.
   void keep(Descriptor opened);
 
-  // A descriptor for one search. Another thread of the program may close it and open another file under its number at
-  // any moment, so an answer about a life byte is valid only if the member's own byte is seen to be locked afterwards.
+  // A descriptor for one search. At any moment, another thread of the program may close it and open another file under
+  // its number, so an answer about a life byte is valid only if the member's own byte is seen to be locked afterwards.
   class Look {
    public:
     explicit Look(int kept = -1) : number_(kept) {}

@@ -26,7 +26,7 @@ enum class ReserveOutcome {
   over_group_limit,  // refused by a group's limit, or its ledger is not usable
 };
 
-// The figures of this process on one device that other processes display.
+// The figures that other processes display for this process on one device.
 struct Published {
   std::uint64_t used = 0;
   std::uint64_t peak_used = 0;
@@ -40,7 +40,7 @@ struct Holder {
   std::string program;
   std::uint64_t reserved = 0;
   std::uint64_t used = 0;       // as the member last published it
-  std::uint64_t guarantee = 0;  // whether held or not; for a tree, only the part that it does not hold
+  std::uint64_t guarantee = 0;  // whether the memory is held or not; for a tree, only the part that it does not hold
   bool is_of_tree = false;      // the guarantee is for the processes that it started; it holds no memory itself
 
   std::uint64_t claimed() const { return reserved > guarantee ? reserved : guarantee; }
@@ -71,7 +71,7 @@ class Membership {
 
   GroupKind kind() const { return kind_; }
   const std::string &name() const { return name_; }
-  // Differs from that of an earlier group of the same name, of which no member was left.
+  // A number that tells this group from earlier groups of the same name, whose members had all ended before it began.
   std::uint64_t random() const { return file_.header().random.load(std::memory_order_relaxed); }
 
   // The index of a device in this group; -1 if the group has no room for another device.
@@ -106,8 +106,8 @@ class Membership {
   // Design: design/groups.md#guarantees
   [[nodiscard]] ReserveOutcome guarantee(int device, std::uint64_t bytes, bool look);
   // Lowers the guarantee of the tree for which this process joined. Memory that the tree holds stays claimed and
-  // guaranteed, because its processes do not claim guaranteed memory. `tree_held` is called once no process of the tree
-  // can be covered beyond `bytes` any more, since each reserves in the tree before it reads the guarantee.
+  // guaranteed, because its processes do not claim guaranteed memory. `tree_held` is called after that; it sees all
+  // memory reserved under the old guarantee, since a process reserves in the tree before it reads the guarantee.
   void lower_guarantee(int device, std::uint64_t bytes, FunctionRef<std::uint64_t()> tree_held);
   void show_total(int device, std::uint64_t bytes);
 
@@ -123,7 +123,7 @@ class Membership {
 
   // The guarantee that this process holds, for itself or for a tree.
   std::uint64_t own_guarantee(int device) const;
-  // The bytes that this process holds without cover by a guarantee.
+  // The bytes that this process holds and that no guarantee covers.
   std::uint64_t beyond_guarantee(int device) const;
   // How much is left of the guarantee of this process, or of its tree, which holds `tree_held` bytes. REQUIRES: the
   // file exists.
@@ -154,14 +154,14 @@ class Membership {
   bool shows(int device, std::uint64_t used, std::uint64_t allocations) const;
 
   // Takes one place in the queue for all the devices and bytes that this process waits for; first come, first served.
-  // Other processes see it waiting.
+  // Other processes see that this one waits.
   using Wants = std::vector<std::pair<int, std::uint64_t>>;
   void queue_up(const Wants &wants);
   void leave_queue();
   // The number of living members that queued up before this one, wait for one of the same devices, and have called
   // ahead() within the last two seconds. Reclaims the memory of dead members.
   std::size_t ahead() noexcept;
-  // Records how much memory the driver itself took for the last run from the queue.
+  // Records how much memory the driver itself took for a run that came from the queue and has ended.
   void learn_overhead(int device, std::uint64_t bytes);
   std::uint64_t learnt_overhead(int device) const;
 
@@ -175,7 +175,7 @@ class Membership {
 
   // Tells the other members how many bytes of the device this one lacks, because they may hold unused memory.
   void want(int device, std::uint64_t bytes);
-  // The last wish of any member, as a word that differs from the word before; 0 if there was no wish.
+  // The last wish of any member, as a word that differs from that of the wish before; 0 if there was no wish.
   // wished_by_another(): the bytes in such a word; 0 if the wish is this member's own.
   std::uint64_t last_wish(int device) const;
   std::uint64_t wished_by_another(std::uint64_t wish) const;
@@ -245,7 +245,7 @@ class Membership {
   [[gnu::cold, gnu::noinline]] bool look(std::uint64_t now) const;
   bool only_shown_and_lost() const;
 
-  struct Own {  // the state of one device from which the next operation starts
+  struct Own {  // the state from which the next operation on one device starts
     std::uint64_t operation = 0;
     std::uint64_t claimed = 0;
     std::uint64_t guarantee = 0;  // the part of the claim that is the guarantee
@@ -271,7 +271,7 @@ class Membership {
   std::atomic<std::uint64_t> heeded_{0};  // the last value that take_note() received
   std::atomic<std::uint32_t> cursor_{0};
   mutable std::array<std::atomic<std::uint64_t>, shared::kDevices> seen_limits_{};
-  const std::uint64_t moment_;                         // in ticks, between two calls of look()
+  const std::uint64_t moment_;                         // in ticks: the least time between two calls of look()
   mutable std::atomic<std::uint64_t> whole_until_{0};  // in ticks: look() is not called before then
   mutable std::atomic<bool> lost_{false};              // the file was cut short: its pages must not be touched any more
   std::atomic<bool> removed_{false};                   // the file was removed from its folder

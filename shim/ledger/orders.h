@@ -24,7 +24,7 @@ bool order_group_limit(const std::string &state_folder, GroupKind kind, const st
 
 // Orders a limit or a guarantee for one process, in every group that it is in, on every device that the group has seen.
 // The process notices the order at its next call that concerns the limit, or at once if a thread of the library listens
-// for orders. Returns false if it is in no group or, with a `problem`, on an error.
+// for orders. Returns false if the process is in no group or, with a `problem`, on an error.
 struct MemberOrder {
   OrderedSize limit;      // empty: keeps the present limit
   OrderedSize guarantee;  // likewise

@@ -8,7 +8,7 @@
 
 namespace ration::ledger {
 
-// `identity` is a random number, the same in every group of the process. The other members are for display.
+// `identity` is a random number, the same in every group of the process. The other fields are for display.
 struct ProcessIdentity {
   std::uint64_t identity = 0;
   int pid = 0;  // in its own PID namespace

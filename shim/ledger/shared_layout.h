@@ -1,8 +1,8 @@
 // The layout of a group's file: a header of two pages, then one slot for each process in the group.
 // Layer: ledger. Threads, and processes: any of them may die between any two stores.
 // The owner of a slot holds the lock on its life byte and writes all of the slot. Any process writes `life`,
-// `Cell::applied`, `Device::total` and `Device::limit`, always by compare-and-exchange. If a process was stopped
-// between its load and its exchange, the exchange finds another generation or operation number and fails.
+// `Cell::applied`, `Device::total` and `Device::limit`, always by compare-and-exchange. If a process is stopped between
+// its load and its exchange while others go on, its exchange finds another generation or operation number and fails.
 #pragma once
 
 #include <atomic>
@@ -34,7 +34,7 @@ struct Device {
   // When a dead member's memory of this device was last reclaimed (CLOCK_MONOTONIC); 0: never.
   std::atomic<std::uint64_t> last_reap_ns;
   Word wanted;    // the last wish, a `Wanted`; 0 if there was none
-  Word ordered;   // 1 + the limit that was set for the group while it runs; 0: none
+  Word ordered;   // 1 + the limit that was ordered for the group (orders.h); 0: none
   Word overhead;  // in the queue's file: bytes that the driver itself took for the run that ended last
   Word physical;  // bytes of memory that the device has; 0: not known
   Word left;      // 1 + the last limit stated by a member that has ended; 0: no member stated a limit
@@ -47,7 +47,7 @@ struct Wanted {
   static constexpr unsigned kUnitShift = 20;  // bytes are kept in MiB
 
   std::uint32_t slot = 0;
-  std::uint64_t number = 0;  // counts the wishes, so that no two in a row are equal
+  std::uint64_t number = 0;  // counts the wishes, so that two wishes in a row always differ
   std::uint64_t bytes = 0;   // rounded up
 
   std::uint64_t packed() const {
@@ -61,7 +61,7 @@ struct Wanted {
 };
 static_assert(kSlots == 1U << Wanted::kSlotBits);
 
-// Identifies the operation that last changed a total. The new owner of a slot continues the numbering of its
+// Identifies the operation that last changed a total. The new owner of a slot continues the numbering of the slot's
 // operations, so a tag never repeats.
 struct Tag {
   std::uint32_t slot = 0;
@@ -119,7 +119,7 @@ struct Cell {
   Word allocations;
   Word failures[kFailureReasons.size()];
   Word published_unix_ns;
-  Word touched;    // 1: the owner has reserved or was refused memory; 2: neither, but it has had a context there
+  Word touched;    // 1: the owner reserved memory or was refused it; 2: neither, but it had a context there
   Word stitching;  // a PackedStitching; 0 for an owner without granules
 
   // The owner's guarantee as part of its claim. The owner holds `claimed` - `guarantee` + `covered` bytes.
@@ -144,7 +144,7 @@ struct Slot {
   Word pid_namespace;
   std::atomic<std::int32_t> pid;
   std::atomic<std::uint32_t> uid;
-  Word tree;          // the tree for which the owner holds its guarantee; 0: the owner itself
+  Word tree;          // the tree for which the owner holds its guarantee; 0: for itself
   Word ticket;        // its position in the queue of processes that wait to start; 0: it is not in the queue
   Word orders;        // changes with each order for the owner, on any device
   Word heeded;        // the value of `orders` when the owner last took note of its orders

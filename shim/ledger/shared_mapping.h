@@ -1,5 +1,5 @@
-// Maps a file of the ledger for reading and writing. Forked children do not inherit the mapping. It is never locked in
-// memory, so mlockall(2) with MCL_FUTURE and a small RLIMIT_MEMLOCK does not make it fail.
+// Maps a file of the ledger for reading and writing. Forked children do not inherit the mapping. The mapping is never
+// locked in memory, so mlockall(2) with MCL_FUTURE and a small RLIMIT_MEMLOCK does not make it fail.
 // Layer: ledger. Threads: any. A mapping is never moved.
 // Design: design/first-use.md#locked-memory
 #pragma once
@@ -12,8 +12,8 @@ namespace ration::ledger {
 // failure; errno says why.
 void *map_shared(int descriptor, std::size_t bytes);
 
-// True if the page with the last of the mapping's first `bytes` exists, and thus all pages before it. Costs one system
-// call.
+// True if the mapping's first `bytes` bytes are backed by the file: checks that the last page of them exists. Costs one
+// system call.
 bool has_pages(const void *mapped, std::size_t bytes);
 
 }  // namespace ration::ledger

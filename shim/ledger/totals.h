@@ -8,13 +8,13 @@
 
 namespace ration::ledger {
 
-// The operations of a slot are numbered in order. Its owner first writes what it will claim afterwards (`claimed`, at
-// the index of the number's parity). Then it exchanges {total, tag} for {total + change, own tag}; in this step the
-// operation happens. Before a tag is replaced, its operation is noted in its slot (`applied`).
-// Hence the last operation that happened is the larger of the tag's number (if the tag is the slot's) and `applied`.
-// `claimed` at the parity of that number is what the slot claims, whether its owner lives or died halfway. Reclaiming
-// from a dead owner is an operation of the dead owner's slot, with a mark. Any process may try it, and exactly one
-// succeeds, because the exchanges of all others fail.
+// The operations of a slot are numbered in order. For each, the slot's owner first writes what it will claim afterwards
+// (`claimed`, at the index of the number's parity). Then it exchanges {total, tag} for {total + change, own tag}; in
+// this step the operation happens. Before another tag replaces this one, the operation is noted in its slot
+// (`applied`). Hence the number of a slot's last operation is `applied` or, if the tag is the slot's, the larger of
+// `applied` and the tag's number. `claimed` at the parity of that number is what the slot claims, whether its owner
+// lives or died halfway. Reclaiming from a dead owner is an operation of the dead owner's slot, with a mark. Any
+// process may try it, and exactly one succeeds, because the exchanges of all others fail.
 
 // The last operation of `slot` on `device` that is in the total.
 struct LastOperation {
@@ -34,13 +34,13 @@ void note_applied(const GroupFile &file, std::uint32_t device, shared::Tag tag);
 using DeviceSet = std::uint64_t;
 static_assert(shared::kDevices <= 64);
 
-// Removes everything that the dead owner of `slot` claimed from every total and frees the slot. `life` is the slot's
-// value when the owner was found dead. Any number of processes may call this at once; the slot is freed in the last
-// step. Returns the devices for which the owner stated a limit; the caller must recompute those limits.
+// Subtracts what the dead owner of `slot` claimed from every total and frees the slot. `life` is the value that
+// Slot::life had when the owner was found dead. Any number of processes may call this at once; the slot is freed in the
+// last step. Returns the devices for which the owner stated a limit; the caller must recompute those limits.
 [[nodiscard]] DeviceSet reclaim_dead_owner(const GroupFile &file, std::uint32_t slot, std::uint64_t life);
 
-// The smallest limit that an owned slot states, else the limit that the last such slot left; kNoLimit if no slot ever
-// stated a limit.
+// The smallest limit that an owned slot states, else the last one that an ended member left behind (Device::left);
+// kNoLimit if no slot ever stated a limit.
 std::uint64_t stated_limit(const GroupFile &file, std::uint32_t device);
 
 // Sets the limit of `device` to the ordered limit, else to stated_limit(). Any process may call this, and must call it

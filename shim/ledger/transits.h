@@ -1,5 +1,5 @@
 // Counts the threads that hold bytes of one account only for a moment (a transit): reserved bytes that the driver will
-// not all take, or memory that is being returned. A thread that is refused during a transit waits until these transits
+// not all take, or memory that is being returned. A thread whose request is refused during transits waits until they
 // have ended and tries again.
 // Layer: ledger. Threads: any.
 //
@@ -76,8 +76,8 @@ class Transits {
   std::atomic<std::uint64_t> ended_{0};
 };
 
-// One transit. It begins before the reservation, so that a thread that is refused because of it can see it, and ends
-// after the bytes that were not needed have been released.
+// One transit. It begins before the reservation, so that a thread that is refused because of the transit can see it,
+// and ends after the bytes that were not needed have been released.
 class Transit {
  public:
   explicit Transit(Transits &transits) : phase_(transits.begin()) { held::note(end_left, &phase_); }
@@ -89,7 +89,7 @@ class Transit {
   Transit(const Transit &) = delete;
   Transit &operator=(const Transit &) = delete;
 
-  // To be called once bytes were reserved, or before held bytes are returned.
+  // To be called as soon as bytes were reserved, or before held bytes are returned.
   void hold() { holds_ = true; }
 
  private:

@@ -17,7 +17,7 @@ struct WideValue {
 class WideWord {
  public:
   // Reads the halves one after the other, so they may not belong together, though each was current when read. An
-  // exchange that expects a mismatch fails. Each load is an acquire that pairs with the exchange that wrote the half.
+  // exchange that expects such a mix fails. Each load is an acquire that pairs with the exchange that wrote the half.
   WideValue load() const {
     const std::uint64_t high = __atomic_load_n(half(1), __ATOMIC_ACQUIRE);
     return {__atomic_load_n(half(0), __ATOMIC_ACQUIRE), high};
