@@ -13,8 +13,8 @@ namespace ration::config {
 
 bool concerns_groups(const Option &option);
 
-// The name of the group of all processes of a container. It consists of the source and the text of their limit, so
-// processes that state the same limit share one group.
+// The name of the group of all processes of a container: a hash of `stated`, which is the source and the text of their
+// limit. So processes that state the same limit share one group.
 // Design: design/groups.md#containers
 std::string container_name(std::string_view stated);
 

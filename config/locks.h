@@ -22,8 +22,8 @@ bool renumbers_devices(const char *const *environment);
 // True if the folder of system files contains the file `enforced`, which makes RATION_DISABLE=1 have no effect.
 bool is_enforced(const std::string &folder);
 
-// Returns one line for each lock of the file at `path` that a program can escape. The file is used as it is written.
-// The file `enforced` counts if it is next to that file or in `system_folder`, which is the place to create it.
+// Returns one line for each lock of the file at `path` that a program can escape, judged by that file alone. The file
+// `enforced` counts if it is next to that file or in `system_folder`, where a line suggests creating it.
 std::vector<std::string> escapable_locks(const FileReading &reading, const std::string &path,
                                          const std::string &system_folder);
 

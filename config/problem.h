@@ -21,7 +21,7 @@ struct Problem {
 inline constexpr std::string_view kStrictestHolds =
     "; until it is corrected, the limit is 75% of each device or any smaller limit that is set";
 
-// Replaces the refused value of a limit that cannot be parsed in a list of settings.
+// In a list of settings, stands in place of the refused value of a limit that cannot be parsed.
 inline constexpr std::string_view kLimitInstead = "at most 75% of each device";
 
 // `instead` is the end of the line: what applies until the mistake is corrected.

@@ -17,8 +17,8 @@ struct ProgramIdentity {
 
 std::string joined_words(const std::vector<std::string> &words);
 
-// If a command line begins with the dynamic loader (ld.so(8)), the number of words that belong to the loader; the
-// program's words follow them.
+// For a command line that begins with the dynamic loader (ld.so(8)): how many words belong to the loader. The program's
+// words follow them.
 std::size_t words_of_loader(const std::vector<std::string> &words);
 
 // The file that is mapped at `address`, according to `maps`, the text of /proc/PID/maps (proc(5)). Empty: none.

@@ -27,7 +27,7 @@ struct Assignment {
 
 struct ParsedValue {
   LimitMap limit;                    // all items that could be parsed, even if `wrong` is set
-  std::vector<Assignment> settings;  // the precedence of the first effect decides for the whole variable
+  std::vector<Assignment> settings;  // if `limit` is empty and the first one's key is already set, none has an effect
   std::string wrong;                 // why the value cannot be used; empty if it can
   std::string ignored;               // why a valid value changes nothing; empty if it has an effect
 };

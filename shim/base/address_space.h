@@ -1,5 +1,5 @@
-// The identity of the address space, by which a forked child recognises itself. Handlers of pthread_atfork(3) cannot:
-// _Fork(3) and clone(2) do not run them. Layer: base. Threads: any. Owns: one page, which is never unmapped.
+// The identity of the address space, by which a forked child knows that it is one. Handlers of pthread_atfork(3) do not
+// suffice: _Fork(3) and clone(2) do not run them. Layer: base. Threads: any. Owns: one page, which is never unmapped.
 #pragma once
 
 #include <unistd.h>

@@ -8,13 +8,13 @@
 namespace ration {
 
 // From now on runs `callback` in every forked child. This includes the child of a fork that is already waiting for a
-// section: glibc 2.36 would not run a newly registered handler there. Adding a callback twice is harmless. Returns
+// section, for which glibc 2.36 would not run a newly registered handler. Adding a callback twice is harmless. Returns
 // false if there is no room for another callback.
 bool call_in_forked_child(void (*callback)()) noexcept;
 
 // While such an object exists, new forks wait. Its constructor waits for forks in progress, but not beyond
-// `deadline_ns` (on the clock of now_ns()). A fork waits at most 50 ms, because a fork may itself wait for a lock that
-// the caller holds.
+// `deadline_ns` (on the clock of now_ns()). A fork waits at most 50 ms, because the forking thread may hold a lock that
+// the caller needs.
 // Design: design/ledger.md#forks
 // Design: design/first-use.md#forks-meanwhile
 class ForkExclusion {

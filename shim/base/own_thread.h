@@ -5,8 +5,8 @@
 namespace ration {
 
 // Starts a detached thread, which receives none of the program's signals, and calls run(argument) on it. `run` first
-// constructs an OwnThread; this function waits up to 100 ms for that, because the program may forbid system calls next.
-// Returns false if no thread can be created.
+// constructs an OwnThread; this function waits up to 100 ms for that, because the program may forbid system calls right
+// afterwards. Returns false if no thread can be created.
 bool start_own_thread(void *(*run)(void *), void *argument) noexcept;
 
 class OwnThread {

@@ -11,8 +11,8 @@
 namespace ration {
 
 // True if the eight bytes at `address` can be read. rt_sigprocmask(2) copies the mask from there before it checks its
-// first argument, which is invalid here, so it fails with EFAULT if they cannot be read, else with EINVAL (Linux,
-// kernel/signal.c).
+// first argument, which is invalid here, so the call fails with EFAULT if the bytes cannot be read, else with EINVAL
+// (Linux, kernel/signal.c).
 inline bool is_readable(const void *address) noexcept {
   constexpr int kInvalid = -1;
   const int before = errno;

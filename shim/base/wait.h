@@ -38,8 +38,8 @@ class Waiter {
   Waiter(const Waiter &) = delete;
   Waiter &operator=(const Waiter &) = delete;
 
-  // GUARANTEES: a wake_waiters() after the caller's latest check of its condition ends this pause, from the second
-  // pause on.
+  // GUARANTEES: from the second pause on, a wake_waiters() after the caller's latest check of its condition ends the
+  // pause.
   void pause() noexcept;
 
  private:

@@ -20,7 +20,7 @@ struct CallStack {
 
 // Reads the stack from the caller of the calling function outwards. Takes no lock if the loader can find unwind tables
 // without one (glibc 2.35). REQUIRES: if the code has unwind tables, they are correct, as exceptions that pass through
-// it require too.
+// the code also require.
 void read_call_stack(CallStack &stack) noexcept;
 
 // True if the first `depth` places still hold the addresses in `code`. REQUIRES: all these places can be read.

@@ -35,11 +35,11 @@ class CallStacks {
 
   // A stack's value holds its number in the low 32 bits and, above them, the part of the log in which it was written.
   static std::uint32_t number_of(std::uint64_t stack) { return static_cast<std::uint32_t>(stack); }
-  // True if the stack was written in the present part of the log. Earlier parts will be deleted before this part.
+  // True if the present part of the log contains the stack. Earlier parts, with their stacks, are deleted sooner.
   bool is_kept(std::uint64_t stack) const { return stack >> 32U == part_.load(std::memory_order_relaxed); }
 
   // The stack of the calling thread; 0 if it could not be read or written. Call this at the beginning of a call by the
-  // program, while the thread holds none of Ration's locks, because it may ask the loader which files are loaded.
+  // program, while the thread holds none of Ration's locks, because here() may ask the loader which files are loaded.
   std::uint64_t here(Write write) noexcept;
   // To be called when a new part of the log begins. The earlier part will be removed, so from now on each stack is
   // written again under a new number. Takes no lock.

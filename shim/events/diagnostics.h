@@ -42,8 +42,8 @@ struct Word {
 };
 void write_line(Level level, std::initializer_list<Word> words) noexcept;
 
-// Writes "ration[PID]: LEVEL: " and the words. If the level is not shown, it costs only one load, so it may be used
-// everywhere except in hits.
+// Writes "ration[PID]: LEVEL: " and the words. If the level is not shown, a call costs only one load, so calls may be
+// anywhere except in hits.
 template <class... Words>
 void explain(Level level, const Words &...words) noexcept {
   if (shows(level)) [[unlikely]] {

@@ -78,7 +78,7 @@ struct GroupState {
   std::string name;  // "tree:" and its number for a tree, "container:" and its name; empty: no group refused
   std::uint64_t limit = 0;
   std::uint64_t reserved = 0;
-  std::uint64_t claimed = 0;  // reserved bytes plus the guaranteed bytes beyond those
+  std::uint64_t claimed = 0;  // reserved bytes, plus guaranteed bytes that are not reserved
 };
 
 // Stands in place of a program's name for all memory held by processes that do not run under Ration.
@@ -110,8 +110,8 @@ struct Oom {
   bool sharing = false;           // a handle for sharing, not memory, was refused; counted separately
   std::uint64_t needed = 0;       // bytes that must be free; exceeds `requested` if a driver pool grows in steps
 
-  // How many more bytes under the limit that refused would have served the request. 0: unknown, because memory that the
-  // process held was free but did not serve it, or because the device may have had too little.
+  // By how many bytes the limit that refused the request was too small for it. 0: unknown, because the process held
+  // free memory that could not serve the request, or because the device may have had too little.
   std::uint64_t lacking() const {
     const std::uint64_t all = std::max(requested, needed);
     const bool is_by_limit = reason == Reason::limit || reason == Reason::group;
@@ -156,7 +156,7 @@ struct Wait {
   int result;  // the driver's result; 0: success
 };
 
-// The pool released wholly free slabs because another request needed the memory; each has its own slab_free.
+// The pool released wholly free slabs because another request needed the memory; each slab has its own SlabFree.
 struct Trim {
   int device;
   const char *api;

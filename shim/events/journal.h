@@ -57,11 +57,11 @@ class Journal {
   // CallStacks::here(). REQUIRES: has_stacks().
   std::uint64_t stack_here() noexcept;
 
-  // Records an event, which is any struct of event.h from Alloc to Sample that has its own record. `at_ns` is the time
-  // of the event by ration::now_ns(); 0: now.
+  // Records an event: any struct of event.h, from Alloc to Sample, that has a record of its own in the log. `at_ns` is
+  // the time of the event by ration::now_ns(); 0: now.
   template <class Event>
   void record(const Event &event, std::uint64_t at_ns = 0) noexcept;
-  // Counts a block that was taken from the pool, or freed, in the totals only, without a record. REQUIRES: !logging().
+  // Counts, in the totals only, a block that was taken from the pool or freed. No record. REQUIRES: !logging().
   void count_pool_alloc(int device, std::uint64_t bytes) noexcept { count_alloc(tally_->devices[device], bytes); }
   void count_pool_free(int device, std::uint64_t bytes) noexcept { count_free(tally_->devices[device], bytes); }
   void count_failed_alloc() noexcept { bump(tally_->failed_allocs); }
@@ -72,7 +72,7 @@ class Journal {
   void count_overhead(int device, const std::array<std::uint64_t, kOverheadKinds> &bytes) noexcept;
   // Notes that the limit of a device was set while the process was running.
   void note_limit(int device, bool asked, std::uint64_t bytes) noexcept;
-  // Counts a context whose memory could not be measured and is therefore missing from these figures.
+  // Counts a context whose memory could not be measured and is therefore missing from the overhead.
   void count_unmeasured(int device) noexcept {
     tally_->devices[device].overhead_unmeasured.fetch_add(1, std::memory_order_relaxed);
   }
@@ -137,16 +137,16 @@ class Journal {
   bool write(Line *line, std::uint64_t at_ns, std::uint64_t stack = 0) REQUIRES(writer_);
   // Begins the next part of the log if `more` bytes would make this part too long.
   void begin_part(std::size_t more) REQUIRES(writer_);
-  // Adds `lines`, whose last record is number `seq` and has the latest time stamp. Once there is an `end` record,
-  // writes it again after `lines`, so that it stays last.
+  // Adds `lines`, whose last record is number `seq` and has the latest time stamp. If there already is an `end` record,
+  // writes that record again after `lines`, so that it stays last.
   bool add(Line &lines, std::uint64_t seq) REQUIRES(writer_);
   void mend_end() noexcept REQUIRES(writer_);
   bool end_over_records() REQUIRES(writer_);
   std::size_t format_ending(Line &lines, std::uint64_t seq, std::uint64_t lost) REQUIRES(writer_);
   void publish_losses() noexcept REQUIRES(writer_);
   void lose_one() noexcept REQUIRES(writer_);
-  // The time stamp of the next record. It never decreases, even if threads arrive here in a different order than they
-  // read the clock.
+  // The time stamp of the next record. It never decreases, even if threads arrive here in another order than the one in
+  // which they read the clock.
   std::uint64_t stamp(std::uint64_t at_ns) REQUIRES(writer_) {
     return last_ns_ = std::max(last_ns_, at_ns - start_ns_);
   }

@@ -17,7 +17,7 @@ class LoadedModules {
     std::string build_id;       // hexadecimal; empty: none
   };
 
-  // Reads the loaded files again if the loader has loaded or unloaded any since `before` asked it. Otherwise returns
+  // Reads the list of loaded files if the loader has loaded or unloaded any since `before` was read. Otherwise returns
   // false and leaves this object unchanged. REQUIRES: the caller holds no lock that a constructor of the program's
   // libraries may wait for.
   bool ask(const LoadedModules &before);

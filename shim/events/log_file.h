@@ -51,8 +51,8 @@ class LogFile {
   // already allocated, so it can be overwritten even on a full disk or at the file size limit. Empty if there are no
   // such lines. Valid until the next call.
   std::string_view last_lines(std::size_t bytes);
-  // Overwrites the lines that last_lines() returned with `text`, which is at most as long as last_lines() was asked
-  // for. `tail_bytes` is as for write(). Returns false if nothing was changed.
+  // Overwrites the lines that last_lines() returned with `text`, which is no longer than the `bytes` that last_lines()
+  // was called with. `tail_bytes` is as for write(). Returns false if nothing was changed.
   bool replace_last(std::string_view text, std::size_t tail_bytes);
 
  private:

@@ -22,7 +22,7 @@ class StackTree {
   explicit StackTree(std::string executable) : executable_(std::move(executable)) {}
 
   // The number of the stack that consists of `parent` and this call. Appends to `lines`, as open objects
-  // (json_lines.h), the records that a reader of the log needs for it and does not have yet.
+  // (json_lines.h), the records that a reader of the log needs for this stack and does not have yet.
   std::uint32_t add(std::uint32_t parent, std::uintptr_t code, const LoadedModules &modules,
                     std::vector<std::string> &lines);
   std::uint32_t add(std::uint32_t parent, const PythonFrame &frame, std::vector<std::string> &lines);

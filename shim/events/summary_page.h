@@ -1,5 +1,5 @@
-// The running totals of one process, in a file that outlives the process, so that `ration run` can read them however it
-// ended.
+// The running totals of one process, in a file that outlives the process, so that `ration run` can read them however
+// the process ended.
 // Layer: events (a leaf). Threads: writers use atomics; readers take the current values.
 // Shared memory: fixed widths, magic, version and size; a process may die between any two stores.
 #pragma once
@@ -77,7 +77,7 @@ struct SummaryPage {
     std::atomic<std::uint32_t> current;  // number of the valid entry, from 1; 0: none
     struct Request {
       std::uint64_t bytes;
-      std::uint64_t lacking;       // with this many more bytes it would have succeeded; 0: unknown
+      std::uint64_t lacking;       // with this many more bytes, the request would have succeeded; 0: unknown
       std::uint64_t largest_free;  // UINT64_MAX: unknown
     } of[2];
   } refused[kMaxTalliedDevices];
@@ -95,7 +95,7 @@ struct SummaryPage {
   struct Group {
     std::atomic<std::uint32_t> is_written;
     std::uint32_t kind;
-    std::uint64_t random;  // tells it from other groups of its name
+    std::uint64_t random;  // differs from that of other groups with this name
     char name[72];
   } groups[kMostGroups];
   GroupFigures group_figures[kMaxTalliedDevices][kMostGroups];
