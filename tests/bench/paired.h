@@ -22,7 +22,7 @@ int run_bench(const std::string &bench, int count, char **arguments, int default
 
 enum class Under { kNothing, kRation, kPool, kSlabs, kLogged, kStacks, kPackaged };
 
-// A package's library, measured in turn with this build's ($RATION_BENCH_PACKAGED); empty if there is none.
+// The library of a package ($RATION_BENCH_PACKAGED), measured in turn with this build's; empty if there is none.
 std::string packaged_library();
 
 // The log of a child under kLogged, in the current folder.

@@ -25,7 +25,7 @@ struct Command {
     kListSlabs,
     kFreeSlab,  // find an empty slab
     kReserve,   // number: blocks
-    kGiveBack,  // only with an upstream, as kBecomeClean
+    kGiveBack,  // only with an upstream, like kBecomeClean
     kBecomeClean
   };
   static constexpr std::uint64_t kMore = 60;

@@ -16,7 +16,7 @@ class Maker {
     std::uint64_t bytes;
     std::uint64_t cost;
     int device;
-    int context;  // that ends it; -1: none
+    int context;  // with which the block ends; -1: none
     char kind;    // p: plain or managed, o: ordered, m: mapped
     bool live;
   };

@@ -20,7 +20,7 @@ struct Program {
   std::vector<std::pair<std::string, std::string>> environment;  // `set NAME=VALUE`
   std::vector<bool> waited;  // `waited I...`: the steps that waited in the native run
   int rounds = 0;     // `together N`: the threads run side by side and repeat their steps N times; 0: they take turns
-  bool late = false;  // `late`: work that ended natively during a wait ends here only when a call waits
+  bool late = false;  // `late`: work that ended during a wait in the native run ends here only when a call waits
   std::vector<Step> steps;
 };
 

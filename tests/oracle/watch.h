@@ -8,7 +8,7 @@ namespace oracle {
 
 class Watch {
  public:
-  // `patience_ms` 0: natively. `hung` is called, once, if a call does not return even then.
+  // `patience_ms` 0: the native run. `hung` is called, once, if a call does not return even with all flags set.
   void start(int patience_ms, void (*hung)());
   // Called before a call. `waited`: the call waited in the native run. `late`: the flags that a waiting call set in
   // that run are now set only when another call waits.

@@ -203,7 +203,7 @@ class CheckedDevice final : public Upstream, public stitch::DeviceMemory {
     std::lock_guard<std::mutex> guard;
     host_memory::Limit plenty{host_memory::kPlenty};
   };
-  // At most one is in progress for each pool.
+  // At most one such call is in progress for each pool.
   struct Call {
     explicit Call(CheckedDevice &device) : device(device), is_alone(device.under_way_.fetch_add(1) == 0) {
       if (!is_alone) device.note("two threads call the driver at once");

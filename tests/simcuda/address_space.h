@@ -14,8 +14,8 @@ inline constexpr std::uint64_t kUnitBytes = 512;  // every address and every siz
 
 class AddressSpace {
  public:
-  // Reserves addresses for a device with this much memory, if possible several times as many, so that physical memory
-  // runs out first, as on hardware. Returns null if no address space is left.
+  // Reserves addresses for a device with this much memory. Reserves several times that much if possible, so that
+  // physical memory runs out first, as on hardware. Returns null if no address space is left.
   enum class Host : unsigned char { kKeptOut, kLetIn };
   static AddressSpace *create(std::uint64_t physical_bytes, bool shared, Host host = Host::kKeptOut);
   // Addresses below 4 GiB: the largest free piece, at most `most_bytes`. Null: none.

@@ -43,8 +43,8 @@ void forget_capture_of(Stream &stream);
 // graph itself do not count.
 bool joined(const Capture &capture, const Frontier &end);
 
-// May work be queued in the stream, or captured there? STREAM_CAPTURE_INVALIDATED; STREAM_CAPTURE_IMPLICIT: the legacy
-// stream while a blocking stream of the context captures. The latter invalidates that capture.
+// May work be queued in the stream, or captured there? If not: STREAM_CAPTURE_INVALIDATED, or STREAM_CAPTURE_IMPLICIT
+// for the legacy stream while a blocking stream of the context captures; that capture is then invalidated.
 CUresult may_use(const Stream &stream);
 // May a call wait for the stream or query it?
 CUresult may_ask(const Stream &stream);

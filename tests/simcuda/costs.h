@@ -14,8 +14,8 @@ struct SizeCost {
 
 struct CallCost {
   double call_us = 0;
-  std::span<const SizeCost> by_bytes = {};  // in addition, for each block, mapping or pool part that it concerns
-  bool each = false;                        // call_us applies to each of these, and to at least one
+  std::span<const SizeCost> by_bytes = {};  // in addition, for each block, mapping or pool part of the call
+  bool each = false;                        // call_us applies to each of these, and at least once
   double of(std::uint64_t bytes) const;
 };
 

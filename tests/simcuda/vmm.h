@@ -72,7 +72,7 @@ struct VirtualMemory {
   std::map<std::uint64_t, Reservation> reservations;
   std::multimap<std::uint64_t, std::pair<std::uint64_t, std::byte *>>
       spare;  // freed reservations: bytes → address, view
-  // Views of granules that were unmapped while that work was unfinished.
+  // Views of granules that were unmapped while the work up to these marks was unfinished.
   std::map<std::byte *, std::shared_ptr<const std::vector<Mark>>> lost;
 };
 

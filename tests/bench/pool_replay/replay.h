@@ -1,5 +1,5 @@
-// Replays a trace on the pool to find whether it fits, its placements and its smallest arena. The text format of a
-// trace: `a ID BYTES` and `f ID` lines. Layer: the replay program. Threads: calls are independent.
+// Replays a trace on the pool to find whether the trace fits, where its blocks go, and the smallest arena for it. The
+// text format of a trace: `a ID BYTES` and `f ID` lines. Layer: the replay program. Threads: calls are independent.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ struct Driver {
 
 // Replays the trace on one slab of `arena_bytes`, or on granules of that size in total. Returns where the trace
 // stopped, or nothing if it completed. Writes one line per operation to `placements`: `f ID`, or `a ID OFFSET BYTES`
-// (offset in the slab, bytes as requested). On granules that is `a ID BYTES G0 G1 ...`: the pages of 2 MiB in the order
-// of the block's bytes, `G:OFFSET` for a part of one, from there to the page's or the block's end. ID is the block's
+// (offset in the slab, bytes as requested). On granules, `a ID BYTES G0 G1 ...` lists the 2 MiB pages in the order of
+// the block's bytes; `G:OFFSET` is the part of page G from OFFSET to the end of the page or block. ID is the block's
 // number in the trace file.
 std::optional<Stop> replay(const Trace &trace, std::uint64_t arena_bytes, Backing backing = Backing::slab,
                            std::ostream *placements = nullptr, Driver *driver = nullptr);

@@ -1,6 +1,6 @@
 // Tables of calls and failure modes, with the result code of each and its effect on the outputs: `untouched`, `zeroed`
 // or `changed`. A child process plays a table, so that a call that kills the child costs one row; the next child
-// continues after that row. Layer: question.h, child.h. Threads: rows run on the child's main thread, or on the one
+// continues after that row. Layer: question.h, child.h. Threads: rows run on the child's main thread, or on the thread
 // whose context is destroyed.
 #pragma once
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // Shared by the runtime programs: errors end the program, and blocks are filled with a pattern and verified on the
-// device. A plain C++ compiler has no kernels, so there the simulator's small runtime does this with fills and copies.
+// device. A plain C++ compiler compiles no kernels; the simulator's small runtime then uses fills and copies.
 #pragma once
 #include <cuda_runtime.h>
 

@@ -85,7 +85,7 @@ class Worker {
   bool write(const Held &block);
   void give_back(Held *place);
   bool holds_only(const Held &block);
-  // Queues work on the block for which the block's free will not wait. Returns nullopt on failure (see the verdict).
+  // Queues work on the block; the block's free will not wait for it. Returns nullopt on failure (see the verdict).
   std::optional<Left> leave_behind(const Held &block, std::optional<bool> reads);
   const Kind &choose_kind(const Held &block, bool elsewhere, std::optional<bool> reads);
   void free_block(const Held &block, const Left &left, bool only_one);

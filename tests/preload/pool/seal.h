@@ -13,7 +13,7 @@ void unseal();
 // Reads a sealed byte, to test that the touch is noticed.
 void touch_sealed();
 
-// There may be at most one at a time on each thread.
+// There may be at most one such object at a time on each thread.
 class SealedCall {
  public:
   SealedCall();
