@@ -1,6 +1,6 @@
 // RATION_FLAGS: the environment variables that `ration run` set from its options, each with a checksum of its value. If
-// a script that it starts sets such a variable again, the variable counts as set by the script. Layer: config. Threads:
-// pure functions.
+// a script that `ration run` starts sets such a variable again, that value counts as the script's. Layer: config.
+// Threads: pure functions.
 #pragma once
 
 #include <string>

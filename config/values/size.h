@@ -49,8 +49,8 @@ std::variant<std::uint64_t, std::string> parse_bytes(std::string_view text);
 // number 1. Exponents beyond 40 are unchanged too.
 std::string plain_number(std::string_view text);
 
-// For people: "512MiB", "1.76MiB", "6.40GiB"; at most seven characters. Rounded to three digits, so that shown parts
-// add up to the shown whole, but whole KiB and MiB are exact. Only a size of 0 bytes is shown as "0B".
+// For people: "512MiB", "1.76MiB", "6.40GiB"; at most seven characters. Rounded to three digits, so parts add up to
+// their whole except in the last digit. Whole KiB and MiB are exact. Only a size of 0 bytes is shown as "0B".
 // Design: design/settings.md#shown-sizes
 std::string show_bytes(std::uint64_t bytes);
 // Like show_bytes(), followed by the exact number if it differs: "6.40GiB (6871947673 bytes)", "659 bytes".

@@ -62,7 +62,7 @@ Context *pop_current();
 
 // Makes a limit take this many bytes of the device and give back any excess. OUT_OF_MEMORY: nothing changed.
 CUresult resize_limit(Context &context, CUlimit limit, std::uint64_t bytes);
-// The limit's value when the context was created; its memory is part of the context's.
+// The limit's value when the context was created; the memory for it is part of the context's own.
 std::size_t default_limit(CUlimit limit);
 // Allocates the context's memory and streams. OUT_OF_MEMORY: nothing changed.
 CUresult bring_up(Lock &lock, Context &context);

@@ -40,7 +40,7 @@ struct MemPool {
   std::uint64_t release_threshold = 0;
   std::uint64_t reserved = 0, reserved_high = 0;
   std::uint64_t used = 0, used_high = 0;
-  std::vector<std::pair<Mark, std::uint64_t>> used_until;  // bytes freed at once that their stream must yet allocate
+  std::vector<std::pair<Mark, std::uint64_t>> used_until;  // bytes of blocks freed before their stream allocated them
   std::map<std::uint64_t, Chunk> chunks;
   std::map<const Device *, CUmemAccess_flags> access;
 };

@@ -6,7 +6,7 @@ namespace preload::pool {
 
 enum class Seen : int {
   served,     // the fast path served it: FastPath::allocate_hit or free_hit returned true
-  due,        // as for a hit, and the free was due, so the quarantine is collected
+  due,        // served, but the free then has to collect the quarantine or wait
   published,  // figures are being published to other processes
 };
 

@@ -1,5 +1,5 @@
-// Defines how a function of the fake driver is written: its count and its script come first, then its body, in the slot
-// of its name.
+// Helpers to write a function of the fake driver: call() counts the call and returns the scripted code, or else runs
+// the function's body; fill() puts the function into its slot.
 #pragma once
 
 #include "unit/policy/fake_driver.h"

@@ -30,7 +30,7 @@ class FakeDriver {
   std::uint64_t most_at_once = UINT64_MAX;  // larger allocations do not succeed, whatever is free
   std::atomic<bool> streams_wait{false};    // events are not ready until this is false or somebody synchronises
   std::atomic<bool> keeps_waiting{false};   // events are never ready, however long a thread polls
-  std::atomic<int> polls{0};                // polls, each of kPolled looks in a row, that ended with the streams' work
+  std::atomic<int> polls{0};                // polls (kPolled looks each) that lasted until the work was done
   static constexpr int kPolled = 20;
   std::atomic<int> next_passed{0};        // this many queries of an event are nevertheless answered with "ready"
   std::map<std::string, CUresult> fails;  // function -> the code that it returns without doing anything

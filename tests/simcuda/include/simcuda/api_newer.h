@@ -1,6 +1,6 @@
 /* What the driver has gained since CUDA 13.0, by ELF export name. Read by C, C++ and by generate.py, which generates an
- * exported entry point for each. No header of the toolkit is there to check them against: newer_abi.h says where they
- * are from.
+ * exported entry point for each. There is no toolkit header to check them against; newer_abi.h says where they come
+ * from.
  */
 #ifndef SIMCUDA_API_NEWER_H_
 #define SIMCUDA_API_NEWER_H_

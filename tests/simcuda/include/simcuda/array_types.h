@@ -1,5 +1,5 @@
-/* Types of cuda.h 13.0 about CUDA arrays that only programs and the simulator need, beside driver/array_abi.h; checked
- * against it (tests/unit/driver/abi_test.cc). C and C++. */
+/* The types of cuda.h 13.0 for CUDA arrays that only programs and the simulator need; the others are in
+ * driver/array_abi.h. Checked against cuda.h (tests/unit/driver/abi_test.cc). C and C++. */
 #ifndef SIMCUDA_ARRAY_TYPES_H_
 #define SIMCUDA_ARRAY_TYPES_H_
 

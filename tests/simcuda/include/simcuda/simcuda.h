@@ -15,17 +15,17 @@ extern "C" {
 SIMCUDA_API unsigned long long simcuda_calls(const char *symbol);
 SIMCUDA_API void simcuda_calls_reset(void);
 
-/* Calls back at the start of each call of one export, on its thread and with no lock of the simulator held, as a tool's
- * callback of a driver does. The callback need not return. NULL ends it. 0 = done, -1 = no such export. */
+/* Calls back at the start of each call of one export, on its thread and with no lock of the simulator held, like a
+ * tool's callback in a driver. The callback need not return. NULL removes it. 0 = done, -1 = no such export. */
 SIMCUDA_API int simcuda_on_call(const char *symbol, void (*callback)(void));
 
-/* What this process's calls have taken by SIMCUDA_COSTS so far, at least. */
+/* The sum of the least times that SIMCUDA_COSTS sets for the calls of this process so far. */
 SIMCUDA_API unsigned long long simcuda_costs_ns(void);
 
 /* The number of functions that the library exports, and how many of them are simulated. */
 SIMCUDA_API unsigned simcuda_exports(unsigned *implemented);
 
-/* One launch as a kernel sees it: params[i] points to the i-th argument's bytes, copied when it was launched. */
+/* One launch as a kernel sees it: params[i] points to the i-th argument's bytes, copied at the launch. */
 typedef struct simcuda_launch {
   unsigned grid[3];
   unsigned block[3];
@@ -43,13 +43,13 @@ SIMCUDA_API int simcuda_register_kernel(const char *name, simcuda_kernel kernel,
  * each context in which it is used, made at the first use. */
 SIMCUDA_API int simcuda_register_global(const char *name, size_t bytes);
 
-/* The host's read-write view of the bytes at a device address; NULL outside every device's memory. Of addresses that
- * were unmapped under running work the view remains, so that the work's touch becomes a fault of its context. */
+/* The host's read-write view of the bytes at a device address; NULL outside every device's memory. If addresses
+ * are unmapped while work runs, their view remains, so that work which touches them causes a fault of its context. */
 SIMCUDA_API void *simcuda_host_view(CUdeviceptr address);
 
 /* The bytes that a device holds for this process, as charged. Allocations (device variables included): multiples of
  * 512 bytes. Arrays, a mipmapped one counting once: multiples of 64 KiB, or nothing where memory is mapped later.
- * Contexts: SIMCUDA_CONTEXT_BYTES each and what their limits took, green ones nothing. Memory pools and graphs: the
+ * Contexts: SIMCUDA_CONTEXT_BYTES each, and what their limits took; 0 for green ones. Memory pools and graphs: the
  * bytes reserved, used or not. */
 typedef struct simcuda_books {
   unsigned long long allocations;

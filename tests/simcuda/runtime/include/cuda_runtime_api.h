@@ -195,7 +195,7 @@ cudaGetDriverEntryPointByVersion(const char *symbol, void **function, unsigned i
                                  enum cudaDriverEntryPointQueryResult *status SIMCUDART_DEFAULT(NULL));
 
 /* Not in NVIDIA's API: registers the kernel `name` for launches of the host address `function`, as nvcc's generated
- * code does with NVIDIA's runtime. REQUIRES: `name` lives for ever; at most 256 functions. Before any launch of it. */
+ * code does. REQUIRES: before any launch of `function`; `name` lives for ever; at most 256 functions. */
 SIMCUDART_API cudaError_t simcudart_register_kernel(const void *function, const char *name);
 
 #ifdef __cplusplus
