@@ -14,15 +14,15 @@ struct RationHeld {
 };
 struct RationThread {
   int starting;     /* > 0: this thread is loading or starting the core */
-  const void *call; /* where on the stack it entered a hook; NULL: it is in none */
-  /* What its hooks hold across driver calls (base/held.h), and the number of entries that did not fit in `held`. */
+  const void *call; /* where on the stack the thread entered a hook; NULL: it is in no hook */
+  /* What the thread's hooks hold across driver calls (base/held.h), and how many entries did not fit in `held`. */
   struct RationHeld held[32];
   unsigned held_count;
   unsigned held_unnoted;
   int number; /* the thread's number, valid in the address space `numbered_in` (base/thread_number.h) */
   uint64_t numbered_in;
-  uintptr_t stack_low, stack_high; /* the thread's own stack; both 1: not known; 0: not read yet */
-  uint64_t stack;                  /* number of its call's stack in the log; 0: none (events/call_stacks.h) */
+  uintptr_t stack_low, stack_high; /* the thread's own stack; both 1: unknown; both 0: not read yet */
+  uint64_t stack;                  /* the log's number for the stack of its call; 0: none (events/call_stacks.h) */
 };
 
 /* Names that the program asked for (base/asked_names.h). Each name counts once. */
@@ -35,7 +35,7 @@ struct RationNames {
   uint32_t count;     /* stops at RATION_NAMES_COUNTED */
   uint32_t of_memory; /* of these, the functions that may take memory */
   uint32_t others;    /* of these, the functions that take none */
-  uint32_t kept;      /* claimed entries of `first`, and claims that found no free one */
+  uint32_t kept;      /* claims of entries of `first`, including those that found no free entry */
   struct RationName first[RATION_NAMES_KEPT];
   uint32_t seen[2048]; /* hashes of the names, with open addressing; 0: a free entry */
 };
@@ -47,7 +47,7 @@ struct RationCoverage {
   uint64_t unknown_versions;        /* a hooked name was requested in an unknown version, and not replaced */
   struct RationNames unknown_names; /* functions that the driver has and the catalogue lacks */
   struct RationNames newer;         /* the names that `unknown_versions` counts, as NAME@VERSION */
-  void (*changed)(void);            /* of the core, NULL until it has started; called after a name was added */
+  void (*changed)(void); /* a function of the core, called after a name was added; NULL: the core has not started */
 };
 
 /* preloaded library -> core */
@@ -71,10 +71,10 @@ struct RationCoreAbi {
   const char *build;
   void *const *bodies; /* in table order; valid for the life of the process */
   unsigned hook_count;
-  /* Called before the first of `bodies`: resolves the driver, reads the settings, begins the log. 0: it failed,
+  /* Called before any of `bodies`: resolves the driver, reads the settings, begins the log. 0: it failed,
    * and the preloaded library then answers without the core (column `closed` of the table). */
   int (*begin)(void);
-  /* Called before the first of `nvml_bodies`: looks up NVML's functions and initialises nothing else. */
+  /* Called before any of `nvml_bodies`: looks up NVML's functions and initialises nothing else. */
   void (*begin_nvml)(void);
   void *const *nvml_bodies; /* in table order; valid for the life of the process */
   unsigned nvml_hook_count;
@@ -82,7 +82,7 @@ struct RationCoreAbi {
   void (*main_thread_ends)(void);
 };
 
-/* The core's only export. NULL: it could not start. */
+/* The core's only export. Returns NULL if the core could not start. */
 typedef const struct RationCoreAbi *(*ration_core_start_t)(const struct RationPreloadAbi *);
 
 #endif /* RATION_CORE_ABI_H_ */

@@ -97,7 +97,7 @@ struct NamedHook {
   Hook hook;
 };
 // The row that cuGetProcAddress selects for (name, version, flags): the newest ABI up to `version`. The per-thread flag
-// selects a per-thread row if there is one, else the plain one (Driver API manual, "Driver Entry Point Access"). If
+// selects a per-thread row if there is one, else the plain row (Driver API manual, "Driver Entry Point Access"). If
 // knows(flags) is false, the match is unknown_version.
 NamedHook by_name(const char *name, int version, cuuint64_t flags);
 

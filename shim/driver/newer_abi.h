@@ -1,6 +1,6 @@
-/* Additions to the driver's binary interface since cuda.h 13.0, which therefore cannot check them. Types only, C and
- * C++. Includes nothing, so that it can also follow cuda.h; needs the types of abi.h or cuda.h before it. Layer: none.
- * Source: the declarations of NVIDIA's Python bindings (cuda-bindings) 13.1 to 13.5, cydriver.pxd. */
+/* Additions to the driver's binary interface since cuda.h 13.0, so cuda.h cannot check them. Types only, C and
+ * C++. This file includes nothing, so that it can also follow cuda.h; it needs the types of abi.h or cuda.h before it.
+ * Layer: none. Source: the declarations of NVIDIA's Python bindings (cuda-bindings) 13.1 to 13.5, cydriver.pxd. */
 #ifndef RATION_DRIVER_NEWER_ABI_H_
 #define RATION_DRIVER_NEWER_ABI_H_
 

@@ -40,7 +40,7 @@ typedef struct nvmlPciInfo_st {
   char busId[32];
 } nvmlPciInfo_t;
 
-/* An entry of a process list in its first version. If all bits of usedGpuMemory are set, it is not available. */
+/* An entry of a process list in its first version. If all bits of usedGpuMemory are set, the size is unknown. */
 typedef struct nvmlProcessInfo_v1_st {
   unsigned int pid;
   unsigned long long usedGpuMemory;

@@ -35,7 +35,7 @@ template <class Slot, class... Arguments>
   return result;
 }
 
-// Not inlined, so that the path of most calls needs no room on the stack.
+// Not inlined, because most calls do not get here and should not need stack space for it.
 template <class Slot, class... Arguments>
 [[gnu::noinline]] CUresult carefully(policy::DeviceReach &reach, const policy::DeviceReach::Work &work,
                                      const Slot &slot, Arguments... arguments) {
@@ -49,14 +49,14 @@ template <class Slot, class... Arguments>
   return noted(reach, work, used, slot, arguments...);
 }
 
-// True if the call uses memory whose SYNC_MEMOPS attribute only Ration keeps, not the driver. A nested call is the
-// driver's own and must not wait here.
+// True if the call uses memory whose SYNC_MEMOPS attribute only Ration keeps, not the driver. False for a nested call,
+// which is the driver's own and must not wait here.
 [[gnu::noinline]] inline bool is_marked(policy::DeviceReach &reach, const policy::DeviceReach::Work &work) noexcept {
   const Inside inside;
   return !inside.nested() && reach.is_marked(work);
 }
 
-// Like carefully(), for a synchronous call: waits for the work to end if its memory is marked.
+// Like carefully(), for a synchronous call. If is_marked(), also waits for the work to end.
 template <class Slot, class... Arguments>
 [[gnu::noinline]] CUresult carefully_to_its_end(policy::DeviceReach &reach, const policy::DeviceReach::Work &work,
                                                 const Slot &slot, Arguments... arguments) {
@@ -66,7 +66,7 @@ template <class Slot, class... Arguments>
 }
 
 // Calls the driver's function, `slot(arguments...)`, for a hook that submits work. `describe` returns what the work
-// uses; it is called only in the rare case that this matters.
+// uses; it is called only if that can matter, which is rare.
 template <class Describe, class Slot, class... Arguments>
 [[gnu::always_inline]] inline CUresult before(const Describe &describe, const Slot &slot, Arguments... arguments) {
   if (!slot.present()) {

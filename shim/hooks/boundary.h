@@ -47,7 +47,7 @@ class Inside {
   ~Inside() { thread_->call = before_; }
   Inside(const Inside &) = delete;
   Inside &operator=(const Inside &) = delete;
-  // True if this call came from inside another hook's call, from the driver through its exports or from a callback.
+  // True if this call was made during another hook's call: by the driver through its exports, or by a callback.
   bool nested() const { return nested_; }
   RationThread *thread() const { return thread_; }
 
@@ -60,9 +60,9 @@ class Inside {
 };
 
 enum class Crossing {
-  allocating,  // takes device memory: fails closed. A nested call is the driver's own: the outer call counts its bytes
+  allocating,  // takes device memory; fails closed. Nested calls are the driver's; the outer call counts their bytes
   counting,    // takes memory that is recorded but not limited. If nested or without a runtime, only the driver answers
-  forwarding,  // returns or reports memory: fails open; nested calls also consult our records
+  forwarding,  // returns or reports memory; fails open. Nested calls also consult our records
 };
 
 // Leaves cancellation on, because two calls to switch it off and on would slow DeviceMemory's hits too much. Its slow
@@ -73,7 +73,7 @@ struct NotSwitched {
 template <class Family>
 using Uncancelled = std::conditional_t<std::is_same_v<Family, policy::DeviceMemory>, NotSwitched, CancellationOff>;
 
-// Records the stack of a call that takes memory, for the log. The thread keeps the stack until the call ends.
+// Records the stack of a call that takes memory, for the log. The thread keeps the stack's number until the call ends.
 class StackOfCall {
  public:
   StackOfCall(runtime::Runtime &runtime, RationThread *thread) : thread_(runtime.has_stacks() ? thread : nullptr) {
@@ -121,8 +121,8 @@ CUresult cross(const Real &real_call, const Body &body) noexcept {
   }
 }
 
-// The answer of a hook whose function the driver lacks. Only a program linked to the function directly gets this
-// answer; the call fails as the loader's look-up would.
+// The answer of a hook whose function the driver lacks. Only a program linked directly to the function gets this
+// answer. Without Ration, the loader would have failed to find the function.
 inline constexpr CUresult kAbsent = CUDA_ERROR_NOT_FOUND;
 
 // Runs the hook of one driver function that the program called with `arguments`. `body` is called with the family's

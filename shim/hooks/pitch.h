@@ -43,9 +43,9 @@ inline bool is_pitch_impossible(std::uint64_t width) {
   return width > UINT64_MAX - (kPitchAlignment - 1);
 }
 
-// Calls `slot` with both output pointers and `rest`. If memory runs out, the address becomes 0 and the pitch gets the
-// value of a successful call, as with real drivers (H100, H200, driver 580.159). If the driver itself refuses, the
-// outputs keep the values that it wrote.
+// Calls `slot` with both output pointers and `rest`. If memory runs out, the address becomes 0 and the pitch becomes
+// what a successful call would return, as with real drivers (H100, H200, driver 580.159). If the driver itself refuses,
+// the outputs keep the values that the driver wrote.
 template <class Slot, class Address, class Size, class... Rest>
 CUresult allocate_pitched(const Slot &slot, const Pitched &asked, Address *dptr, Size *pitch_bytes,
                           Rest... rest) noexcept {

@@ -29,8 +29,8 @@ bool defines(const link_map &map, const char *name);
 // True if the object's file name, or its own name (DT_SONAME), begins with `prefix`.
 bool is_called(const link_map &map, const char *prefix);
 
-// True if another copy of this library precedes it in search order, for example in a container where LD_PRELOAD names
-// one copy and /etc/ld.so.preload another. Two copies would limit a process twice.
+// True if another copy of this library precedes this copy in search order, for example in a container where LD_PRELOAD
+// names one copy and /etc/ld.so.preload another. Two copies would limit a process twice.
 // Design: design/interception.md#two-copies-of-ration
 bool follows_another();
 
@@ -43,7 +43,7 @@ struct SymbolTable {
 };
 SymbolTable symbol_table(const link_map &map);
 
-// Converts an address from a dynamic section. glibc relocates it in place, except in the read-only vDSO.
+// Converts an address from a dynamic section. glibc has already relocated it in place, except in the read-only vDSO.
 template <class T>
 const T *pointer_of(const link_map &map, ElfW(Addr) value) {
   return reinterpret_cast<const T *>(value < map.l_addr ? value + map.l_addr : value);

@@ -1,4 +1,4 @@
-// Asks the loader which objects are loaded; holds the loader's lock, as another thread may unload one at any time.
+// Asks the loader which objects are loaded, with the loader's lock held, because another thread may unload an object.
 // Layer: preload. Threads: any; racing threads store equal values.
 #pragma once
 
@@ -15,10 +15,10 @@ int for_each_object(Visit visit, void *argument);
 // A library that the process may load at any time.
 struct Library {
   const char *name;
-  // If a library was loaded by path and has no SONAME, a search for `name` does not find it, but its file name matches.
+  // If a library was loaded by path and has no SONAME, `name` does not find it, but its file name begins with this.
   const char *file_prefix;
-  void *handle;        // set once the library is found, which from then on stays loaded
-  uint64_t absent_at;  // at the last vain search: 1 + the number of objects ever loaded; 0: never searched in vain
+  void *handle;        // set once the library is found; from then on, it stays loaded
+  uint64_t absent_at;  // 1 + the number of objects ever loaded, as of the last failed search; 0: none failed
 };
 
 // The handle that an earlier call of loaded_library() found, or nullptr.

@@ -105,7 +105,7 @@ bool is_nvml_entry(const void *address);
 
 extern RationCoverage coverage;
 extern uint32_t limit_changes;  // size_limits.cc
-// For display only. Two racing threads may count as one; this is cheaper than a locked instruction at each look-up.
+// For display only. Two racing increments may count as one; this is cheaper than a locked instruction at each look-up.
 inline void count(uint64_t &counter) {
   __atomic_store_n(&counter, __atomic_load_n(&counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
 }

@@ -1,7 +1,7 @@
 // Handles variables that are named like hooked functions. Libraries that load the driver themselves (such as cuew)
 // often keep its functions in exported variables with the functions' names. The exports of libration.so come first in
-// search order. So the loader makes such a library's references to its own variables point to our functions, and the
-// library would overwrite them.
+// search order. So the loader makes such a library's references to its own variables point to our functions, which the
+// library would overwrite.
 // Layer: preload. Threads: any.
 // Design: design/interception.md#variables-named-like-hooks
 #pragma once

@@ -42,7 +42,7 @@ class Runtime {
 
   // True if the log records the stacks of allocations.
   bool has_stacks() const noexcept { return has_stacks_; }
-  // The stack of the calling thread. REQUIRES: has_stacks(); the thread holds no lock of Ration's.
+  // The number of the calling thread's stack in the log. REQUIRES: has_stacks(); the thread holds no lock of Ration's.
   std::uint64_t stack_here() noexcept;
 
  private:
@@ -79,7 +79,7 @@ void publish_names() noexcept;
 // Writes a diagnostic line that says which function the program gets for a name.
 void explain_look_up(const char *name, int version, const char *answer) noexcept;
 // Ends the core's own threads. Called when the main thread ends before other threads, because the process then ends
-// with its last thread, which must not be one of ours. Returns once they have ended, unless that takes long.
+// with its last thread, which must not be one of ours. Returns once they have ended, or after a time limit.
 void end_own_threads() noexcept;
 
 }  // namespace ration::runtime
