@@ -10,8 +10,8 @@ namespace ration::cli {
 
 class HelpFormatter : public CLI::FormatterBase {
  public:
-  // `arguments`: the text after the options on the usage line; empty: the positional arguments. `first`: the options
-  // that --help shows if only --help-all shows the rest; empty: --help shows all.
+  // `arguments`: the text after the options on the usage line; empty: the names of the positional arguments. `first`:
+  // the only options that --help shows, whereas --help-all shows all; empty: both show all.
   explicit HelpFormatter(std::string arguments = {}, std::vector<std::string> first = {})
       : arguments_(std::move(arguments)), first_(std::move(first)) {}
   std::string make_help(const CLI::App *app, std::string name, CLI::AppFormatMode mode) const override;

@@ -24,7 +24,7 @@ enum class Align { kLeft, kRight };
 enum class Fit {
   kKeeps,
   kShrinks,            // it is truncated, with a '+' as its last character
-  kYields,             // it is omitted if shrinking the others is not enough; the lowest rank goes first
+  kYields,             // it is omitted if shrinking the others is not enough; lower ranks are omitted first
   kShrinksThenYields,  // both
 };
 
@@ -33,7 +33,7 @@ struct Column {
   Align align = Align::kRight;
   Fit fit = Fit::kKeeps;
   int rank = 0;           // of columns with the same rank, the leftmost is omitted first
-  std::size_t least = 4;  // the width below which it does not shrink; 4 if omitting columns is not enough
+  std::size_t least = 4;  // the width below which it does not shrink; 4 if nothing else makes the line fit
 };
 
 // "1 block", "2 blocks".

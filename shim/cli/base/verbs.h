@@ -14,14 +14,14 @@ namespace ration::cli {
 using Flags = std::vector<std::pair<const config::Option *, std::string>>;  // values as the user gave them
 
 struct RunRequest {
-  std::string verb = "run";  // the verb that these options were given to, named in messages about them
+  std::string verb = "run";  // the verb to which the options were given; messages about them name it
   Flags flags;
   bool force = false;        // --log may overwrite a log
   bool embed_names = false;  // write function names into the log
   std::optional<std::string> simulate;
   std::optional<std::string> wait;  // the longest wait for room; "": no limit
   bool quiet = false;
-  bool verbose = false;                // RATION_DIAGNOSTICS=debug for the command, unless it is set
+  bool verbose = false;                // RATION_DIAGNOSTICS=debug for the command, unless that variable is set
   std::optional<std::string> summary;  // where the summary goes: a file, or "json"
   std::vector<std::string> command;
 };

@@ -29,7 +29,7 @@ struct Checkup {
   // it is used only if is_our_own() holds.
   EnvironmentBlock probed;
   Library library;  // at its expected paths
-  // The entries as found by the loader of the command's program, or by ours without a command. Unused for a process.
+  // The entries as the command's loader finds them; without a command, as ours does. Unused for a process.
   std::vector<Preload> preloads;
   config::Settings settings;
   std::vector<config::Problem> problems;         // mistakes in `settings`
@@ -37,7 +37,7 @@ struct Checkup {
   MachineFacts machine;
 };
 
-// Throws Refusal if /proc is not mounted. `pid`: the process to examine. `folder`: where --sim puts its machine.
+// Throws Refusal if /proc is not mounted. `pid`: the process to examine. `folder`: for the simulated machine of --sim.
 Checkup begin_checkup(RunRequest run, std::optional<int> pid, const std::string &folder);
 // True if the process belongs to our user and sees the same files as we do.
 bool is_our_own(const ProcessFacts &process);

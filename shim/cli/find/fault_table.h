@@ -18,7 +18,7 @@ enum class Survival {
 };
 
 struct RefusedCall {
-  std::string api;  // the refused function, in the first process to make `nth` calls
+  std::string api;  // the refused function, in the first process that made `nth` calls
   std::uint64_t bytes = 0;
   std::uint64_t device = 0;
 };

@@ -46,7 +46,7 @@ class LimitSearch {
   const std::uint64_t step_;  // the limits tried are multiples of this
   std::uint64_t failing_ = kLeast - 1;
   std::uint64_t sufficient_;
-  std::uint64_t slack_;  // the distance of the next limit above the peak
+  std::uint64_t slack_;  // how far above the peak the next limit is
   Stage stage_;
 };
 

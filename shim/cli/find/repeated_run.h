@@ -18,7 +18,7 @@ struct RunEnd {
   int status = 0;          // the exit status from `ration run`; 128 + N if signal N ended the command
   bool timed_out = false;  // the run was ended because it took too long
   int interrupted_by = 0;  // the signal that we received and passed on; 0: none
-  int our_error = 0;       // errno of our own failed call: nothing ran
+  int our_error = 0;       // errno if a call of our own failed, so that nothing ran; 0: none failed
   std::chrono::milliseconds took{0};
 
   // The signal that ended the command or a child that the command waited for. Shells report both alike. 0: none.

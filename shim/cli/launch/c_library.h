@@ -11,7 +11,7 @@ namespace ration::cli {
 
 // Returns a symbol version that one of `libraries` (paths) needs but the program's C library lacks, worded as a
 // sentence without a subject. The dynamic linker would end a program that preloads such a library. Looks for the C
-// library in the dynamic linker's folder. Empty if it is not there, or if nothing is missing.
+// library in the dynamic linker's folder. Empty if there is no C library, or if it lacks nothing.
 // Design: design/settings.md#packages
 std::string lacking_version(const ElfFile &program, const std::vector<std::string> &libraries);
 

@@ -18,17 +18,17 @@ struct CommandWalk {
     std::vector<std::string> words;
     std::string search_path;  // the value of PATH
   };
-  // The point at which LD_PRELOAD with the library is lost.
+  // The point at which the LD_PRELOAD that names the library is lost.
   struct Loss {
     std::string name;    // the command's name
     std::string reason;  // a sentence without its subject
     std::string remedy;
-    // If false, the environment goes to a place where the library may exist under the same path.
+    // False if the environment goes to a place where the library may also exist, under the same path.
     bool is_certain = true;
   };
 
   std::vector<Stage> stages;     // never empty; the last one is the program, as far as known
-  EnvironmentBlock environment;  // the last stage's if it has the library, else the first stage's
+  EnvironmentBlock environment;  // the last stage's, or, if there is a `loss`, the first stage's
   EnvironmentBlock probed;       // the first stage's, with the variables that the line sets
   std::optional<Loss> loss;      // a loss that no later stage undoes
   struct Change {

@@ -1,4 +1,4 @@
-// Known launchers, that is, commands that start another command: which of their words belong to it, and which
+// Known launchers, that is, commands that start another command: which of their words form that command, and which
 // environment it gets. Layer: cli. Threads: pure functions.
 #pragma once
 
@@ -11,23 +11,23 @@
 namespace ration::cli {
 
 enum class Passing {
-  kAll,        // the launcher's own environment ("this one" below)
-  kEnv,        // env(1): this one, with the changes that its arguments request
+  kAll,        // the launcher's own environment
+  kEnv,        // env(1): the launcher's own, with the changes that its arguments request
   kElevated,   // sudo: a new environment, and other rights
-  kLogin,      // su: a new one if a login is requested or su itself gains rights
-  kReset,      // setpriv: a new one if an option requests that
-  kCleared,    // bwrap: an empty one if an option requests that
-  kService,    // systemd-run: the environment of a service; with --scope, this one
+  kLogin,      // su: a new environment if a login is requested or su itself gains rights
+  kReset,      // setpriv: a new environment if an option requests that
+  kCleared,    // bwrap: an empty environment if an option requests that
+  kService,    // systemd-run: the environment of a service; with --scope, the launcher's own
   kFar,        // the environment of another machine or of a service
   kServer,     // `at`, `systemctl`: the command gets the environment of a server, which is another process
   kTmux,       // tmux: its server's environment, if a server is running
   kScreen,     // screen: its server's environment, if called within a session
   kContained,  // the environment of a container
-  kOtherRoot,  // this one, but under another root folder
+  kOtherRoot,  // the launcher's own, but under another root folder
   kShell,      // sh, bash
   kArch,       // setarch, whose first word may be an architecture
-  kFind,       // find: with -exec
-  kLine,       // script: the value of -c is a shell's command line
+  kFind,       // find: the command follows -exec
+  kLine,       // script(1): the value of -c is a shell's command line
   kJoined,     // watch: its arguments together are a shell's command line
   kMake,       // make: the makefile determines the commands
   kRation,     // `ration run`
@@ -42,13 +42,13 @@ struct Launcher {
   // The subcommands with which it starts a command, in the form of `valued_long`; empty: it always starts one.
   // "container/run" means two successive words.
   std::string_view verbs = {};
-  // The short options with an optional value: the next word, unless that word is an option.
+  // The short options whose value is the next word, unless that word is an option.
   std::string_view valued_perhaps = {};
 };
 
 // nullptr if the command is not known as a launcher.
 const Launcher *launcher_of(std::string_view name);
-// The same for shell words that precede a command: exec, command, builtin.
+// Like launcher_of(), for shell words that precede a command: exec, command, builtin.
 const Launcher *builtin_of(std::string_view name);
 // True if the launcher starts a command when given these words. (`docker ps` starts none.)
 bool starts_command(const Launcher &launcher, const std::vector<std::string> &words);

@@ -20,7 +20,7 @@ bool is_our_library(const std::string &path);
 // its DT_NEEDED). Otherwise libasan would end the program with "ASan runtime does not come first".
 std::string preload_order(std::string_view present, const std::string &library, const std::vector<std::string> &needed);
 
-// Puts `folder` first in a colon-separated list, unless it already is. Adds no empty item, which would mean ".".
+// Puts `folder` first in a colon-separated list, unless it is already first. Adds no empty item, which would mean ".".
 std::string prepend_folder(std::string_view present, const std::string &folder);
 
 }  // namespace ration::cli

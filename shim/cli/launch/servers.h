@@ -15,7 +15,7 @@ namespace ration::cli {
 struct TmuxCall {
   std::string socket;                    // the socket of its server
   bool starts = true;                    // it makes the server start a command; false for `tmux ls`
-  bool types = false;                    // `command` holds it in another form, such as keys for send-keys
+  bool types = false;                    // `command` holds the command in another form, such as keys for send-keys
   std::vector<std::string> command;      // a single word is a command line for a shell; empty: the user's shell
   std::vector<std::string> environment;  // NAME=VALUE, from -e
 };

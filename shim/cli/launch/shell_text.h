@@ -1,6 +1,6 @@
 // Splits a shell's command line, or the text of a script, into the commands that it starts. Recognises simple commands
-// joined by ; && || | & and newlines. In other constructs, finds the commands but not when they run. Layer: cli.
-// Threads: pure functions.
+// joined by ; && || | & and newlines. In other constructs, finds the commands but cannot tell when they run.
+// Layer: cli. Threads: pure functions.
 #pragma once
 
 #include <optional>

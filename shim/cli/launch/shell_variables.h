@@ -25,13 +25,13 @@ class ShellVariables {
   // The last NAME=VALUE; nullptr if there is none.
   [[nodiscard]] const std::string *find(std::string_view name) const;
 
-  // False if there is no first argument to drop.
+  // Drops the first argument. Returns false if there is none.
   bool shift();
   void set_arguments(Words arguments) { arguments_ = std::move(arguments); }
   void forget_arguments() { arguments_.reset(); }
 
-  // The words that the word becomes; the word itself if a part of it is unknown. `in_order`: the text has run in its
-  // order, so that the last value of a variable is the one that it has.
+  // The words to which the shell expands `word`; `word` itself if part of the result is unknown. `in_order`: the text
+  // has run in its order, so a variable has the last value that was assigned to it.
   [[nodiscard]] Words expanded(const std::string &word, const EnvironmentBlock &environment, bool in_order) const;
 
  private:

@@ -22,8 +22,8 @@ class TextWalk {
   explicit TextWalk(WalkState state, Words arguments = {});
 
   void read(const std::string &text);
-  // Call this if the text is not shell code, or if the order of its commands is unknown. `about`: what it does that
-  // cannot be followed, and that may take the library away.
+  // Call this if the text is not shell code, or if the order of its commands is unknown. `about`: what the text does
+  // that cannot be followed and that may remove the library.
   void doubt(const std::string &about = {}) {
     is_plain_ = false;
     doubt_ = doubt_.empty() ? about : doubt_;
@@ -64,16 +64,16 @@ class TextWalk {
   bool exports_preload_;
   bool exports_all_ = false;  // set -a
   std::vector<Start> starts_;
-  Words later_;                   // what traps run
+  Words later_;                   // the commands that traps run
   std::string code_;              // without comments
   std::string doubt_;             // a part of the text that cannot be followed
   bool is_plain_ = true;          // all commands are known and run in the recorded order
   bool is_over_ = false;          // execution does not reach the rest of the text
   bool is_doubtful_ = false;      // it is uncertain whether a change was made
   bool list_changes_ = false;     // this command's list (a && b || c) has changed something
-  bool list_may_change_ = false;  // the same, but the command that makes the change might not run
+  bool list_may_change_ = false;  // like list_changes_, but the command with the change might not run
   bool list_may_move_ = false;    // this list may have changed the folder
-  std::optional<std::pair<std::string, bool>> folder_before_;  // a process of its own has changed it
+  std::optional<std::pair<std::string, bool>> folder_before_;  // as it was before a separate process changed it
   bool is_instead_ = false;                                    // the command runs only if an earlier change failed
 };
 

@@ -25,10 +25,10 @@ struct WalkState {
   std::string name;  // the command that is being examined
   Text text = Text::kNone;
   std::string script;             // the script's path
-  bool is_named_by_path = false;  // as in ./env: this or an earlier command may be a different program of that name
-  std::string folder;             // the folder in which its commands run; empty: our own
+  bool is_named_by_path = false;  // as in ./env, so this or an earlier command may be another program of that name
+  std::string folder;             // the folder in which the next command runs; empty: our own
   bool is_folder_known = true;
-  bool is_kept_by_shell = false;  // the shell expands $LD_PRELOAD before the command to a value with the library
+  bool is_kept_by_shell = false;  // $LD_PRELOAD in the command's words stands for a value with the library
 
   [[nodiscard]] std::string put_behind() const;
   [[nodiscard]] bool is_set(const std::string &variable) const;

@@ -1,5 +1,5 @@
 // Figures about devices from NVML. A separate process asks NVML, so that the driver's libraries are not loaded into
-// this process, and a simulated driver is found where the command would find it.
+// this process, and so that a simulated driver is found where the command would find it.
 // Layer: cli. Threads: one. Owns: that process, which the destructor ends.
 #pragma once
 

@@ -19,7 +19,7 @@ std::vector<config::Problem> errors_in_device_limits(const RunRequest &request,
                                                      const std::vector<config::DeviceIdentity> &devices,
                                                      const EnvironmentBlock &environment);
 
-// One sentence for each limit of the process or its groups that exceeds the device's size, which is then the limit.
+// One sentence for each limit of the process or its groups that exceeds the device's size. That size is then the limit.
 std::vector<std::string> limits_beyond(const config::Settings &settings, const config::DeviceIdentity &device);
 
 // Logs the errors in device limits, and throws Refusal if there is one. Asks the driver only if an option names a

@@ -1,4 +1,4 @@
-// Finds the other processes that hold memory on a device for which a run waits, and asks them for their unused memory.
+// Finds the other processes that hold memory on a device where a run waits for room, and asks for their unused memory.
 // Layer: cli. Threads: one. Owns: a membership in each group that it asked for memory, because only a member can ask.
 #pragma once
 
@@ -38,10 +38,10 @@ std::vector<DeviceHolder> outsiders_among(const std::vector<NvmlHolder> &listed,
                                           const std::vector<ledger::Group> &groups);
 
 // The used bytes of the device that none of these processes holds, including bytes that NVML lists for no process. Each
-// process is given as its ID in NVML's namespace and its bytes in our records, which count only if NVML does not list
-// the process, as in a container. REQUIRES: figures.memory.
+// process is given as its ID in NVML's namespace and its bytes in our records. Our records count only if NVML does not
+// list the process, as in a container. REQUIRES: figures.memory.
 std::uint64_t held_outside(const DeviceFigures &figures, const std::vector<std::pair<int, std::uint64_t>> &processes);
-// The same, for the processes that are members of the groups; each counts once.
+// Like held_outside() above, for the processes that are members of the groups; each counts once.
 std::uint64_t held_outside(const DeviceFigures &figures, const std::vector<ledger::Group> &groups);
 
 // The bytes promised to others on a device but not yet taken, plus `overhead` for each run that has not taken any.
@@ -58,7 +58,7 @@ class IdleMemory {
   IdleMemory(std::string state_folder, ledger::ProcessIdentity self)
       : folder_(std::move(state_folder)), self_(std::move(self)) {}
 
-  // Asks the processes that hold idle memory there for `bytes` bytes. If they hold less, asks nobody and returns false.
+  // Asks the holders of idle device memory for `bytes` bytes. If they hold less in all, asks nobody and returns false.
   bool wish(const std::vector<DeviceHolder> &holders, const std::string &uuid, int ordinal, std::uint64_t bytes);
 
  private:

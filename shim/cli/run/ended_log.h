@@ -18,7 +18,7 @@ namespace ration::cli {
 class HeldSignals {
  public:
   HeldSignals();
-  // Discards the signals that have arrived. They asked the command to end, which it has; its exit status counts.
+  // Discards the signals that have arrived: they asked the command to end, and it has ended. Its exit status counts.
   ~HeldSignals();
   HeldSignals(const HeldSignals &) = delete;
   HeldSignals &operator=(const HeldSignals &) = delete;
@@ -51,12 +51,12 @@ struct OpenFile {
 // Opens a log for reading and for lock_log(). Returns a negative number on failure; errno then says why.
 int open_ended(const std::string &path);
 
-// The log's first line, if it names this process and the folder of this run (RATION_SUMMARY). Another run may have
-// reused the log's name by now.
+// The log's first line, if it names process `pid` and this run's `folder` (RATION_SUMMARY). Another run may have reused
+// the log's name by now.
 std::optional<logs::Record> meta_of_run(const std::string &path, std::int64_t pid, const std::string &folder);
 
-// Why a process may still write to the file. Empty if no process does, and none can begin while the file is open here
-// (LogFile::claim).
+// Why a process may still write to the file; empty if none can. In that case, none can begin to while the file is open
+// here (LogFile::claim).
 std::string lock_log(int file, std::int64_t writer);
 
 // A new log file that is not yet complete. The file has no name, so that nothing is left behind if we are killed. On a

@@ -14,7 +14,7 @@ struct Started {
   int exec_error = 0;   // errno if execve failed; nothing was run
   int exit_status = 0;  // the command's own, or 128 + the signal that ended it
   int signal = 0;       // the signal that ended the command; 0: none did
-  // True if the command executed no other program and waited for no child, so that no process of it lost LD_PRELOAD.
+  // True if the command executed no other program and waited for no child, so none of its processes lost LD_PRELOAD.
   bool was_alone = false;
 };
 

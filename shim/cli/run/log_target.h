@@ -9,9 +9,9 @@
 
 namespace ration::cli {
 
-// Throws Refusal if --log names a file that cannot be written or is not empty. If a log was named in another way, only
-// prints a line about this, because logging fails open. Placeholders are replaced as in the command's first process. A
-// name that only another process can fill in is not checked. If there will be no log, says so and returns false.
+// Throws Refusal if --log names a file that cannot be written or is not empty. If another setting names such
+// a file, only prints a line, because logging fails open. Placeholders are replaced as in the command's first process.
+// A name that only another process can fill in is not checked. If there will be no log, says so and returns false.
 // Design: design/first-use.md#names-of-logs
 [[nodiscard]] bool check_log_target(const RunRequest &request, const config::Settings &settings,
                                     const Program &program);

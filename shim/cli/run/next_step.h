@@ -13,8 +13,8 @@ namespace ration::cli {
 // The command line that runs the command of a request once more, with these options before those of the request.
 std::string again(const RunRequest &request, const std::string &options);
 
-// Empty if nothing but deliberate faults was refused. Each suggested command can be typed as it is, in the current
-// folder. `logs`: the run's files, named relative to that folder.
+// Empty if all refusals were deliberate faults. Each suggested command can be typed as it is, in the current folder.
+// `logs`: the run's files, named relative to that folder.
 std::string next_step(const RunRequest &request, const config::Settings &settings,
                       const std::vector<events::Summary> &summaries, const std::vector<std::string> &logs);
 

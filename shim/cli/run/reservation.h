@@ -57,7 +57,7 @@ class Reservation {
   void wait(const std::string &longest, const EnvironmentBlock &environment);
   struct Shortage {
     std::string amount, why;
-    std::vector<std::int64_t> by;  // the holders and the runs ahead; any change is reported
+    std::vector<std::int64_t> by;  // the holders and the runs ahead; a change of these is reported
     void take(const std::vector<DeviceHolder> &holders, std::uint64_t used);
   };
   [[nodiscard]] Shortage shortage() const;
@@ -67,10 +67,10 @@ class Reservation {
   std::string folder_;
   std::string tree_;  // the tree of all processes that the run starts
   std::unique_ptr<ledger::Membership> place_;
-  std::uint64_t identity_ = 0;  // the identity of this process in that group
+  std::uint64_t identity_ = 0;  // the identity of this process in the group of `place_`
   std::vector<Need> needs_;
   Shortage scarce_;                  // as of the last look at the devices; if `amount` is empty, nothing is scarce
-  std::vector<DeviceHolder> ahead_;  // as of the same look; `reserved` is the amount for which each waits
+  std::vector<DeviceHolder> ahead_;  // as of the last look; `reserved`: the amount for which each run waits
   int inherited_ = -1;               // a descriptor that keeps the place in the queue while the command runs
 };
 

@@ -31,7 +31,7 @@ int usage_status(const RunRequest &request);
 config::Settings apply_flags(const RunRequest &request, EnvironmentBlock &environment);
 
 // Prints one line if settings that affect the log are set but no log is written. A nested run prints it only for its
-// own options, because the outer run has reported the rest.
+// own options, because the outer run has reported the others.
 void say_what_needs_a_log(const RunRequest &request, const config::Settings &settings);
 
 // The program that the command will run. Throws Refusal if that program cannot be started, or if a limit is set that

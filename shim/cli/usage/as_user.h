@@ -9,7 +9,7 @@
 namespace ration::cli {
 
 // If this process is root, gives it another user's rights for the object's lifetime; otherwise does nothing. The ledger
-// trusts only files of its own user, and a folder's owner must not be able to make root read other files.
+// trusts only files of the effective user, and a folder's owner must not be able to make root read other files.
 class AsUser {
  public:
   explicit AsUser(uid_t user) : before_(geteuid()), changed_(user != before_ && before_ == 0 && seteuid(user) == 0) {}

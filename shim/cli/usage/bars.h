@@ -21,8 +21,8 @@ struct BarParts {
   bool ends_half = false;   // only half of the last `reserved` character is filled
 };
 // Rounds used memory to the nearest eighth of a character and reserved memory to the nearest half. If reserved memory
-// follows, used memory is rounded to whole characters. Any amount above zero gets at least one mark, and only the full
-// `whole` fills the bar.
+// follows, used memory is rounded to whole characters. Any amount above zero gets at least one mark, and the bar is
+// full only if all of `whole` is taken.
 BarParts parts_of(const BarFigures &figures, std::size_t length);
 
 // "[####=-    ]": used memory, then the memory reserved beyond it, in `width` characters including the brackets. Empty

@@ -19,8 +19,8 @@ void number_devices(Usage &usage, const std::map<std::string, int> &indexes);
 // Adds NVML's figures to the rows, and adds rows for devices of the machine that no process uses.
 void add_figures(Usage &usage, const std::vector<DeviceFigures> &figures);
 
-// For a table: appends one row to the processes for each device for which NVML reports the used memory. The row shows
-// the memory held on that device outside Ration.
+// For a table: for each device whose used memory NVML reports, appends a row to the processes. The row shows the memory
+// held on that device outside Ration.
 void add_rows_of_others(Usage &usage);
 
 }  // namespace ration::cli

@@ -14,11 +14,11 @@ namespace ration::cli {
 
 struct HostProcess {
   int pid = 0;            // its ID in this PID namespace
-  std::string container;  // its host name if not this machine's; else the name in its cgroup; else empty
+  std::string container;  // its host name, if that is not ours; else the name in its cgroup; else empty
 };
 
-// Reads /proc when first asked about another PID namespace. Finds only processes whose namespace this user may read:
-// root finds the processes of all containers on the machine, other users only their own.
+// Reads /proc when first asked about a process of another PID namespace. Finds only processes whose namespace this user
+// may read: root finds the processes of all containers on the machine, other users only their own.
 class HostProcesses {
  public:
   // The result's `pid` is 0 if the process is in this namespace or cannot be found here.

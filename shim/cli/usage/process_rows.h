@@ -76,7 +76,7 @@ struct GroupRow {
     return kind == other.kind && name == other.name && user == other.user;
   }
   [[nodiscard]] bool is_idle() const { return claimed == 0 && processes == 0 && waiting == 0; }
-  [[nodiscard]] std::uint64_t free() const;  // the unclaimed part of the limit; kNoLimit: there is none
+  [[nodiscard]] std::uint64_t free() const;  // the unclaimed part of the limit; kNoLimit: there is no limit
 };
 
 struct DeviceRow {
@@ -91,7 +91,7 @@ struct DeviceRow {
   std::optional<std::uint64_t> free, others;  // others: the memory held outside Ration
   std::optional<unsigned> utilisation, temperature;
 
-  // The rest of the device's memory, which the driver itself holds, for example for contexts of the processes.
+  // The device's memory that is not in the figures above: the driver holds it, for example for processes' contexts.
   [[nodiscard]] std::optional<std::uint64_t> overhead() const;
 };
 
@@ -107,10 +107,10 @@ struct Usage {
   [[nodiscard]] bool tells_nothing() const;  // true if the tables would show no process and no group
 };
 
-// A member that holds a guarantee for a tree holds no memory itself. The holder has a row on a device only if it
-// guarantees memory there, and only until a process that the guarantee covers has a row there. The holder counts as a
-// process until one of those processes has a row on any device. `folder_problem`: why the state folder could not be
-// read; empty if it was read.
+// A member that holds a guarantee for a tree holds no memory itself. The holder has a row on each device where it
+// guarantees memory, until a process that the guarantee covers has a row there. The holder counts as a process until
+// one of those processes has a row on any device. `folder_problem`: why the state folder could not be read; empty if it
+// was read.
 Usage usage_of(const std::vector<ledger::Group> &groups, const std::string &folder_problem, std::uint64_t now_unix_ns);
 
 // Adds the usage that was read from another state folder.

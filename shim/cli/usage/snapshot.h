@@ -1,5 +1,5 @@
 // A snapshot of the groups on this machine, read from the configured state folder, or from the folders of all users.
-// Layer: cli. Threads: one. Taking a snapshot also returns the memory of dead processes (ledger/group_view.h).
+// Layer: cli. Threads: one. Taking a snapshot also reclaims the memory of dead processes (ledger/group_view.h).
 #pragma once
 
 #include <cstdint>

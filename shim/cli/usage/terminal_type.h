@@ -4,7 +4,7 @@
 
 namespace ration::cli {
 
-// False if the type is unknown, or if such a terminal cannot move its cursor, like `dumb`. Changes nothing.
+// False if the type is unknown, or if a terminal of this type, such as `dumb`, cannot move its cursor. Changes nothing.
 bool terminal_has_cursor();
 
 }  // namespace ration::cli

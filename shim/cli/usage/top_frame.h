@@ -32,8 +32,8 @@ struct Frame {
 // and with '*' if Tab has chosen this part for the arrow keys.
 Frame frame_of(Usage usage, const TopState &state, std::size_t height, std::size_t width);
 
-// Adjusts the state to the rows that the frame shows, so that a key that scrolls back acts at once, however often the
-// opposite key was pressed. A page has as many rows as are shown, and keys act on the row that the frame marks.
+// Adjusts the state to the rows that the frame shows, so that after a key was pressed too often at the end of a list,
+// the opposite key acts at once. A page has as many rows as are shown, and keys act on the row that the frame marks.
 void keep_on_screen(const Frame &frame, TopState &state);
 
 }  // namespace ration::cli
