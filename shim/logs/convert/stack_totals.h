@@ -38,7 +38,7 @@ class StackTotals {
 
    private:
     friend StackTotals;
-    Count at_peak_;  // at peak number `peak_`; if a later peak was reached, `live` counts instead
+    Count at_peak_;  // as of peak number `peak_`; if a later peak was reached, use `live` instead
     std::uint64_t peak_ = 0;
   };
 

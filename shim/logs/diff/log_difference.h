@@ -41,7 +41,7 @@ struct DeviceDifference {
 
 struct LogDifference {
   // The logs of one side: before or after. The flags have the same meaning as in History: `was_cut_off` is true if any
-  // log was cut off; each other flag is true if it is true of all logs.
+  // log was cut off; each other flag is true if it holds for all logs.
   struct Side {
     std::vector<std::string> logs;  // their names
     bool has_ended = true, was_cut_off = false, knows_peak = true, has_exact_peak = true, is_whole = true;

@@ -56,7 +56,7 @@ class GranuleUse {
 
   bool has_begun_ = false;
   std::uint64_t granule_ = 0;
-  std::unordered_map<std::uint64_t, std::uint64_t> ends_;  // number of block ends by granule; none: not shared
+  std::unordered_map<std::uint64_t, std::uint64_t> ends_;  // by granule: how many blocks begin or end in it
   std::uint64_t inner_ = 0;                                // the number of granules that lie inside a single block
 };
 

@@ -1,8 +1,8 @@
 // Detects whether the memory that a caller holds grows while the program works, from samples in bounded memory.
 // Layer: logs. Threads: none of its own.
 //
-// Work is counted in frees. A program that is still loading frees little, so even many calls of it are not work. If a
-// program frees nothing, loading and working look alike, so a level that rises until the end counts as growth.
+// Work is counted in frees. A program that is still loading frees little, so even its many calls do not count as work.
+// If a program frees nothing, loading and working look alike, so a level that rises until the end counts as growth.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Stretch {
 // Returns the rise, if there is one. `run`: the stretches up to the last allocation. The rule takes all stretches, or
 // all but the last sixteenth, and skips a warm-up of one, three or five eighths of the work or time. It divides the
 // rest into nine equal parts and takes the least memory held in each. In a rise, these minima never fall and increase
-// in at least seven of the eight steps (including the last), in total by at least 1 MiB or 1/20 of the last.
+// in at least seven of the eight steps (including the last), in total by at least 1 MiB or 1/20 of the last minimum.
 // Before these parts, the level was at most halfway up; otherwise it merely goes up and down. The last increase is not
 // before `quiet_ns`, and there is at least one free per 16 allocations; otherwise the program is still loading.
 std::optional<Rise> rise_of(std::span<const Stretch> run, std::uint64_t quiet_ns);
@@ -43,8 +43,8 @@ class Work {
   [[nodiscard]] bool is_counted_in_allocs() const;
   // The stretches up to the last allocation, with `least` not yet set.
   [[nodiscard]] std::vector<Stretch> stretches() const;
-  // The later of two times: halfway to the last allocation; and halfway to the end of the run, but at least one second
-  // before the end.
+  // The later of two times: halfway to the last allocation; and halfway to the end of the run, or one second before the
+  // end if that is earlier.
   [[nodiscard]] std::uint64_t quiet_ns(std::uint64_t end_ns) const;
 
  private:
@@ -60,8 +60,8 @@ class Work {
   std::uint64_t frees_at_last_alloc_ = 0, first_alloc_ns_ = 0, last_alloc_ns_ = 0;
 };
 
-// The least memory that one caller held from each `stride`th free on its device to the next such free. The same is kept
-// for allocations.
+// The least memory that one caller held from each `stride`th free on its device to the next such free. Keeps the same
+// by allocations instead of frees.
 class Levels {
  public:
   // Call this before the held bytes or the work change.

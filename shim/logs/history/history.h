@@ -83,11 +83,11 @@ class History {
     std::uint64_t total = 0;    // the device's memory
     std::uint64_t count = 0;
     Moment first;    // the first refusal; `bytes`: the size requested
-    Moment largest;  // the largest refused request; the next line is from its record
+    Moment largest;  // the largest refused request; all members below are from its record
     std::uint64_t used = 0, limit = 0, largest_free = 0;
     std::optional<std::uint64_t> device_free;  // nullopt: the driver could not be asked
     Need need;
-    std::uint64_t lacking = 0;     // the number of additional bytes that would have served it; 0: unknown
+    std::uint64_t lacking = 0;     // the number of bytes that this request lacked; 0: unknown
     std::uint64_t stack = 0;       // the stack of the largest request; 0: unknown
     std::vector<NamedGroup> held;  // memory held at that time by the groups that held the most
     Group held_by_others;          // `count`: the number of the other groups
@@ -133,8 +133,8 @@ class History {
     std::vector<Refusal> refusals;  // one for each function and reason
     std::vector<Growing> growing;   // groups that grow, the one that rises most first
     Work work;                      // of charged blocks
-    // The share of free memory, in millionths, in pieces too small for a refused request that all of the free memory
-    // would have satisfied. The largest such share among the refusals.
+    // For each request that was refused although the free memory was large enough in total: the share of free memory,
+    // in millionths, outside the largest free piece. The largest of these shares.
     std::uint64_t fragmentation_ppm = 0;
   };
 
@@ -163,7 +163,7 @@ class History {
   };
   // The places where a block is counted.
   struct Places {
-    Group *in_all = nullptr, *live = nullptr, *place = nullptr;  // place: in live_stacks or live_others
+    Group *in_all = nullptr, *live = nullptr, *place = nullptr;  // `place`: the entry in live_stacks or live_others
     Growth *growth = nullptr;                                    // the growth of the group
   };
   struct Held : Places {
@@ -186,8 +186,8 @@ class History {
   bool was_cut_off() const { return cut_off_; }
   // If false, the program may have done more than the log records, so counts are lower bounds.
   bool is_whole() const { return ended_ && dropped_ == 0; }
-  // True if the program ended by itself and its last request was not refused, so that the blocks left are blocks it
-  // forgot. False if records of refusals are missing, because any of them may concern the last request.
+  // True if the program ended by itself and its last request was not refused, so that it forgot to free the blocks
+  // left. False if records of refusals are missing, because any of them may concern the last request.
   bool has_ended_cleanly() const { return ended_ && !is_refused_last_ && unseen_refusals_ == 0; }
   // False if the peak is unknown, because records are missing and no `end` has the peaks, or because the log ends
   // before its first peak.
@@ -270,8 +270,8 @@ class History {
   bool ended_ = false, cut_off_ = false, has_stacks_ = false;
   bool is_refused_last_ = false;                  // there was no allocation after the last refusal
   std::uint64_t refused_last_ns_ = 0;             // the time of the first refusal after the last allocation
-  std::string refused_last_;                      // the group of that request; empty: it has no stack
-  std::uint64_t left_out_ = 0;                    // those of dropped_ that were in deleted parts of the log
+  std::string refused_last_;                      // the group of that refused request; empty: it has no stack
+  std::uint64_t left_out_ = 0;                    // how many of dropped_ were in deleted parts of the log
   std::uint64_t ooms_ = 0, unseen_refusals_ = 0;  // ooms_: from the `end` record
   std::vector<Totals> totals_;
   struct Counts {
@@ -281,7 +281,7 @@ class History {
   std::uint64_t seen_frees_ = 0;  // frees of charged blocks that have a record
   std::vector<Sure> sure_;        // by device, since the first loss
   std::uint64_t lost_at_ = 0;     // the number of the latest `dropped` record; 0: none
-  std::uint64_t lost_until_ = 0;  // the same, and the greatest number if records before the `end` are lost as well
+  std::uint64_t lost_until_ = 0;  // like lost_at_, but UINT64_MAX if records before the `end` are lost as well
 };
 
 // Returns the grouping that the user named, or one sentence with the error.

@@ -1,4 +1,4 @@
-// The blocks that are live at any record of a log. All readers of logs use this class to track them. Layer: logs.
+// The live blocks of a log, as of the record read last. All readers of logs use this class to track them. Layer: logs.
 // Threads: none of its own.
 #pragma once
 

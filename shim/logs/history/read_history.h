@@ -23,7 +23,7 @@ ReadTo each_record(const std::string &verb, const std::string &log, const std::f
 // Like each_record(), but also prints a line if the log has no end.
 ReadTo read_records(const std::string &verb, const std::string &log, const std::function<void(const Record &)> &take);
 
-// Reads the log into a history. If the log has no end, prints nothing, because users of the history report that.
+// Reads the log into a history. If the log has no end, prints nothing, because each verb reports that from the history.
 ReadTo read_history(const std::string &verb, const std::string &log, History &history);
 
 }  // namespace ration::logs

@@ -1,5 +1,5 @@
-// Replaces a file atomically, so that a reader sees either the old text or the new text. Also declares single steps for
-// use elsewhere. Layer: logs. Threads: any.
+// Replaces a file atomically, so that a reader sees either the old text or the new text. Also declares some of the
+// steps, for other files. Layer: logs. Threads: any.
 #pragma once
 
 #include <string>

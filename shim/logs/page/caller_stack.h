@@ -1,6 +1,6 @@
 // The memory that the callers of a device held over time, in a bounded number of points. The callers that held most are
-// kept apart; the others are added up. Each point says how much all of them held at one time; until the next point, the
-// total never fell below that. Layer: logs. Threads: none of its own.
+// kept separate; the others are added together. Each point says how much all of them held at one time; until the next
+// point, the total never fell below that. Layer: logs. Threads: none of its own.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ class CallerStack {
   void add(std::uint64_t ts_ns, const Level &level);
 
   std::uint64_t width_ns_ = 1, bucket_ = 0;
-  Level now_, highest_;                  // of the bucket, as are before_ and after_
+  Level now_, highest_;                  // in the current bucket, like before_ and after_
   std::optional<Level> before_, after_;  // the lowest before and after highest_; after_ begins where highest_ ends
   std::vector<Point> points_;
 };

@@ -1,5 +1,5 @@
-// The blocks and slabs that are live at a record of a log, and the shapes that a page draws for them. Layer: logs.
-// Threads: none of its own.
+// The live blocks and slabs of a log as of the event added last, and the shapes that a page draws for them.
+// Layer: logs. Threads: none of its own.
 #pragma once
 
 #include <cstdint>

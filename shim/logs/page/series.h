@@ -15,7 +15,7 @@ class Series {
 
   // REQUIRES: `ts_ns` is not before that of the last point.
   void add(const Point &point);
-  // Reduces the points to at most `most`, or to as few as possible if fewer would lose an extreme.
+  // Reduces the points to at most `most`, or to at most six if `most` is less, and keeps all extremes.
   void reduce(std::size_t most);
   const std::vector<Point> &points() const { return points_; }
   std::uint64_t left_out() const { return left_out_; }

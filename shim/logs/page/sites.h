@@ -1,7 +1,7 @@
 // The sites in a program from which the blocks of a log were requested, and their names for display on a page.
 // Layer: logs. Threads: none of its own.
 //
-// A site is a stack. If the log has no stacks, it is a kind of memory with a driver function and a size class.
+// A site is a stack. Without stacks, a site is the combination of a memory kind, a driver function and a size class.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 
 namespace ration::logs {
 
-// The file to read if `path` names a log: `path` itself if it exists, else the same log with or without compression.
-// Otherwise the new part left by a process that was killed while beginning that part. If none of these exists, `path`.
+// The file to read if `path` names a log: `path` itself if it exists, else the same log with or without compression,
+// else the new part left by a process that was killed while beginning that part. If none of these exists, `path`.
 std::string present_log(const std::string &path);
 
 // The possible names of a log's previous part, that is, the part before its last one.

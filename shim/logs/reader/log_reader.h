@@ -33,7 +33,7 @@ class LogReader {
 
   // Reads the next record. The first is the `meta`, whose `first_seq` is the number of the first record if that is not
   // 1. Returns false at the end, or if problem() says what is wrong. Every line of a log is a record with the next
-  // number, however its process ended. The `names`, which are at the end of the file, are also returned before the
+  // number, however the process ended. The `names`, which are at the end of the file, are also returned before the
   // other records.
   bool next(Record &record);
   // The number of bytes of the file read so far.

@@ -35,7 +35,7 @@ class Record {
   Record() = default;
   // Reads a JSON object that is part of a record.
   explicit Record(const nlohmann::json &object);
-  // Reads a line, reusing the memory of the previous one. False, and an empty record, if it is not an object.
+  // Reads a line, reusing the memory of the previous one. If it is not an object, empties the record, returns false.
   bool read(std::string_view line);
 
   Type type = Type::other;

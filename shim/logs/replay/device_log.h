@@ -36,7 +36,7 @@ class DeviceLog {
     std::vector<std::string> apis;  // by step: the driver function that was called
     std::uint64_t live_blocks = 0, peak_live_blocks = 0;
     std::uint64_t refusals = 0;  // refused requests, after which the program went on
-    // The device has stream-ordered memory. As many bytes as the driver's pools held for it in the logged run are
+    // The device has stream-ordered memory. The bytes that the driver's pools held for it in the logged run are
     // enough. The pools may need less than that, but not less than the sum of the blocks.
     bool is_stream_ordered = false;
     std::uint64_t peak_reserved = 0;

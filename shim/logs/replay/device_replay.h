@@ -39,14 +39,14 @@ struct DeviceStop {
 };
 
 // Replays with the default settings of mode pool (replayed_device.h). Where a block is placed depends on when freed
-// memory is clean. So it replays twice: as on a device without work, and with memory clean at once. Both must fit.
+// memory is clean. So there are two replays: as on a device without work, and with memory clean at once. Both must fit.
 std::optional<DeviceStop> replay_device(const DeviceTrace &trace, std::uint64_t limit, Backing backing);
 // Replays as in mode direct, where each block is a separate allocation by the driver and is charged in whole units.
 std::optional<DeviceStop> replay_direct(const DeviceTrace &trace, std::uint64_t limit);
 
 // The smallest limit with which the trace completes, to within 0.05 %; a replay with exactly that limit has completed.
-// With granules, the limit is a whole number of pages. With several pools, it is kSpareOfPools larger, because it is
-// not known exactly when one pool gives granules to another. nullopt: no limit is large enough.
+// With granules, the limit is a whole number of pages. With several pools, kSpareOfPools is added to the limit, because
+// it is not known exactly when one pool gives granules to another. nullopt: no limit is large enough.
 constexpr std::uint64_t kSpareOfPools = std::uint64_t{16} << 20;
 std::optional<std::uint64_t> find_device_minimum(const DeviceTrace &trace, Backing backing);
 // The same for mode direct, exact to the byte.

@@ -14,7 +14,7 @@ class ElfSymbols {
 
   // The build ID in hexadecimal; empty: the file has none.
   const std::string &build_id() const { return build_id_; }
-  // Whether a linker's table of all functions is there, which `strip` removes.
+  // True if the linker's table of all functions, which `strip` removes, is missing.
   bool is_stripped() const { return is_stripped_; }
   // The mangled name of the function that covers `address`; empty: unknown.
   const std::string &function_at(std::uint64_t address) const;

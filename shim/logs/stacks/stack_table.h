@@ -27,7 +27,7 @@ class StackTable {
   // The name to show for memory that this stack allocated: the innermost place in the program itself, and its caller,
   // because the innermost place is often a helper. If the program is not in the stack, the name is the library farthest
   // from the driver. "" if there is no stack.
-  enum class Lines { shown, left_out };  // with left_out, a name does not change if code is inserted above it
+  enum class Lines { shown, left_out };  // left_out: so that a name stays the same if code is inserted above
   std::string caller(std::uint64_t stack, Lines lines = Lines::shown);
   // True if the program is Python but its own functions are in no stack.
   bool lacks_python() const;
