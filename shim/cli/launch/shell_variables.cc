@@ -32,6 +32,18 @@ std::size_t length_of_name(std::string_view text) {
   return static_cast<std::size_t>(end - text.begin());
 }
 
+// $(command -v NAME), and what else looks for one program: its name.
+std::optional<std::string> sought_program(std::string_view written) {
+  for (const std::string_view search : {"$(command -v ", "$(type -P ", "$(type -p ", "$(which "}) {
+    if (written.starts_with(search)) {
+      const std::string_view name = written.substr(search.size(), written.size() - search.size() - 1);
+      const bool is_plain = !name.empty() && name.find_first_of(" $`'\"|;&<>()") == std::string_view::npos;
+      return is_plain ? std::optional(std::string(name)) : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void ShellVariables::erase(std::string_view name) {
@@ -126,13 +138,15 @@ ShellVariables::Known ShellVariables::text(std::string_view written, const Envir
     if (rest.starts_with("$(")) {
       length = rest.rfind(')') + 1;  // where there are several, the text between them is lost
       part = folder_of_script(rest.substr(0, length));
+      part = part ? part : sought_program(rest.substr(0, length));
     } else if (rest.starts_with("${")) {
       length = std::min(rest.find('}'), rest.size() - 1) + 1;
       const std::size_t end = 2 + length_of_name(rest.substr(2));
       const std::string_view more = rest.substr(end, length - 1 - end);
-      const bool has_default = more.starts_with(":-") || more.starts_with(":=");
+      const std::string_view name = rest.substr(2, end - 2);
+      const bool has_default = (more.starts_with(":-") || more.starts_with(":=")) && name != kPreload && name != "PATH";
       if (end > 2 && (more.empty() || has_default)) {
-        part = value(std::string(rest.substr(2, end - 2)), environment, in_order);
+        part = value(std::string(name), environment, in_order);
       }
       if (!part && has_default && !has(more, "$") && !has(more, "`")) {
         part = std::string(more.substr(2));

@@ -44,6 +44,11 @@ void WalkState::lose_preload(const std::string &reason, const std::string &more)
 }
 
 void WalkState::clear_environment(const std::string &search_path) {
+  for (const config::Option &option : config::options()) {
+    if (!option.variable.empty()) {
+      note_change(std::string(option.variable), {});
+    }
+  }
   const char *const none[] = {nullptr};
   walk.environment = EnvironmentBlock(none);
   if (!search_path.empty()) {
@@ -109,6 +114,9 @@ void WalkState::assign(std::string_view word) {
     if (variable == "PATH" && value.find(self) != std::string::npos) {
       value.replace(value.find(self), self.size(), walk.environment.value("PATH"));
     }
+  }
+  if (variable != kPreload) {  // the value is not known: perhaps that of the setting itself
+    std::erase_if(walk.changes, [&](const CommandWalk::Change &each) { return each.variable == variable; });
   }
   if (variable == "PATH") {
     walk.environment.set(variable, value);  // a folder in a variable is not found

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/wait.h"
 #include "events/diagnostics.h"
+#include "policy/block_pool/movement.h"
 
 namespace ration::policy {
 namespace {
@@ -104,6 +105,7 @@ CUresult BlockPools::serve(const PoolCall &call, pool::Block &block, std::option
   Room::Retries retries;
   Backoff backoff;
   for (int tries = 0;; ++tries) {
+    const Movement movement(parts_, call);
     Growth growth(growth_parts_, call);
     const pool::AllocateOutcome outcome = call.pool.blocks.allocate(call.request.upper_bound, growth);
     if (outcome) {
@@ -118,7 +120,7 @@ CUresult BlockPools::serve(const PoolCall &call, pool::Block &block, std::option
     if (tries < kMostTries && growth.overtaken()) {
       continue;
     }
-    if (!growth.may_have_missed() || !retries.allow()) {
+    if (growth.error() != CUDA_SUCCESS || !movement.may_have_hidden_memory() || !retries.allow()) {
       denied = growth.reason();
       return CUDA_ERROR_OUT_OF_MEMORY;
     }

@@ -40,19 +40,6 @@ std::uint64_t DevicePool::unused_bytes() const {
   return bytes;
 }
 
-std::uint64_t DevicePool::finished_calls() const {
-  const events::DeviceTally &tally = parts_.journal.tally().devices[device];
-  return tally.allocs.load(std::memory_order_relaxed) + tally.frees.load(std::memory_order_relaxed);
-}
-
-bool DevicePool::has_other_calls() const {
-  int calls = 0;
-  for (const ContextRef &context : contexts()) {
-    calls += existing_pool(*context)->in_flight.load();
-  }
-  return calls > 1;
-}
-
 bool DevicePool::holds_elsewhere(const Context *caller, std::uint64_t bytes) const {
   std::uint64_t elsewhere = 0;
   for (const ContextRef &context : contexts()) {

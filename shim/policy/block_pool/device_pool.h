@@ -52,10 +52,6 @@ class DevicePool {
   std::uint64_t unused_bytes() const;
   // Whether `bytes` would fit under the limit if the pools of other contexts held only live blocks.
   bool holds_elsewhere(const Context *caller, std::uint64_t bytes) const;
-  // The number of allocations and frees on this device that have finished, in every mode.
-  std::uint64_t finished_calls() const;
-  // Whether threads other than the calling one, whose call counts, are within calls to the pools of this device.
-  bool has_other_calls() const;
   // The bytes in live blocks, in every mode.
   std::uint64_t used() const { return parts_.journal.live_bytes(device); }
 

@@ -9,6 +9,7 @@
 #include "base/saturating.h"
 #include "base/wait.h"
 #include "events/diagnostics.h"
+#include "policy/block_pool/movement.h"
 #include "policy/contexts/any_context.h"
 #include "policy/devices/returning_memory.h"
 
@@ -43,7 +44,6 @@ Growth::Growth(const GrowthParts &parts, const PoolCall &call)
     : parts_(parts),
       call_(call),
       cleaning_(parts.fences, call),
-      finished_calls_(call.device.finished_calls()),
       lacking_(pool::Pool::slab_bytes_for(call.request.upper_bound)),
       reason_(call.device.account.limit() == UINT64_MAX ? events::Reason::device : events::Reason::limit) {}
 
@@ -204,20 +204,6 @@ pool::stitch::DeviceMemory *Growth::memory() noexcept try {
   return nullptr;
 }
 
-std::uint64_t Growth::untaken_bytes() const {
-  const DevicePool &device = call_.device;
-  return std::min(device.account.available(), device_free(parts_.contexts, device.device).value_or(UINT64_MAX));
-}
-
-bool Growth::may_have_missed() const noexcept try {
-  const DevicePool &device = call_.device;
-  return error() == CUDA_SUCCESS && call_.pool.backing->gives_parts() &&
-         plus_or_most(untaken_bytes(), device.unused_bytes()) >= call_.request.upper_bound &&
-         (device.has_other_calls() || device.finished_calls() != finished_calls_);
-} catch (...) {  // no memory of the host
-  return false;
-}
-
 bool Growth::make_room(std::uint64_t bytes, Room::Patience patience) {
   const Room::Need need{call_.request.api, call_.device.device,       bytes,
                         &call_.pool,       call_.request.upper_bound, call_.request.begun_ns};
@@ -231,7 +217,7 @@ bool Growth::make_room(std::uint64_t bytes, Room::Patience patience) {
 bool Growth::suffices_when_clean() const {
   pool::SharedPool &blocks = call_.pool.blocks;
   const std::uint64_t bytes = call_.request.upper_bound;
-  const std::uint64_t untaken = untaken_bytes();
+  const std::uint64_t untaken = untaken_bytes(parts_.contexts, call_.device);
   if (call_.pool.backing->gives_parts()) {
     const pool::Statistics held = blocks.statistics();
     return plus_or_most(untaken, held.free_bytes + held.retired_bytes) >= bytes;

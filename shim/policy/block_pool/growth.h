@@ -41,9 +41,6 @@ class Growth final : public pool::Upstream {
   events::Reason reason() const { return reason_; }
   // Whether another attempt may succeed, because another thread freed a block while this one searched.
   bool overtaken() const { return error() == CUDA_SUCCESS && cleaning_.overtaken(); }
-  // Whether another thread may have moved memory while this one searched: memory that moves between granules' pools is
-  // in none of them, although it could serve the request afterwards.
-  bool may_have_missed() const noexcept;
   // Called by base/held.h if a thread left grow(), or a merge, without returning.
   static void give_up(void *blocks) noexcept;
 
@@ -55,16 +52,13 @@ class Growth final : public pool::Upstream {
   std::uint64_t next_bytes(std::uint64_t minimum_bytes) const;
   bool make_room(std::uint64_t bytes, Room::Patience patience);
   bool stays_out();
-  // The bytes that the limits and the device leave for more pieces.
-  std::uint64_t untaken_bytes() const;
   bool suffices_when_clean() const;
 
   const GrowthParts &parts_;
   const PoolCall &call_;
   Cleaning cleaning_;
   std::unique_ptr<pool::stitch::DeviceMemory> memory_;
-  const std::uint64_t finished_calls_;  // when the search began
-  std::uint64_t lacking_;               // the bytes that the pool needs beyond what it holds
+  std::uint64_t lacking_;  // the bytes that the pool needs beyond what it holds
   CUresult grow_error_ = CUDA_SUCCESS;
   events::Reason reason_;
   Room::Retries retries_;

@@ -100,6 +100,7 @@ TEST_CASE("a setting that is unset and set again is none that is taken, and one 
   CHECK(walk({"env", "-u", "RATION_LIMIT", "RATION_LIMIT=4GiB", "ls"}).changes.empty());
   CHECK(walk({"env", "-u", "RATION_LIMIT", "env", "RATION_LIMIT=4GiB", "RATION_LOG=x", "ls"}).changes.empty());
   CHECK(changes_of({"env", "-u", "RATION_LIMIT", "ls"}) == Line{"env unsets RATION_LIMIT"});
+  CHECK(changes_of({"env", "-i", "LD_PRELOAD=/x/libration.so", "ls"}) == Line{"env unsets RATION_LIMIT"});
   CHECK(changes_of({"env", "RATION_LIMIT=8GiB", "ls"}) == Line{"env sets RATION_LIMIT=8GiB, in place of 4GiB"});
   CHECK(changes_of({"env", "RATION_LIMIT=1GiB", "env", "RATION_LIMIT=2GiB", "ls"}) ==
         Line{"env sets RATION_LIMIT=2GiB, in place of 4GiB"});
@@ -356,9 +357,10 @@ TEST_CASE("what fails in some shells, or may fail, is suspected and not refused"
 }
 
 TEST_CASE("a line that runs what is not known is suspected, and says so") {
-  for (const char *line : {"eval \"$A\"", "$A ls", "nice $(which env) ls", "for A in nice 'env -i'; do $A ls; done",
-                           "read A; $A ls", "A=nice; B=1; test $B && A='env -i'; $A ls", "cat x | sh", "sh <x",
-                           ". $A/x; ls", ". x; ls", "sh -c \"$A\"", "ls; sh -c \"nice $A\""}) {
+  for (const char *line :
+       {"eval \"$A\"", "$A ls", "nice $(which env | cat) ls", "P=$(cat f); $P ls",
+        "for A in nice 'env -i'; do $A ls; done", "read A; $A ls", "A=nice; B=1; test $B && A='env -i'; $A ls",
+        "cat x | sh", "sh <x", ". $A/x; ls", ". x; ls", "sh -c \"$A\"", "ls; sh -c \"nice $A\""}) {
     INFO(line);
     CHECK_FALSE(suspected_of({"sh", "-c", line}).empty());
   }
@@ -415,9 +417,12 @@ TEST_CASE("a line that keeps the library is not suspected") {
                            "if ls; then LD_PRELOAD=/x/o.so:$LD_PRELOAD; export LD_PRELOAD; fi; ls",
                            "while read line; do ls $line; done <file",
                            "export PATH=/x:$PATH; ls",
-                           "env -i LD_PRELOAD=$LD_PRELOAD ls",
-                           "exec env -i LD_PRELOAD=\"${LD_PRELOAD}\" ls",
+                           "env -i LD_PRELOAD=$LD_PRELOAD RATION_LIMIT=$RATION_LIMIT ls",
+                           "exec env -i LD_PRELOAD=\"${LD_PRELOAD}\" RATION_LIMIT=2GiB ls",
                            "LD_PRELOAD= date; exec ls",
+                           "LD_PRELOAD=${LD_PRELOAD:-} ls",
+                           "export LD_PRELOAD=${LD_PRELOAD:-/x/other.so}; ls",
+                           "P=$(command -v ls); $P x",
                            "env -i true; ls",
                            "cat <<END\nunset LD_PRELOAD; LD_PRELOAD= x\nEND\nls",
                            "sh <<END\nls\nEND",
