@@ -286,5 +286,7 @@ def stream_order_for_others(folder):
 # ThreadSanitizer cannot be loaded into an interpreter that was built without it.
 of_python = {} if os.environ.get("PRELOAD_SANITIZE") == "thread" else {
     "exact in the end": exact_in_the_end, "a peak does not fall": a_peak_does_not_fall, "stream order for others": stream_order_for_others}
-main({**of_python, "shared": shared, "beside others": beside_others, "named in a summary": named_in_a_summary, "in turn": in_turn, "guarantees": guarantees, "a tree in a group": a_tree_in_a_group, "a pool": a_pool,
+# No sanitizer can be loaded into a shell that was built without it.
+of_shells = {} if os.environ.get("PRELOAD_SANITIZE") else {"in turn": in_turn}
+main({**of_python, **of_shells, "shared": shared, "beside others": beside_others, "named in a summary": named_in_a_summary, "guarantees": guarantees, "a tree in a group": a_tree_in_a_group, "a pool": a_pool,
       "a pool of granules": lambda folder: stitching(folder, "vmm", 1), "a pool of slabs": lambda folder: stitching(folder, "slab", 0)})
