@@ -201,8 +201,8 @@ int run_verb(const FindMinRequest &request) try {
   } else if (finder.is_refused()) {
     log_line(
         "find-min: under this limit requests were refused, yet the command exits with 0: it can do without that "
-        "memory, "
-        "or it is a shell, whose exit status hides that one of its programs failed");
+        "memory, or "
+        "it is a shell, whose exit status hides that one of its programs failed");
   }
   if (request.json) {
     std::cout << json_of(finder, request) << '\n';

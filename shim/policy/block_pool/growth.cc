@@ -217,10 +217,12 @@ bool Growth::make_room(std::uint64_t bytes, Room::Patience patience) {
 bool Growth::suffices_when_clean() const {
   pool::SharedPool &blocks = call_.pool.blocks;
   const std::uint64_t bytes = call_.request.upper_bound;
-  const std::uint64_t untaken = untaken_bytes(parts_.contexts, call_.device);
+  const auto with_untaken = [&](std::uint64_t held) {
+    return plus_or_most(untaken_bytes(parts_.contexts, call_.device), held);
+  };
   if (call_.pool.backing->gives_parts()) {
     const pool::Statistics held = blocks.statistics();
-    return plus_or_most(untaken, held.free_bytes + held.retired_bytes) >= bytes;
+    return with_untaken(held.free_bytes + held.retired_bytes) >= bytes;
   }
   std::uint64_t whole = 0;
   pool::Slab slab{};
@@ -246,7 +248,7 @@ bool Growth::suffices_when_clean() const {
     }
     whole += is_whole ? slab.bytes : 0;
   }
-  return whole > 0 && plus_or_most(untaken, whole) >= lacking_;
+  return whole > 0 && with_untaken(whole) >= lacking_;
 }
 
 // Decided only if the pool would grow, because it reads shared memory.

@@ -25,10 +25,12 @@ bool Movement::has_other_calls() const {
 }
 
 bool Movement::may_have_hidden_memory() const noexcept try {
-  const std::uint64_t untaken = untaken_bytes(parts_.contexts, call_.device);
-  return call_.pool.backing->gives_parts() &&
-         plus_or_most(untaken, call_.device.unused_bytes()) >= call_.request.upper_bound &&
-         (has_other_calls() || finished_calls() != finished_);
+  const auto enough_is_unused = [&] {
+    const std::uint64_t untaken = untaken_bytes(parts_.contexts, call_.device);
+    return plus_or_most(untaken, call_.device.unused_bytes()) >= call_.request.upper_bound;
+  };
+  return call_.pool.backing->gives_parts() && (finished_calls() != finished_ || has_other_calls()) &&
+         enough_is_unused();
 } catch (...) {  // no memory of the host
   return false;
 }

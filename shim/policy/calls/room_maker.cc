@@ -235,8 +235,8 @@ std::uint64_t RoomMaker::lacking(const ledger::Account &account, const Need &nee
 bool RoomMaker::make_room(const Need &need, Patience patience) noexcept {
   const ledger::Account &account = parts_.account(need.device);
   // Other threads and processes may take the memory before this thread reserves it, and free some again.
-  std::uint64_t own_before = own_reach(need);
   for (Retries retries; retries.allow();) {
+    const std::uint64_t before = account.charged();
     if (make_own_room(need, patience)) {
       return true;
     }
@@ -244,7 +244,7 @@ bool RoomMaker::make_room(const Need &need, Patience patience) noexcept {
     if (patience != Patience::briefly || account.left_of_limit() + own < need.bytes) {
       return false;
     }
-    if (!comes_from_others(need, own) && std::exchange(own_before, own) == own) {
+    if (!comes_from_others(need, own) && account.charged() == before) {
       break;
     }
   }
