@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/saturating.h"
 
 namespace ration::events {
@@ -90,8 +91,20 @@ struct Holder {
   std::string program;
   std::uint64_t reserved;
   std::uint64_t used;
-  std::uint64_t guarantee = 0;
+  std::uint64_t guarantee = 0;  // of a run: the part that none of its processes holds
 };
+
+// What a process holds, and what is kept free for it, so that the figures of all holders add up. `holds` and `keeps`
+// are the verbs: "holds 256MiB and keeps 1.75GiB free under its guarantee".
+inline std::string held_words(std::uint64_t reserved, std::uint64_t guarantee, const char *holds, const char *keeps,
+                              FunctionRef<std::string(std::uint64_t)> shown) {
+  const std::uint64_t kept = minus_or_zero(guarantee, reserved);
+  std::string words = reserved != 0 || kept == 0 ? std::string(holds) + " " + shown(reserved) : "";
+  words += kept != 0
+               ? (words.empty() ? "" : " and ") + std::string(keeps) + " " + shown(kept) + " free under its guarantee"
+               : "";
+  return words;
+}
 
 struct Oom {
   int device;
@@ -106,9 +119,10 @@ struct Oom {
   std::uint64_t quarantined = 0;  // freed, but possibly still in use by the device
   bool capturing = false;         // a capture was running, so quarantined blocks could not be cleaned
   GroupState group{};
-  std::vector<Holder> holders{};  // the processes that hold most in the refusing group or on the full device
-  bool sharing = false;           // a handle for sharing, not memory, was refused; counted separately
-  std::uint64_t needed = 0;       // bytes that must be free; exceeds `requested` if a driver pool grows in steps
+  std::vector<Holder> holders{};   // the processes that hold most in the refusing group or on the full device
+  std::uint64_t more_holders = 0;  // those not among `holders`
+  bool sharing = false;            // a handle for sharing, not memory, was refused; counted separately
+  std::uint64_t needed = 0;        // bytes that must be free; exceeds `requested` if a driver pool grows in steps
 
   // By how many bytes the limit that refused the request was too small for it. 0: unknown, because the process held
   // free memory that could not serve the request, or because the device may have had too little.

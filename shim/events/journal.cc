@@ -178,7 +178,7 @@ void Journal::count(const Oom &event) {
   if (!event.sharing) {
     publish_refusal(*tally_, event.device,
                     {event.requested, event.lacking(), event.device_free ? event.largest_free : UINT64_MAX});
-    publish_holders(*tally_, event.device, event.holders);
+    publish_holders(*tally_, event.device, event.holders, event.more_holders);
   }
 }
 

@@ -177,6 +177,9 @@ void format(Line &line, const Oom &event, int thread) {
     }
   }
   add(line, R"(,"holders":{})", holders.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  if (event.more_holders != 0) {
+    add(line, R"(,"more_holders":{})", event.more_holders);
+  }
 }
 
 void format(Line &line, const SlabAlloc &event, int thread) {

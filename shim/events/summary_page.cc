@@ -126,7 +126,7 @@ void publish_group(SummaryPage &page, unsigned number, std::uint32_t kind, const
   group.is_written.store(1, std::memory_order_release);  // pairs with the acquire in groups_in
 }
 
-void publish_holders(SummaryPage &page, int device, const std::vector<Holder> &holders) {
+void publish_holders(SummaryPage &page, int device, const std::vector<Holder> &holders, std::uint64_t more) {
   SummaryPage::Holders &into = page.holders[device];
   if (holders.empty() || into.is_taken.exchange(1, std::memory_order_relaxed) != 0) {
     return;
@@ -140,6 +140,7 @@ void publish_holders(SummaryPage &page, int device, const std::vector<Holder> &h
     const std::string &program = holders[i].program;
     program.copy(holder.program, sizeof(holder.program), minus_or_zero(program.size(), sizeof(holder.program)));
   }
+  into.more = more + (holders.size() - count);
   into.count.store(static_cast<std::uint32_t>(count),
                    std::memory_order_release);  // pairs with the acquire in holders_in
 }
@@ -228,7 +229,8 @@ bool read_summary(const std::string &file, Summary &summary) {
                              page->limit_is_later[i].load(std::memory_order_relaxed) != 0,
                              std::string(page->uuids[i], strnlen(page->uuids[i], sizeof(page->uuids[i]))),
                              groups_in(*page, i),
-                             holders_in(*page, i)};
+                             holders_in(*page, i),
+                             page->holders[i].more};
       for (int reason = 0; reason < kReasonCount; ++reason) {
         device.denied[reason] = value_of(tally.denied[reason]);
       }

@@ -45,7 +45,7 @@ struct DeviceTally {
 // Design: design/log.md#summary-page
 struct SummaryPage {
   static constexpr std::uint64_t kMagic = 0x31594c4c4154'4152;  // "RATALLY1", little-endian
-  static constexpr std::uint32_t kVersion = 17;
+  static constexpr std::uint32_t kVersion = 18;
 
   std::atomic<std::uint64_t> magic;  // written last, so a page without it is incomplete
   std::uint32_t version;
@@ -85,6 +85,7 @@ struct SummaryPage {
   struct Holders {
     std::atomic<std::uint32_t> is_taken;  // set by the thread that writes this struct
     std::atomic<std::uint32_t> count;     // written after the entries
+    std::uint64_t more;                   // holders without an entry
     struct Holder {
       std::uint64_t reserved, guarantee;
       std::int32_t pid;
@@ -135,6 +136,7 @@ struct Summary {
     std::string uuid;
     std::vector<Group> groups;
     std::vector<Holder> holders;  // the processes that held most of the memory which the first refused request lacked
+    std::uint64_t more_holders = 0;
   };
   std::int64_t pid = 0;
   std::string program;
@@ -158,7 +160,7 @@ void publish_group(SummaryPage &page, unsigned number, std::uint32_t kind, const
                    std::uint64_t random);
 
 // Writes the holders of the memory that a request on the device lacked. Only the first call for a device has an effect.
-void publish_holders(SummaryPage &page, int device, const std::vector<Holder> &holders);
+void publish_holders(SummaryPage &page, int device, const std::vector<Holder> &holders, std::uint64_t more);
 
 // Writes the request if it is larger than all requests refused before. REQUIRES: one thread at a time.
 void publish_refusal(SummaryPage &page, int device, const SummaryPage::Refused::Request &request);

@@ -322,10 +322,10 @@ std::uint64_t Account::fair_part(bool goes_back_in_parts) {
   return charged() + (goes_back_in_parts ? part : 0);
 }
 
-std::vector<Holder> Account::holders(std::size_t most) const {
+std::vector<Holder> Account::holders() const {
   std::vector<Holder> all;
   for (int i = 0; i < shares(); ++i) {
-    for (Holder &holder : shares_[i].membership->holders(shares_[i].device, most)) {
+    for (Holder &holder : shares_[i].membership->holders(shares_[i].device)) {
       const bool is_known = std::any_of(all.begin(), all.end(), [&holder](const Holder &each) {
         return each.pid == holder.pid && each.program == holder.program;
       });
@@ -335,7 +335,6 @@ std::vector<Holder> Account::holders(std::size_t most) const {
     }
   }
   std::stable_sort(all.begin(), all.end(), [](const Holder &a, const Holder &b) { return a.claimed() > b.claimed(); });
-  all.resize(std::min(all.size(), most));
   return all;
 }
 

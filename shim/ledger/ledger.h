@@ -111,8 +111,8 @@ class Account {
   std::uint64_t fair_part(bool goes_back_in_parts);
   // The group that leaves least; `device` receives this device's number there. nullptr: the account is in no group.
   Membership *tightest(int &device) const;
-  // The members of its groups that claim most on this device; each process appears once.
-  std::vector<Holder> holders(std::size_t most) const;
+  // The members of its groups that claim memory on this device, the largest first; each process appears once.
+  std::vector<Holder> holders() const;
   // Reclaims the memory of dead members, in every group that has a limit on this device.
   void reclaim_from_dead() noexcept;
   // Reclaims in all groups. Returns true if, within the last `seconds`, a member that held memory of the device was

@@ -375,7 +375,7 @@ std::uint64_t Membership::available(int device, std::uint64_t tree_held) const {
   return plus_or_most(below, uncovered(static_cast<std::uint32_t>(device), tree_held));
 }
 
-std::vector<Holder> Membership::holders(int device, std::size_t most) const {
+std::vector<Holder> Membership::holders(int device) const {
   std::vector<Holder> holders;
   if (!is_here(device)) {
     return holders;
@@ -414,7 +414,6 @@ std::vector<Holder> Membership::holders(int device, std::size_t most) const {
   holders.erase(std::remove_if(holders.begin(), holders.end(), [](const Holder &each) { return each.claimed() == 0; }),
                 holders.end());
   sort();
-  holders.resize(std::min(holders.size(), most));
   return holders;
 }
 

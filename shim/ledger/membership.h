@@ -145,8 +145,8 @@ class Membership {
   // True if the group has a limit on any device.
   bool has_limits() const;
 
-  // The members that claim most on the device, at most `most` of them.
-  std::vector<Holder> holders(int device, std::size_t most) const;
+  // The members that claim memory on the device, the largest first.
+  std::vector<Holder> holders(int device) const;
 
   void publish(int device, const Published &published);
   // Raises the published peak to the bytes held now. Called before memory is returned without a publication.

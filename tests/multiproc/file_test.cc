@@ -114,7 +114,7 @@ TEST_CASE("a member whose file's header is overwritten touches no slot that the 
     std::string problem;
     write_word(folder / file_name(GroupKind::kNamed, "g"), offsetof(shared::Header, ready_slots), shared::kSlots);
     expect(!granted(joined->reserve(0, 2 * kMiB, true)), "granted more than the limit");  // looks at every slot
-    expect(joined->holders(0, 8).empty(), "somebody holds memory");
+    expect(joined->holders(0).empty(), "somebody holds memory");
     expect(granted(joined->reserve(0, kMiB, true)), "refused what fits");
   });
   CHECK(member.ended() == 0);
@@ -127,13 +127,13 @@ TEST_CASE("a member that finds its file cut short touches it no more, refuses, a
     Child member([&] {
       const std::unique_ptr<Membership> joined = holder(folder.path(), 2 * kMiB, kMiB);
       const std::unique_ptr<Membership> last = join(folder.path());
-      expect(joined->holders(0, 8).size() == 1, "a member is missing");
+      expect(joined->holders(0).size() == 1, "a member is missing");
       expect(truncate((folder / "group-g").c_str(), static_cast<off_t>(size)) == 0, "cannot cut the file");
       expect(!granted(joined->reserve(0, 2 * kMiB, true)), "granted more than the limit");  // looks at every slot
       expect(!granted(joined->reserve(0, 1, true)), "granted without a ledger");
       joined->release(0, kMiB);
       joined->publish(0, {kMiB, 1, {}});
-      expect(joined->holders(0, 8).empty() && joined->available(0) == 0, "a ledger without a file");
+      expect(joined->holders(0).empty() && joined->available(0) == 0, "a ledger without a file");
       expect(contains(joined->trouble(), "cut short, so every allocation is refused: " + (folder / "group-g")),
              "what?");
       expect(joined->trouble().empty(), "says it twice");
@@ -161,7 +161,7 @@ TEST_CASE("whatever a member does first after its file was cut short, it does no
       {"limits", [](Membership &m) { expect(!m.has_limits(), "limits without a ledger"); }},
       {"total", [](Membership &m) { expect(m.total(0) == 0, "a total without a ledger"); }},
       {"available", [](Membership &m) { expect(m.available(0) == 0, "something is available"); }},
-      {"holders", [](Membership &m) { expect(m.holders(0, 8).empty(), "somebody holds memory"); }},
+      {"holders", [](Membership &m) { expect(m.holders(0).empty(), "somebody holds memory"); }},
       {"look for the dead", [](Membership &m) { m.reclaim_from_dead(0); }},
       {"ask for deaths", [](Membership &m) { expect(!m.member_died_within(0, 60), "a dead member"); }},
   };

@@ -93,7 +93,7 @@ void expect_refused(Membership &parents) {
   parents.publish(0, {1, 1, {}});
   expect(parents.device(kDevice1, 1) == -1, "a child entered a device");
   expect(parents.total(0) == 0 && parents.limit(0) == 0 && parents.available(0) == 0, "a child saw totals");
-  expect(parents.holders(0, 10).empty(), "a child saw holders");
+  expect(parents.holders(0).empty(), "a child saw holders");
   expect(!parents.member_died_within(0, 100), "a child searched for dead members");
 }
 

@@ -78,7 +78,7 @@ TEST_CASE("members of two PID namespaces see each other live, and a killed names
   Child second = in_namespace(*other, [&] {
     const std::unique_ptr<Membership> member = holder(folder.path(), kLimit, 40 * kMiB);
     expect(!granted(member->reserve(0, 1, true)), "the other's bytes were given away");
-    expect(member->holders(0, 10).size() == 2, "a holder is missing");
+    expect(member->holders(0).size() == 2, "a holder is missing");
     open(other->ready, 1);
     wait_while(other->go_on, 0);
     expect(granted(member->reserve(0, 60 * kMiB, true)), "what a killed namespace held is lost");

@@ -9,6 +9,7 @@
 #include "cli/base/file_text.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
+#include "events/event.h"
 
 namespace ration::cli {
 
@@ -188,8 +189,7 @@ std::string shown_holders(const std::vector<DeviceHolder> &holders, std::uint64_
       continue;
     }
     text += (text.empty() ? "; " : ", ") + named(holder) + " ";
-    text += holder.guarantee >= holder.reserved ? "is guaranteed " + config::show_bytes(holder.guarantee)
-                                                : "holds " + config::show_bytes(holder.reserved);
+    text += events::held_words(holder.reserved, holder.guarantee, "holds", "keeps", config::show_bytes);
     text += holder.idle != 0 ? " and does not use " + config::show_bytes(holder.idle) + " of it" : "";
     text += holder.is_of_tree ? " for what it started" : holder.is_outside ? " without Ration" : "";
   }

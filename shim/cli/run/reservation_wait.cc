@@ -165,7 +165,7 @@ Reservation::Shortage Reservation::shortage() const {
                                                     config::show_exact_bytes(place_->limit(least->place)) + " left";
     }
     std::vector<DeviceHolder> holders;
-    for (const ledger::Holder &each : place_->holders(least->place, SIZE_MAX)) {
+    for (const ledger::Holder &each : place_->holders(least->place)) {
       holders.push_back({each.pid, each.program, each.reserved, 0, each.guarantee, each.is_of_tree});
     }
     found.take(holders, 0);

@@ -14,6 +14,7 @@
 #include "cli/base/text_width.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
+#include "events/event.h"
 #include "logs/output/json_or_null.h"
 #include "logs/reader/log_names.h"
 
@@ -197,9 +198,9 @@ std::string holders_line(const events::Summary::Device &device) {
     line += (line.empty() ? "  at the first refusal: " : ", ") +
             config::printable(path.starts_with('/') ? path.substr(path.rfind('/') + 1) : path) + " (pid " +
             std::to_string(holder.pid) + ") ";
-    line += holder.guarantee > holder.reserved ? "was guaranteed " + config::show_bytes(holder.guarantee)
-                                               : "held " + config::show_bytes(holder.reserved);
+    line += events::held_words(holder.reserved, holder.guarantee, "held", "kept", config::show_bytes);
   }
+  line += device.more_holders != 0 ? ", and " + std::to_string(device.more_holders) + " more" : "";
   return line;
 }
 

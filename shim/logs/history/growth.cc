@@ -183,13 +183,13 @@ void Levels::note(const Work &work, std::uint64_t held) {
   by_frees_.note(work.frees(), held);
 }
 
-std::optional<Rise> Levels::rise(const Work &work, std::uint64_t end_ns) const {
+std::optional<Rise> Levels::rise(const Work &work, std::uint64_t quiet_ns) const {
   std::vector<Stretch> run = work.stretches();
   const std::vector<std::uint64_t> &least = (work.is_counted_in_allocs() ? by_allocs_ : by_frees_).least;
   for (std::size_t i = 0; i < run.size(); ++i) {
     run[i].least = least[i];
   }
-  return rise_of(run, work.quiet_ns(end_ns));
+  return rise_of(run, quiet_ns);
 }
 
 }  // namespace ration::logs

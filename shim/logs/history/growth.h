@@ -66,8 +66,8 @@ class Levels {
  public:
   // Call this before the held bytes or the work change.
   void note(const Work &work, std::uint64_t held);
-  // REQUIRES: note() was called after the last change of `work`.
-  [[nodiscard]] std::optional<Rise> rise(const Work &work, std::uint64_t end_ns) const;
+  // As rise_of(). REQUIRES: note() was called after the last change of `work`.
+  [[nodiscard]] std::optional<Rise> rise(const Work &work, std::uint64_t quiet_ns) const;
 
  private:
   struct Samples {

@@ -68,7 +68,8 @@ class History {
       std::uint64_t pid = 0, reserved = 0, guarantee = 0;
     };
     std::vector<Holder> holders;
-    std::uint64_t outside = 0;  // for a full device: memory in use by the driver or by processes outside Ration
+    std::uint64_t more_holders = 0;  // those not among `holders`
+    std::uint64_t outside = 0;       // for a full device: memory in use by the driver or by processes outside Ration
   };
   // The limit that a request needs. `enough`: this limit suffices; `maybe`: it may suffice; `least`: a smaller limit
   // cannot suffice. 0 bytes: nothing is known.

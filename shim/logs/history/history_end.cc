@@ -107,10 +107,11 @@ void History::find_growth(Device &device) {
     }
     auto &[levels, oldest_ns] = found->second;
     levels.note(device.work, group.bytes);
-    // What a program does after it was refused, such as waiting for others, says nothing about what it held before. Nor
-    // does what it did before it asked for more by the same caller.
-    const std::uint64_t end_ns = !is_refused_last_ ? last_ts_ns_ : name == refused_last_ ? 0 : refused_last_ns_;
-    if (const auto rise = levels.rise(device.work, end_ns)) {
+    // What a program does after it was refused, such as waiting for others, says nothing about what it held before. A
+    // caller that was refused last has not stopped growing, however long the program paused before.
+    const bool is_refused = is_refused_last_ && name == refused_last_;
+    const std::uint64_t end_ns = is_refused_last_ ? refused_last_ns_ : last_ts_ns_;
+    if (const auto rise = levels.rise(device.work, is_refused ? 0 : device.work.quiet_ns(end_ns))) {
       device.growing.push_back({name, *rise, std::max(oldest_ns, group.oldest_ns), device.work.is_counted_in_allocs()});
     }
   }

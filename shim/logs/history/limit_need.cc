@@ -60,8 +60,8 @@ std::string pool_words(const History::Refusal &refusal) {
   const std::string step = config::show_bytes(kPoolStep);
   if (refusal.backing == "vmm") {
     return is_of_driver_pools(refusal.api)
-               ? "free memory lay in granules that hold blocks, and the driver's pools take " + step + " at once: "
-               : "free memory lay in granules that hold blocks, or was less than one: ";
+               ? "free memory lay in pieces that also hold blocks, and the driver's pools take " + step + " at once: "
+               : "free memory lay in pieces that also hold blocks, or was less than one piece: ";
   }
   return refusal.mode == "async" || is_of_driver_pools(refusal.api)
              ? "free memory lay in the driver's pools, in parts too small, and they take " + step + " at once: "

@@ -7,22 +7,22 @@
 namespace ration::logs {
 namespace {
 
-constexpr std::size_t kHolders = 5;     // that are shown by name
-constexpr std::size_t kMostLogged = 8;  // a record lists no more holders
+constexpr std::size_t kHolders = 5;  // that are shown by name
 constexpr std::uint64_t kMillion = 1'000'000;
 
 // `total`: the device's memory.
 History::RefusedBy refused_by(const Record &record, std::uint64_t total) {
   // Logs of earlier versions have no guarantees, and so no claimed bytes; the reserved bytes count then.
   const std::uint64_t claimed = std::max(record.number("group_claimed"), record.number("group_reserved"));
-  History::RefusedBy by{std::string(record.text("group")), record.number("group_limit"), claimed, {}, 0};
+  History::RefusedBy by{
+      std::string(record.text("group")), record.number("group_limit"), claimed, {}, record.number("more_holders")};
   for (const nlohmann::json &fields : record.list("holders")) {
     const Record holder(fields);
     by.holders.push_back(
         {std::string(holder.text("exe")), holder.number("pid"), holder.number("reserved"), holder.number("guarantee")});
   }
   const std::optional<std::uint64_t> device_free = record.known_number("device_free");
-  if (record.text("reason") == "device" && device_free && !by.holders.empty() && by.holders.size() < kMostLogged) {
+  if (record.text("reason") == "device" && device_free && !by.holders.empty() && by.more_holders == 0) {
     by.outside = minus_or_zero(total, *device_free);
     for (const History::RefusedBy::Holder &each : by.holders) {
       by.outside = minus_or_zero(by.outside, each.reserved);

@@ -6,6 +6,7 @@
 #include "cli/base/text_table.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
+#include "events/event.h"
 #include "logs/history/limit_need.h"
 #include "logs/report/caveats.h"
 
@@ -71,20 +72,20 @@ std::string reason_words(const std::string &reason) {
 
 Lines holder_lines(const History::RefusedBy &by) {
   Lines lines;
+  std::uint64_t others = by.group.empty() ? 0 : by.claimed;
   if (!by.group.empty()) {
     lines.push_back("group " + config::printable(by.group) + ": " + config::show_exact_bytes(by.claimed) +
-                    " held or guaranteed, of a limit of " + config::show_exact_bytes(by.limit));
+                    " held or kept free, of a limit of " + config::show_exact_bytes(by.limit));
   }
   for (std::size_t i = 0; i < std::min(by.holders.size(), kHolders); ++i) {
     const History::RefusedBy::Holder &holder = by.holders[i];
-    lines.push_back(
-        config::printable(holder.program) + " (pid " + std::to_string(holder.pid) + ")" +
-        (holder.reserved != 0 || holder.guarantee == 0 ? " held " + config::show_exact_bytes(holder.reserved) : "") +
-        (holder.reserved != 0 && holder.guarantee != 0 ? " and" : "") +
-        (holder.guarantee != 0 ? " was guaranteed " + config::show_exact_bytes(holder.guarantee) : ""));
+    others -= std::min(others, std::max(holder.reserved, holder.guarantee));
+    lines.push_back(config::printable(holder.program) + " (pid " + std::to_string(holder.pid) + ") " +
+                    events::held_words(holder.reserved, holder.guarantee, "held", "kept", config::show_exact_bytes));
   }
-  if (by.holders.size() > kHolders) {
-    lines.push_back("and " + cli::counted(by.holders.size() - kHolders, "other", "others"));
+  if (by.holders.size() + by.more_holders > kHolders) {
+    lines.push_back("and " + cli::counted(by.holders.size() + by.more_holders - kHolders, "other", "others") +
+                    (others != 0 ? ": " + config::show_exact_bytes(others) : ""));
   }
   if (by.outside != 0) {
     lines.push_back(config::show_exact_bytes(by.outside) + " were the driver's own, or held outside Ration");

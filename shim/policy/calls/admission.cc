@@ -21,8 +21,14 @@ events::Reason reason_of(ledger::ReserveOutcome outcome) {
 
 constexpr std::size_t kMostHolders = 8;
 
-events::Holder as_event(ledger::Holder &&holder) {
-  return {holder.pid, std::move(holder.program), holder.reserved, holder.used, holder.guarantee};
+void take_holders(std::vector<ledger::Holder> &&holders, events::Oom &oom) {
+  for (ledger::Holder &each : holders) {
+    if (oom.holders.size() == kMostHolders) {
+      ++oom.more_holders;
+      continue;
+    }
+    oom.holders.push_back({each.pid, std::move(each.program), each.reserved, each.used, each.guarantee});
+  }
 }
 
 // Fills in the group that leaves least, and its largest members.
@@ -43,12 +49,11 @@ void explain_group(const ledger::Account &account, events::Oom &oom) {
                tightest->name();
   group.limit = tightest->limit(place);
   group.claimed = tightest->total(place);
-  for (ledger::Holder &holder : tightest->holders(place, SIZE_MAX)) {
+  std::vector<ledger::Holder> holders = tightest->holders(place);
+  for (const ledger::Holder &holder : holders) {
     group.reserved += holder.reserved;
-    if (oom.holders.size() < kMostHolders) {
-      oom.holders.push_back(as_event(std::move(holder)));
-    }
   }
+  take_holders(std::move(holders), oom);
 }
 
 // The driver's pools count whole units; the log counts what was asked for.
@@ -240,9 +245,7 @@ void Admission::record_oom(const char *api, std::uint64_t requested, std::uint64
   if (event.reason == events::Reason::group) {
     explain_group(account, event);
   } else if (event.reason == events::Reason::device) {
-    for (ledger::Holder &holder : account.holders(kMostHolders)) {
-      event.holders.push_back(as_event(std::move(holder)));
-    }
+    take_holders(account.holders(), event);
   }
   parts_.journal.record(event);
   parts_.pools.publication.publish(device);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/wait.h"
 #include "events/diagnostics.h"
+#include "events/event.h"
 #include "policy/devices/devices.h"
 
 namespace ration::policy {
@@ -164,13 +165,15 @@ namespace {
 std::string holders_of(const ledger::Membership &group, int place, const LimitSource &limits) {
   constexpr std::size_t kMostHolders = 8;
   std::string text;
-  for (const ledger::Holder &holder : group.holders(place, kMostHolders)) {
-    text += (text.empty() ? "" : ", ") + holder.program + " (pid " + std::to_string(holder.pid) + ") holds " +
-            limits.spoken(holder.reserved);
-    if (holder.guarantee != 0) {
-      text += " and is guaranteed " + limits.spoken(holder.guarantee);
-    }
+  std::vector<ledger::Holder> holders = group.holders(place);
+  const std::size_t more = minus_or_zero(holders.size(), kMostHolders);
+  holders.resize(holders.size() - more);
+  for (const ledger::Holder &holder : holders) {
+    text += (text.empty() ? "" : ", ") + holder.program + " (pid " + std::to_string(holder.pid) + ") " +
+            events::held_words(holder.reserved, holder.guarantee, "holds", "keeps",
+                               [&limits](std::uint64_t bytes) { return limits.spoken(bytes); });
   }
+  text += more != 0 ? ", and " + std::to_string(more) + " more" : "";
   return text.empty() ? "nobody holds any" : text;
 }
 

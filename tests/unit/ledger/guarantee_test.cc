@@ -203,13 +203,13 @@ TEST_CASE("what a tree's process holds of the tree's guarantee is listed once, a
   REQUIRE(guarantees(*run, 60));
   OfTree one(folder);
   REQUIRE(one.account.reserve(20) == ReserveOutcome::granted);
-  std::vector<Holder> holders = run->holders(0, 5);
+  std::vector<Holder> holders = run->holders(0);
   REQUIRE(holders.size() == 2);
   CHECK(holders[0].is_of_tree);
   CHECK(holders[0].guarantee == 40);
   CHECK(holders[1].reserved == 20);
   REQUIRE(one.account.reserve(50) == ReserveOutcome::granted);
-  holders = run->holders(0, 5);
+  holders = run->holders(0);
   REQUIRE(holders.size() == 1);
   CHECK(holders[0].reserved == 70);
 }

@@ -99,16 +99,15 @@ TEST_CASE("the largest holders are listed first, and recent deaths are reported 
   REQUIRE(little->device(kUuid, 0) == 0);
   little->charge(0, 10);
   most->charge(0, 20);
-  const std::vector<Holder> holders = nothing->holders(0, 5);
+  const std::vector<Holder> holders = nothing->holders(0);
   REQUIRE(holders.size() == 2);
   CHECK(holders[0].reserved == 20);
   CHECK(holders[1].reserved == 10);
-  CHECK(nothing->holders(0, 1).size() == 1);
   CHECK_FALSE(nothing->member_died_within(0, 1000));
   most.reset();
   CHECK(nothing->member_died_within(0, 1000));
   CHECK_FALSE(nothing->member_died_within(1, 1000));
-  CHECK(nothing->holders(0, 5).size() == 1);
+  CHECK(nothing->holders(0).size() == 1);
   CHECK(nothing->total(0) == 10);
 }
 

@@ -56,7 +56,7 @@ class PoolMapView {
     const facts = [`${this.lane.title} at ${duration(moment.at)}, record ${moment.seq}`,
       `used ${bytes(moment.used)} of ${bytes(moment.reserved)} reserved`];
     if (moment.granules) {
-      facts.push(`${counted(moment.granules, 'granule', 'granules')} of physical memory (${bytes(moment.granule_bytes)}); blocks are shown at the addresses that these are mapped at`);
+      facts.push(`${counted(moment.granules, 'piece', 'pieces')} of physical memory (${bytes(moment.granule_bytes)}); blocks are shown at the addresses that these are mapped at`);
     }
     const drawn = moment.spans.length;
     const blocks = moment.blocks - moment.left_out_blocks;

@@ -70,9 +70,13 @@ TEST_CASE("the largest request that was refused is told, and how much was lackin
 TEST_CASE("who held what was lacking is named: a program without its folder, a run by its words") {
   events::Summary::Device refused = device(1 << 20, 1);
   refused.denied[1] = 1;
-  refused.holders = {{7, "/opt/train", 1 << 20, 0, 0}, {8, "ration run ./train", 0, 0, 2 << 20}};
-  CHECK(summary_lines({process(42, {refused})}).at(2) ==
-        "  at the first refusal: train (pid 7) held 1MiB, ration run ./train (pid 8) was guaranteed 2MiB");
+  refused.holders = {
+      {7, "/opt/train", 1 << 20, 0, 0}, {8, "ration run ./train", 0, 0, 2 << 20}, {9, "c", 1 << 20, 0, 3 << 20}};
+  refused.more_holders = 2;
+  CHECK(
+      summary_lines({process(42, {refused})}).at(2) ==
+      "  at the first refusal: train (pid 7) held 1MiB, ration run ./train (pid 8) kept 2MiB free under its guarantee, "
+      "c (pid 9) held 1MiB and kept 2MiB free under its guarantee, and 2 more");
 }
 
 TEST_CASE("a process without allocations is not reported as one without CUDA calls") {

@@ -139,7 +139,7 @@ TEST_CASE("of a long run the least in each stretch counts, and frees after the l
     change(held - 1000, 100'000);
   }
   levels.note(work, held);
-  const auto rise = levels.rise(work, 100'000);
+  const auto rise = levels.rise(work, work.quiet_ns(100'000));
   REQUIRE(rise);
   CHECK((rise->from > 10'000 && rise->from < 15'000));
   CHECK((rise->to > 80'000 && rise->to < 90'000));
@@ -212,7 +212,7 @@ TEST_CASE("weights that are loaded with a buffer for each do not grow where step
 }
 
 TEST_CASE("a pause before a refusal does not hide that the refused caller grew, but that of another one does") {
-  const auto growing_before_refusal_of = [](int stack) {
+  const auto growing_before_refusal_of = [](int stack, int steps_after_pause = 0) {
     TimedLog log;
     for (const std::string id : {"1", "2"}) {
       log.add(R"({"t":"frame","id":)" + id + R"(,"mod":0,"off":0,"fn":"f)" + id + R"(","file":"x.py","line":1)");
@@ -222,12 +222,17 @@ TEST_CASE("a pause before a refusal does not hide that the refused caller grew, 
       log.add(alloc_record(i, 100, R"("src":"driver","stack":1)"), 1'000'000);
       log.step();
     }
+    for (int i = 0; i < steps_after_pause; ++i) {
+      log.add(alloc_record(40 + i, 100, R"("src":"driver","stack":1)"), i == 0 ? 1'500'000'000 : 1'000'000);
+      log.step();
+    }
     log.add(R"({"t":"oom","dev":0,"api":"cuMemAlloc_v2","req":1000,"reason":"limit","stack":)" + std::to_string(stack),
-            1'500'000'000);
+            steps_after_pause == 0 ? 1'500'000'000 : 1'000'000);
     return log.growing().size();
   };
   CHECK(growing_before_refusal_of(1) == 1);
   CHECK(growing_before_refusal_of(2) == 0);
+  CHECK(growing_before_refusal_of(1, 2) == 1);
 }
 
 TEST_CASE("of a log the first half of its time is long before its end, but for the last second") {

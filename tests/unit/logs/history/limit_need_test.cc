@@ -74,10 +74,10 @@ TEST_CASE("free memory that a pool holds has a remedy that its mode and backing 
   refusal.backing = "vmm";
   const std::string limit =
       ": a limit of 128MiB (134217728 bytes) would have served it; it was 120MiB (125829120 bytes)";
-  CHECK(remedy(refusal) == "free memory lay in granules that hold blocks, or was less than one" + limit);
+  CHECK(remedy(refusal) == "free memory lay in pieces that also hold blocks, or was less than one piece" + limit);
   refusal.api = "cuMemAllocAsync";
   CHECK(remedy(refusal) ==
-        "free memory lay in granules that hold blocks, and the driver's pools take 32MiB at once" + limit);
+        "free memory lay in pieces that also hold blocks, and the driver's pools take 32MiB at once" + limit);
   refusal.mode = "async";
   refusal.backing = "";
   refusal.api = "cuMemAlloc_v2";

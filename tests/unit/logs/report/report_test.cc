@@ -197,16 +197,17 @@ TEST_CASE("a report says who held the group that refused, and what was guarantee
       R"([{"pid":7,"exe":"/bin/idle","reserved":0,"used":0,"guarantee":300},)"
       R"({"pid":8,"exe":"/bin/busy","reserved":200,"used":200},{"pid":9,"exe":"c","reserved":1,"used":1},)"
       R"({"pid":10,"exe":"d","reserved":1,"used":1}])";
-  const std::string refusal = oom_record("group", 28, 100, 4) +
-                              R"(,"group":"g","group_limit":520,"group_reserved":202,"group_claimed":502,"holders":)" +
-                              holders;
+  const std::string refusal =
+      oom_record("group", 28, 100, 4) +
+      R"(,"group":"g","group_limit":520,"group_reserved":202,"group_claimed":502,"more_holders":4,"holders":)" +
+      holders;
   std::vector<Report> reports;
   reports.push_back({"x", history_of(log_of({refusal, kEndRecord}))});
   const std::vector<std::string> lines = report_text(reports[0], 10, 80);
-  CHECK(has_line(lines, "  group g: 502 bytes held or guaranteed, of a limit of 520 bytes"));
-  CHECK(has_line(lines, "  /bin/idle (pid 7) was guaranteed 300 bytes"));
+  CHECK(has_line(lines, "  group g: 502 bytes held or kept free, of a limit of 520 bytes"));
+  CHECK(has_line(lines, "  /bin/idle (pid 7) kept 300 bytes free under its guarantee"));
   CHECK(std::count(lines.begin(), lines.end(), "  /bin/busy (pid 8) held 200 bytes") == 1);
-  CHECK(has_line(lines, "  and 1 other"));
+  CHECK(has_line(lines, "  and 5 others: 1 byte"));
   const auto json = nlohmann::json::parse(report_json(reports))["logs"][0]["devices"][0]["refused_requests"][0];
   CHECK(json.at("group") == "g");
   CHECK(json.at("group_limit") == 520);
