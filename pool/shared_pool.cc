@@ -166,6 +166,11 @@ bool SharedPool::has_hole(std::uint64_t bytes) noexcept {
   return pool_.has_hole(bytes);
 }
 
+std::uint64_t SharedPool::free_granule_bytes() noexcept {
+  const Guard guard(mutex_);
+  return stitcher_ != nullptr ? stitcher_->free_granule_bytes() : 0;
+}
+
 bool SharedPool::may_serve(std::uint64_t bytes) noexcept {
   const Guard guard(mutex_);
   return pool_.has_hole(bytes) || (stitcher_ != nullptr && stitcher_->free_granule_bytes() >= bytes);

@@ -136,6 +136,8 @@ class SharedPool {
   void reset() noexcept;
   bool reserve(std::size_t blocks) noexcept;
   [[nodiscard]] Statistics statistics() noexcept;
+  // The bytes of the granules without a block, from which one request can be served. 0: the pool has slabs.
+  [[nodiscard]] std::uint64_t free_granule_bytes() noexcept;
   // The number of searches that found no hole. Each request adds at most one to this number until the pool grows, gets
   // a slab or reclaims blocks.
   [[nodiscard]] std::uint64_t failed_searches() const noexcept;

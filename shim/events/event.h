@@ -124,13 +124,30 @@ struct Oom {
   bool sharing = false;            // a handle for sharing, not memory, was refused; counted separately
   std::uint64_t needed = 0;        // bytes that must be free; exceeds `requested` if a driver pool grows in steps
 
-  // By how many bytes the limit that refused the request was too small for it. 0: unknown, because the process held
-  // free memory that could not serve the request, or because the device may have had too little.
+  // Set if the pool takes whole pages and can serve the request from any free ones. 0: not so, or not known.
+  std::uint64_t page_bytes = 0;
+  std::uint64_t free_in_pages = 0;  // what the pools hold in such pages
+  std::uint64_t untaken = 0;        // what the limits leave
+
+  // With how many more bytes of the limit that refused the request it would have been served at that moment. 0:
+  // unknown, because the process held free memory that could not serve it, or because the device may have had too
+  // little.
   std::uint64_t lacking() const {
-    const std::uint64_t all = std::max(requested, needed);
-    const bool is_by_limit = reason == Reason::limit || reason == Reason::group;
-    const bool is_all_used = reserved == used && quarantined == 0;
-    return is_by_limit && is_all_used && device_free.value_or(0) >= all ? minus_or_zero(all, largest_free) : 0;
+    const bool is_by_limit =
+        reason == Reason::limit || reason == Reason::group || (reason == Reason::pool_holds && page_bytes != 0);
+    if (!is_by_limit || sharing || quarantined != 0) {
+      return 0;
+    }
+    const std::uint64_t asked = std::max(requested, needed);
+    if (page_bytes == 0) {
+      return reserved == used && device_free.value_or(0) >= asked ? minus_or_zero(asked, largest_free) : 0;
+    }
+    const std::uint64_t to_take = minus_or_zero((asked + page_bytes - 1) / page_bytes * page_bytes, free_in_pages);
+    return device_free.value_or(0) >= to_take ? minus_or_zero(to_take, untaken) : 0;
+  }
+  // The part of lacking() that is known in any case. 0: none.
+  std::uint64_t lacking_at_least() const {
+    return reason == Reason::limit && !sharing ? minus_or_zero(used + requested, limit) : 0;
   }
 };
 

@@ -177,7 +177,8 @@ void Journal::count(const Oom &event) {
   bump(event.sharing ? tally_->refused_shares : tally_->devices[event.device].denied[static_cast<int>(event.reason)]);
   if (!event.sharing) {
     publish_refusal(*tally_, event.device,
-                    {event.requested, event.lacking(), event.device_free ? event.largest_free : UINT64_MAX});
+                    {event.requested, event.lacking(), event.lacking_at_least(),
+                     event.device_free ? event.largest_free : UINT64_MAX});
     publish_holders(*tally_, event.device, event.holders, event.more_holders);
   }
 }

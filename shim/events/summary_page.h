@@ -78,6 +78,7 @@ struct SummaryPage {
     struct Request {
       std::uint64_t bytes;
       std::uint64_t lacking;       // with this many more bytes, the request would have succeeded; 0: unknown
+      std::uint64_t least;         // at least so many are lacking; 0: unknown
       std::uint64_t largest_free;  // UINT64_MAX: unknown
     } of[2];
   } refused[kMaxTalliedDevices];

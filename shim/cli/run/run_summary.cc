@@ -155,6 +155,8 @@ std::string count_line(const Row &row) {
     line += "; largest refused: " + config::show_bytes(largest.bytes) + " requested";
     if (largest.lacking != 0) {
       line += ", " + config::show_bytes(largest.lacking) + " short";
+    } else if (largest.least != 0) {
+      line += ", at least " + config::show_bytes(largest.least) + " short";
     } else if (largest.largest_free < largest.bytes) {
       line += ", the largest free piece had " + config::show_bytes(largest.largest_free);
     }

@@ -202,6 +202,11 @@ void BlockPools::explain(events::Oom &oom, const Context *of) {
   oom.capturing = parts_.fences.captures().running();
   if (ContextPool *pool = of != nullptr ? existing_pool(*of) : nullptr) {
     oom.largest_free = std::max(oom.largest_free, pool->blocks.statistics().largest_hole);
+    oom.page_bytes = pool->backing->gives_parts() ? pool->layout.page_bytes : 0;
+    oom.untaken = device->account.available();
+    for (const ContextRef &context : device->contexts()) {
+      oom.free_in_pages += existing_pool(*context)->blocks.free_granule_bytes();
+    }
   }
 }
 

@@ -231,6 +231,9 @@ void Admission::record_oom(const char *api, std::uint64_t requested, std::uint64
   event.sharing = sharing;
   event.needed = needed;
   parts_.pools.explain(event, of);
+  if (parts_.async_pools.used_bytes(device) + parts_.async_pools.free_bytes(device) != 0) {
+    event.page_bytes = 0;  // the driver's pools keep memory in steps of their own
+  }
   event.used -= std::min(event.used, parts_.async_pools.free_bytes(device));
   event.quarantined += parts_.async_pools.deferred_bytes(device);
   if (!sharing) {

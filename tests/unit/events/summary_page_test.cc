@@ -81,6 +81,17 @@ TEST_CASE("the largest refused request and what it lacked are of one refusal") {
   events::Oom step = refused(900, 900);  // of a driver's pool
   step.needed = 1400;
   CHECK(largest_of({step}).lacking == 500);
+  events::Oom in_pages = refused(900, 300);  // of a pool of granules, beside blocks
+  in_pages.used -= 500;
+  in_pages.page_bytes = 200;
+  in_pages.free_in_pages = 400;
+  in_pages.untaken = 100;
+  in_pages.device_free = 600;
+  CHECK(largest_of({in_pages}).lacking == 500);
+  in_pages.reason = events::Reason::pool_holds;
+  CHECK(largest_of({in_pages}).lacking == 500);
+  in_pages.device_free = 599;
+  CHECK(largest_of({in_pages}).lacking == 0);
 }
 
 TEST_CASE("how much more would have served a request is not known if free memory did not serve it") {

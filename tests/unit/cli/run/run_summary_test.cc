@@ -49,11 +49,13 @@ TEST_CASE("a command without CUDA calls has no summary") {
 TEST_CASE("the largest request that was refused is told, and how much was lacking, or the largest free piece") {
   events::Summary::Device refused = device(1 << 20, 1);
   refused.denied[0] = 2;
-  refused.largest_refused = {600 << 20, 0, 0};
+  refused.largest_refused = {600 << 20, 0, 0, 0};
   CHECK(summary_lines({process(42, {refused})}).at(1).ends_with("600MiB requested, the largest free piece had 0B"));
   refused.largest_refused.largest_free = UINT64_MAX;
   CHECK(summary_lines({process(42, {refused})}).at(1).ends_with("largest refused: 600MiB requested"));
-  refused.largest_refused = {600 << 20, 100 << 20, 500 << 20};
+  refused.largest_refused = {600 << 20, 0, 50 << 20, 0};
+  CHECK(summary_lines({process(42, {refused})}).at(1).ends_with("600MiB requested, at least 50MiB short"));
+  refused.largest_refused = {600 << 20, 100 << 20, 50 << 20, 500 << 20};
   CHECK(summary_lines({process(42, {refused})}).at(1) ==
         "  1 allocation, 1 free, 2 refused: 2 over the limit; largest refused: 600MiB requested, 100MiB short");
   const auto json = nlohmann::json::parse(cli::summary_json({process(42, {device(0, 0), refused})}));
