@@ -1,5 +1,5 @@
 // Determines which processes belong to one run, that is, inherited the same log setting from the same ancestor.
-// Layer: events (a leaf). The only file that reads /proc. Called from: first use.
+// Layer: events (a leaf). The only file there that reads /proc. Called from: first use.
 #pragma once
 
 #include <string>
