@@ -3,13 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
-#include <system_error>
 #include <variant>
 
 #include "base/file_name.h"
-#include "cli/launch/c_library.h"
 #include "cli/launch/command_line.h"
 #include "cli/launch/launchers.h"
 #include "cli/launch/makefile_text.h"
@@ -19,9 +16,7 @@
 #include "cli/launch/shell_text.h"
 #include "cli/launch/text_walk.h"
 #include "cli/launch/walk_state.h"
-#include "config/locks.h"
 #include "config/options.h"
-#include "config/settings_context.h"
 #include "config/values/quotes.h"
 
 namespace ration::cli {
@@ -409,10 +404,14 @@ class Walk {
     if (files.empty()) {
       files = {"GNUmakefile", "makefile", "Makefile"};
     }
+    CommandWords given;
+    std::copy_if(words.begin() + 1, words.end(), std::back_inserter(given), is_assignment);
+    state_.after_assignments(given);  // its rules' commands get them
     state_.text = Text::kMakefile;
+    state_.script.clear();
     TextWalk walk(state_);
     walk.doubt();  // its rules run in no known order
-    for (const std::string &line : lines_of_makefiles(std::move(files), state_)) {
+    for (const std::string &line : lines_of_makefiles(std::move(files), given, state_)) {
       walk.read(line);
     }
     return walk.settle(state_);
@@ -479,16 +478,16 @@ class Walk {
       state_.walk.is_open = is_line || state_.walk.is_open;
       return {};
     }
-    return of_shell_line(text_of(words[at]),
-                         arguments.empty() ? arguments : CommandWords(arguments.begin() + 1, arguments.end()),
-                         is_posix(state_.name) && !is_expanded(words[at]));
+    return of_shell_line(text_of(words[at]), arguments, is_posix(state_.name) && !is_expanded(words[at]));
   }
 
   // Other shells have other words.
   static bool is_posix(std::string_view shell) { return shell != "fish" && !shell.ends_with("csh"); }
 
-  // `arguments`: those after $0.
-  CommandWords of_shell_line(const std::string &line, const CommandWords &arguments, bool is_posix_shell = true) {
+  // `arguments`: from $0 on.
+  CommandWords of_shell_line(const std::string &line, CommandWords arguments, bool is_posix_shell = true) {
+    state_.script = arguments.empty() ? "" : arguments.front();
+    arguments.erase(arguments.begin(), arguments.begin() + (arguments.empty() ? 0 : 1));
     return of_text(Text::kLine, line, arguments, is_posix_shell);
   }
 
@@ -536,63 +535,6 @@ CommandWalk walk_command(const std::vector<std::string> &words, const Environmen
   return follow(
       {&own, &library, &budget, {{}, own, own, {}, {}, {}, {}, false, false, false}, {}, {}, {}, false, {}, true},
       words);
-}
-
-Program last_program(const CommandWalk &walk, const Library &library) {
-  Program program = inspect_program(walk.stages.back().words.front(), walk.stages.back().search_path);
-  if (program.obstacle == Obstacle::kSecure && walk.has_other_rights) {
-    program.obstacle = Obstacle::kNone;  // its caller may already have the rights that it would gain
-  }
-  find_old_library(library, program);
-  return program;
-}
-
-CommandWalk::Loss not_intercepted(const std::string &name, const Program &program) {
-  const std::string runs = program.runs == program.path ? "" : " (" + program.runs + ")";
-  return {name + runs, "cannot be intercepted: " + program.reason, {}};
-}
-
-std::string said(const CommandWalk::Change &change) {
-  return change.name + (change.becomes.empty() ? " unsets " + change.variable
-                                               : " sets " + change.variable + "=" + config::shown(change.becomes) +
-                                                     ", in place of " + config::shown(change.was));
-}
-
-std::optional<CommandWalk::Loss> loss_of_limit(const CommandWalk &walk, const Library &library) {
-  if (walk.loss) {
-    return walk.loss;
-  }
-  for (const CommandWalk::Change &each : walk.changes) {
-    const config::Option *option = config::option_of_variable(each.variable);
-    if (each.becomes.empty() && (option->effect == config::Effect::kLimits || option->key == "group")) {
-      return CommandWalk::Loss{each.name, "unsets " + each.variable, "let it pass " + each.variable + " on"};
-    }
-  }
-  if (walk.environment.value("RATION_DISABLE") == "1" &&
-      !config::is_enforced(config::system_folder())) {  // not that of our own environment, which is checked earlier
-    return CommandWalk::Loss{walk.stages.front().words.front(), "starts a program with RATION_DISABLE=1",
-                             "leave RATION_DISABLE=1 out"};
-  }
-  if (walk.is_elsewhere) {
-    return std::nullopt;
-  }
-  const std::string &name = walk.stages.back().words.front();
-  const Program program = last_program(walk, library);
-  if (program.obstacle != Obstacle::kNone) {
-    return not_intercepted(name, program);
-  }
-  return walk.suspicion;
-}
-
-std::string own_command() {
-  std::error_code error;
-  const std::string path = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  return error || path.find(' ') != std::string::npos ? "ration" : path;
-}
-
-bool is_shell(const std::string &path) {
-  const Launcher *launcher = launcher_of(file_name(path));
-  return launcher != nullptr && launcher->passing == Passing::kShell;
 }
 
 }  // namespace ration::cli

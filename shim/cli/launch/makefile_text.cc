@@ -62,7 +62,7 @@ std::string replaced(std::string_view line, const Values &values, const Environm
 }
 
 // NAME = VALUE, with any of make's signs. False if the line is no assignment, or one that programs may see.
-bool take_assignment(const std::string &line, Values &values) {
+bool take_assignment(const std::string &line, Values &values, const Values &fixed) {
   const std::size_t equals = line.find('=');
   if (line.starts_with('\t') || equals == std::string::npos) {
     return false;
@@ -72,6 +72,9 @@ bool take_assignment(const std::string &line, Values &values) {
   if (!is_name(name) || name == kPreload || name.starts_with("RATION_")) {
     return false;
   }
+  if (fixed.contains(name)) {
+    return true;
+  }
   std::string &value = values[name];
   value = (before.back() == '+' ? value + " " : "") + trimmed(line.substr(equals + 1));
   return true;
@@ -79,8 +82,13 @@ bool take_assignment(const std::string &line, Values &values) {
 
 }  // namespace
 
-std::vector<std::string> lines_of_makefiles(std::vector<std::string> files, const WalkState &state) {
-  Values values;
+std::vector<std::string> lines_of_makefiles(std::vector<std::string> files, const std::vector<std::string> &given,
+                                            const WalkState &state) {
+  Values values{{"MAKE", "make"}};
+  for (const std::string &each : given) {
+    values[each.substr(0, each.find('='))] = each.substr(each.find('=') + 1);
+  }
+  const Values fixed = values;
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < std::min(files.size(), kMostFiles); ++i) {
     std::istringstream text(text_of_file(state.path_from_here(files[i]).value_or(""), *state.budget));
@@ -96,7 +104,7 @@ std::vector<std::string> lines_of_makefiles(std::vector<std::string> files, cons
         for (std::string file; words >> file;) {
           files.push_back(replaced(file, values, state.walk.environment));
         }
-      } else if (!take_assignment(line, values)) {
+      } else if (!take_assignment(line, values, fixed)) {
         lines.push_back(line.substr(std::min(line.find_first_not_of("\t@-+"), line.size())));
       }
     }

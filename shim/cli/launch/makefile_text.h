@@ -8,7 +8,9 @@
 
 namespace ration::cli {
 
-// The lines of these files, and of those that they include, with make's variables replaced.
-std::vector<std::string> lines_of_makefiles(std::vector<std::string> files, const WalkState &state);
+// The lines of these files, and of those that they include, with make's variables replaced. `given`: NAME=VALUE of
+// make's command line, which the files do not change.
+std::vector<std::string> lines_of_makefiles(std::vector<std::string> files, const std::vector<std::string> &given,
+                                            const WalkState &state);
 
 }  // namespace ration::cli

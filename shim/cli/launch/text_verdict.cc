@@ -7,7 +7,6 @@
 #include "base/file_name.h"
 #include "cli/launch/launchers.h"
 #include "cli/launch/program.h"
-#include "cli/launch/shell_text.h"
 #include "cli/launch/text_walk.h"
 
 namespace ration::cli {
@@ -18,10 +17,10 @@ using Text = WalkState::Text;
 
 // Programs that every system has, which use no GPU and start nothing. They may well be started without the library.
 constexpr std::string_view kWithoutGpu[] = {
-    "basename", "cat",   "chmod",    "cp",    "cut",      "date",  "df",    "dirname", "du",    "echo",
-    "expr",     "false", "grep",     "head",  "hostname", "id",    "ldd",   "ln",      "mkdir", "mv",
-    "printf",   "pwd",   "readlink", "rm",    "sed",      "sleep", "stat",  "sort",    "tail",  "tee",
-    "touch",    "tr",    "true",     "uname", "uniq",     "wc",    "which", "whoami"};
+    "basename", "cat", "chmod",    "cp",    "cut",  "date",     "df",    "dirname", "du",   "echo",  "expr",
+    "false",    "git", "grep",     "gzip",  "head", "hostname", "id",    "ldd",     "ln",   "mkdir", "mv",
+    "printf",   "pwd", "readlink", "rm",    "sed",  "sleep",    "stat",  "sort",    "tail", "tar",   "tee",
+    "touch",    "tr",  "true",     "uname", "uniq", "wc",       "which", "whoami"};
 
 }  // namespace
 
@@ -41,7 +40,9 @@ bool TextWalk::mentions_preload() const {
     const std::string_view before = std::string_view(code_).substr(0, at);
     const std::string_view after = std::string_view(code_).substr(at + std::string_view(kPreload).size());
     const bool is_harmless = before.ends_with('$') || before.ends_with("${") ||
-                             (before.ends_with("export ") && !before.ends_with("unexport "));
+                             (before.ends_with("export ") && !before.ends_with("unexport ")) ||
+                             before.ends_with("readonly ") || before.ends_with("declare -x ") ||
+                             before.ends_with("typeset -x ");
     if (after.starts_with('=') ? !is_read_in(after.substr(0, after.find_first_of(";&|\n"))) : !is_harmless) {
       return true;
     }

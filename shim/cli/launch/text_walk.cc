@@ -12,7 +12,6 @@
 #include "base/file_name.h"
 #include "cli/launch/launchers.h"
 #include "cli/launch/program.h"
-#include "cli/launch/shell_text.h"
 
 namespace ration::cli {
 
@@ -25,10 +24,10 @@ constexpr std::size_t kLongestText = std::size_t{256} << 10;
 constexpr int kCommandsOfFile = 50;  // what reading one counts for in the budget
 
 // Builtin commands of shells that start nothing and change nothing that counts here.
-constexpr std::string_view kHarmless[] = {
-    ":",     "[",    "test",   "true",  "false", "echo",   "printf", "pwd",    "read",     "wait",
-    "umask", "type", "hash",   "times", "kill",  "ulimit", "break",  "return", "getopts",  "jobs",
-    "fg",    "bg",   "disown", "shopt", "let",   "dirs",   "enable", "setopt", "unsetopt", "continue"};
+constexpr std::string_view kHarmless[] = {":",      "[",     "test",    "true", "false",    "echo",   "printf",
+                                          "pwd",    "wait",  "umask",   "type", "hash",     "times",  "kill",
+                                          "ulimit", "break", "getopts", "jobs", "continue", "fg",     "bg",
+                                          "disown", "shopt", "let",     "dirs", "enable",   "setopt", "unsetopt"};
 constexpr std::string_view kOfVariables[] = {"export",   "unset", "declare", "typeset",
                                              "readonly", "local", "unexport"};  // the last is make's
 
@@ -75,9 +74,7 @@ std::string text_of_file(const std::string &path, int &budget) {
 }
 
 TextWalk::TextWalk(WalkState state, Words arguments)
-    : state_(std::move(state)),
-      variables_(std::move(arguments), state_.text == Text::kScript ? state_.script : ""),
-      exports_preload_(!state_.walk.loss) {
+    : state_(std::move(state)), variables_(std::move(arguments), state_.script), exports_preload_(!state_.walk.loss) {
   state_.is_kept_by_shell = false;
 }
 
@@ -123,6 +120,12 @@ void TextWalk::step(const ShellCommand &command) {
     return change(command, [&] { assign_all(words, exports_all_, is_certain(command)); });
   }
   const std::string &first = *std::find_if_not(words.begin(), words.end(), is_value);
+  const bool reads = first == "eval" || first == "." || first == "source";
+  if (reads && std::any_of(std::as_const(words).data(), &first, [](const std::string &each) {
+        return text_of(each).starts_with(std::string(kPreload) + "=");
+      })) {
+    doubt("changes LD_PRELOAD");  // until it ends, or longer, as the shell has it
+  }
   if (is_expanded(first) || !run_builtin({words.begin() + (&first - words.data()), words.end()}, command)) {
     run(std::move(words), command, !is_doubtful_ && !is_instead_);
   }
@@ -216,8 +219,8 @@ bool TextWalk::run_builtin(const Words &words, const ShellCommand &command) {
   const bool certainly = is_certain(command);
   if (is_word_of(kOfVariables, name)) {
     const bool removes = name == "unset" || name == "unexport";
-    const bool takes =
-        removes ? !has_letter_option(words, "-f") : has_letter_option(words, name == "export" ? "-n" : "+x");
+    const bool takes = removes ? !has_letter_option(words, "-f") && !has_letter_option(words, "-n")
+                               : has_letter_option(words, name == "export" ? "-n" : "+x");
     if (!removes && (name != "export" || (takes && state_.name != "bash"))) {
       doubt();  // dash does not have it, or it fails where the variable is read-only
     }
@@ -227,7 +230,9 @@ bool TextWalk::run_builtin(const Words &words, const ShellCommand &command) {
                           name == "export" || exports_all_ || has_letter_option(words, "-x"), certainly);
       }
       for (auto word = words.begin() + 1; word != words.end(); ++word) {
-        if (!word->starts_with('-') && !word->starts_with('+')) {
+        if (is_expanded(*word) && code_.find("LD_") != std::string::npos) {
+          doubt("unsets " + text_of(*word));
+        } else if (!word->starts_with('-') && !word->starts_with('+')) {
           take(*word, name != "unset");
         }
       }
@@ -252,9 +257,12 @@ bool TextWalk::run_builtin(const Words &words, const ShellCommand &command) {
   } else if (name == "trap") {
     doubt();
     later_.push_back(words.size() > 2 ? text_of(words[1]) : "");
-  } else if (name == "read" || name == "getopts") {
-    std::for_each(words.begin() + 1, words.end(),
-                  [&](const std::string &each) { variables_.add(kExpanded + text_of(each) + "="); });
+  } else if (name == "read" || name == "getopts" || (name == "printf" && words.size() > 2 && words[1] == "-v")) {
+    Words unknown;
+    std::transform(words.begin() + 1, words.end(), std::back_inserter(unknown),
+                   [](const std::string &each) { return kExpanded + text_of(each) + "="; });
+    std::erase_if(unknown, [](const std::string &each) { return !is_assignment(text_of(each)); });
+    change(command, [&] { assign_all(unknown, exports_all_, certainly); });
   } else if (name == "shift" || name == "set") {
     const auto has = [&](std::string_view option, std::string_view value) {
       return has_letter_option(words, option) || is_word_of(words, value);
@@ -273,10 +281,13 @@ bool TextWalk::run_builtin(const Words &words, const ShellCommand &command) {
                })) {
       variables_.forget_arguments();
     }
+  } else if (name == "return" && files_ > 0) {
+    is_over_ = is_returned_ = is_plain_ && certainly;
+    is_doubtful_ = is_doubtful_ || !is_over_;  // whether the rest of the file is run
   } else if (name == "exit") {
     is_over_ = is_plain_ && certainly;  // a compound command may not reach it
   } else {
-    return is_word_of(kHarmless, name);
+    return name == "return" || is_word_of(kHarmless, name);
   }
   return true;
 }
@@ -297,7 +308,10 @@ void TextWalk::read_file(const std::string &name, bool certainly) {
   if (!path || name.find('/') == std::string::npos) {
     doubt("reads a file that is not known, " + text_of(name));
   } else if (const std::string text = text_of_file(*path, *state_.budget); !text.empty()) {
+    ++files_;
     read_now(text, certainly);
+    --files_;
+    is_over_ = is_over_ && !std::exchange(is_returned_, false);
   } else {
     const bool is_unread = std::filesystem::exists(*path, error) && !std::filesystem::is_empty(*path, error);
     doubt(is_unread ? "reads a file that is not known, " + name : "");

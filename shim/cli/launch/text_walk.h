@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/launch/shell_text.h"
 #include "cli/launch/shell_variables.h"
 #include "cli/launch/walk_state.h"
 
@@ -69,6 +70,8 @@ class TextWalk {
   std::string doubt_;             // a part of the text that cannot be followed
   bool is_plain_ = true;          // all commands are known and run in the recorded order
   bool is_over_ = false;          // execution does not reach the rest of the text
+  bool is_returned_ = false;      // nor that of the file which the text reads
+  int files_ = 0;                 // how many such files are being read within one another
   bool is_doubtful_ = false;      // it is uncertain whether a change was made
   bool list_changes_ = false;     // this command's list (a && b || c) has changed something
   bool list_may_change_ = false;  // like list_changes_, but the command with the change might not run

@@ -393,6 +393,11 @@ TEST_CASE("a line that may take the library away, or takes it from one program o
                            "alias p='env -i ls'\np",
                            "trap 'env -i ls' EXIT; ls",
                            "trap ls EXIT; unset LD_PRELOAD",
+                           "unset LD_PRELOAD{,_X}; ls",
+                           "for each in ${!LD_*}; do unset $each; done; ls",
+                           "LD_PRELOAD= eval ls",
+                           "read LD_PRELOAD; ls",
+                           "printf -v LD_PRELOAD /x/other.so; ls",
                            "OLD=$LD_PRELOAD; LD_PRELOAD=; LD_PRELOAD=$OLD; ls"}) {
     INFO(line);
     CHECK_FALSE(suspected_of({"bash", "-c", line}).empty());
@@ -404,6 +409,12 @@ TEST_CASE("a line that keeps the library is not suspected") {
   for (const char *line : {"ls; unset LD_PRELOAD",
                            "exec ls; unset LD_PRELOAD; ls",
                            "unset -f LD_PRELOAD; ls",
+                           "unset -n LD_PRELOAD; ls",
+                           "unset $each; ls",
+                           "read -r A; printf -v B x; ls",
+                           "readonly LD_PRELOAD; ls",
+                           "declare -x LD_PRELOAD; ls",
+                           "LD_PRELOAD= git status; ls",
                            "RATION_DISABLE=1; ls",
                            "echo $LD_PRELOAD; ls | cat",
                            "export LD_PRELOAD=/x/other.so:$LD_PRELOAD; ls",
@@ -447,6 +458,13 @@ TEST_CASE("scripts are read like lines") {
   CHECK(is_lost({"nice", "sh", loses, "ls"}));
   CHECK(is_lost({"sh", "-c", ". " + loses + "; ls"}));
   CHECK_FALSE(suspected_of({"sh", "-c", "test $A && . " + loses + "; ls"}).empty());
+  const std::string returns = folder.write("return 0\nunset LD_PRELOAD\n", "returns");
+  CHECK(is_kept({"bash", "-c", ". " + returns + "; ls"}));
+  CHECK(is_lost({"bash", "-c", ". " + returns + "; unset LD_PRELOAD; ls"}));
+  folder.write("test $A && return\nunset LD_PRELOAD\n", "returns");
+  CHECK_FALSE(suspected_of({"bash", "-c", ". " + returns + "; ls"}).empty());
+  CHECK(is_lost({"sh", "-c", "exec \"$0\" \"$@\"", "env", "-i", "ls"}));
+  CHECK(is_kept({"sh", "-c", "exec \"$0\" \"$@\"", "env", "A=1", "ls"}));
   CHECK(is_kept({loses}));
   CHECK(is_kept({loses, "ration", "run", "ls"}));
   CHECK(is_lost({folder.write("unset LD_PRELOAD\nls\n", "without"), "ls"}));
@@ -499,6 +517,11 @@ TEST_CASE("commands that take a command among their own words are looked through
     CHECK_FALSE(suspected_of({"make", "-f", folder.write(text, "loses")}).empty());
   }
   CHECK(is_kept({"make", "-f", folder.write("RUN = nice\nOTHER = env -i\nall:\n\t$(RUN) ls $@ $(CC) $$A\n", "keeps")}));
+  const std::string keeps = folder.write("RUN = nice\nall:\n\t$(RUN) ls\n", "keeps");
+  CHECK(is_kept({"make", "-f", keeps, "A=1"}));
+  CHECK(is_lost({"make", "-f", keeps, "LD_PRELOAD="}));
+  CHECK_FALSE(suspected_of({"make", "-f", keeps, "RUN=env -i"}).empty());
+  CHECK_FALSE(suspected_of({"make", "-f", folder.write("all:\n\t$(MAKE) -f " + makefile + "\n", "again")}).empty());
 }
 
 TEST_CASE("an unknown program that gets a command among its arguments may start it") {
