@@ -31,7 +31,7 @@ int place_of(std::string_view value, std::string_view words) {
 
 std::string error_in_choice(std::string_view value, std::string_view words) {
   if (place_of(lower(value), words) >= 0) {
-    return "it is written in lower case: " + lower(value);
+    return "it must be written in lower case: " + lower(value);
   }
   std::string list;
   std::vector<std::string_view> choices;

@@ -60,7 +60,7 @@ class Inside {
 };
 
 enum class Crossing {
-  allocating,  // takes device memory; fails closed. Nested calls are the driver's; the outer call counts their bytes
+  allocating,  // takes device memory; fails closed. Nested calls go to the driver; the outer one counts their bytes
   counting,    // takes memory that is recorded but not limited. If nested or without a runtime, only the driver answers
   forwarding,  // returns or reports memory; fails open. Nested calls also consult our records
 };

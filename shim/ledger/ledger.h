@@ -206,7 +206,7 @@ class Account {
   // The total of the tree whose guarantee covers this process in that group; 0 if there is no such tree.
   std::uint64_t held_by_tree(const Share &share) const;
   std::uint64_t available_in(const Share &share) const;
-  // No other memory is read because of the count's value, so every access to it is relaxed.
+  // All accesses are relaxed, because the count's value never decides whether other memory may be read.
   std::atomic<std::uint64_t> charged_{0};
   std::atomic<std::uint64_t> limit_{UINT64_MAX};
   std::atomic<bool> closed_{false};

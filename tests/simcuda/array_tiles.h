@@ -29,7 +29,8 @@ struct TileRegion {
   std::uint64_t bytes = 0;
 };
 
-// Returns INVALID_VALUE if the array has no such part or it is not aligned to tiles. REQUIRES: memory is mapped later.
+// Returns INVALID_VALUE if the array has no such part or it is not aligned to tiles. REQUIRES: its memory is mapped
+// later.
 CUresult region_of(const ArrayMemory &memory, const CUarrayMapInfo &request, TileRegion *region);
 
 }  // namespace simcuda

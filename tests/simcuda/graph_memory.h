@@ -1,4 +1,4 @@
-// Memory that graphs allocate. A block has its own addresses, with bytes, for as long as a graph can allocate it. The
+// Memory that graphs allocate. A block has addresses and bytes of its own for as long as a graph can allocate it. The
 // device is charged not for these bytes, but for the part of its GraphPool that launches need together.
 // Layer: graph_pool.h, driver.h. Threads: under Driver::mutex.
 #pragma once

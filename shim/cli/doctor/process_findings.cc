@@ -35,7 +35,8 @@ constexpr int kMostAncestors = 64;
 // Empty: the remedy of the table applies, which is to become root.
 std::string remedy_of_root() {
   return geteuid() != 0 ? ""
-                        : "this root lacks a right here, as in a container: give it CAP_SYS_PTRACE, or ask outside";
+                        : "root lacks a capability, as is usual in containers: add CAP_SYS_PTRACE, or run doctor "
+                          "outside the container";
 }
 
 class ProcessCheck {

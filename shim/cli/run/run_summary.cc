@@ -100,7 +100,7 @@ std::string peak_line(const Row &row, const std::vector<events::Summary> &proces
   return name_of(*row.process) + " device " + std::to_string(row.ordinal) + ": used at most " +
          config::show_bytes(row.device->peak_bytes) + " and reserved at most " +
          config::show_bytes(row.device->reserved_peak_bytes) +
-         (row.device->allocs == 0 && row.device->reserved_peak_bytes != 0 ? " (by graphs or in reserve)" : "") +
+         (row.device->allocs == 0 && row.device->reserved_peak_bytes != 0 ? " (for graphs, or in advance)" : "") +
          limits(row, processes);
 }
 

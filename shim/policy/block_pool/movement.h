@@ -10,8 +10,8 @@ namespace ration::policy {
 // Returns the bytes that the limits and the device leave for more pieces. Asks the driver.
 std::uint64_t untaken_bytes(Contexts &contexts, const DevicePool &device);
 
-// Created before a search. Memory that moves between the granules of two pools is in neither of them, although it could
-// serve the request afterwards.
+// Created before a search. While memory moves from one pool to another, it is in neither, so that the search misses it.
+// When it has arrived, it may serve the request.
 class Movement {
  public:
   Movement(const PoolParts &parts, const PoolCall &call) : parts_(parts), call_(call), finished_(finished_calls()) {}

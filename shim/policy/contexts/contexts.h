@@ -206,7 +206,7 @@ class Contexts {
     return may_reach_at_any_time(context, device) ||
            context.passed.load(std::memory_order_acquire) < context.reach.until(device);
   }
-  // Like may_reach(), but ignores the calls that note their reach, because their effect ends.
+  // Like may_reach(), but ignores what a single call, such as a copy, reaches until its work is done.
   bool may_reach_at_any_time(const Context &context, int device) const {
     return context.device == device || peers_[context.device][device].load(std::memory_order_relaxed) ||
            anywhere_.load(std::memory_order_relaxed);

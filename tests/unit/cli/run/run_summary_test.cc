@@ -95,9 +95,10 @@ TEST_CASE("one process on one device: peak, limit and counts") {
 TEST_CASE("memory that no allocation took is reported") {
   events::Summary::Device graphs = device(0, 0);
   graphs.reserved_peak_bytes = 1 << 20;
-  CHECK(summary_lines({process(42, {graphs})}).at(0) ==
-        "train (pid 42) device 0: used at most 0B and reserved at most 1MiB (by graphs or in reserve) of the limit of "
-        "8.00GiB");
+  CHECK(
+      summary_lines({process(42, {graphs})}).at(0) ==
+      "train (pid 42) device 0: used at most 0B and reserved at most 1MiB (for graphs, or in advance) of the limit of "
+      "8.00GiB");
 }
 
 TEST_CASE("the driver's own memory is told with what could not be measured of it") {

@@ -134,7 +134,7 @@ TEST_CASE("an error names file, line, column and key, and what was likely meant"
       {R"({"limit": {"0": "1g", "0": "2g"}})", "/f.json:1:2: limit=0=1g,0=2g: device 0 is given both 1GiB and 2GiB"},
       {R"({"limit": "1g", "mode": "pool", "limit": "2g"})",
        "/f.json:1:2: limit=1g: line 1 gives it a second time, as \"2g\""},
-      {R"({"mode": "Direct"})", "it is written in lower case: direct"},
+      {R"({"mode": "Direct"})", "it must be written in lower case: direct"},
       {R"({"mode": true})", "it must be in quotation marks; the values are pool async direct"},
       {R"({"reserve": {"0": "1g"}})", "it is one value for all devices; the values are SIZE 0"},
       {R"({"log": 3})", "it must be in quotation marks; the values are FILE"},
