@@ -143,6 +143,10 @@ class Walk {
                    : of_shell_line(joined(rest), {});
       case Passing::kMake:
         return behind_make(*launcher, words);
+      case Passing::kChosen:
+        state_.walk.unchecked = state_.name;
+        state_.walk.is_open = true;
+        return {};
       case Passing::kRation:
         return behind_run({words.begin() + 2, words.end()});
     }
@@ -168,7 +172,8 @@ class Walk {
 
   // True for somebody's /x/script, which is not script(1).
   [[nodiscard]] bool is_own_script(const std::string &path) const {
-    if (path.find('/') == std::string::npos || launcher_of(state_.name) == nullptr) {
+    const Launcher *const launcher = launcher_of(state_.name);
+    if (path.find('/') == std::string::npos || launcher == nullptr || launcher->passing == Passing::kChosen) {
       return false;
     }
     const Program program = inspect_program(path, {});

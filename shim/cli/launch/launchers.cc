@@ -134,6 +134,9 @@ constexpr Launcher kLaunchers[] = {
     {"fish", Passing::kShell, "", ""},
     {"csh", Passing::kShell, "", ""},
     {"tcsh", Passing::kShell, "", ""},
+    {"pyenv", Passing::kChosen, "", "", 0, " exec "},
+    {"rbenv", Passing::kChosen, "", "", 0, " exec "},
+    {"asdf", Passing::kChosen, "", "", 0, " exec "},
     {"ration", Passing::kRation, "", ""},
 };
 

@@ -30,6 +30,7 @@ enum class Passing {
   kLine,       // script(1): the value of -c is a shell's command line
   kJoined,     // watch: its arguments together are a shell's command line
   kMake,       // make: the makefile determines the commands
+  kChosen,     // pyenv: a script that passes its environment on to a program that it looks for
   kRation,     // `ration run`
 };
 

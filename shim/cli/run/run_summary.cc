@@ -154,7 +154,8 @@ std::string count_line(const Row &row) {
   if (const auto &largest = device.largest_refused; largest.bytes != 0) {
     line += "; largest refused: " + config::show_bytes(largest.bytes) + " requested";
     if (largest.lacking != 0) {
-      line += ", " + config::show_bytes(largest.lacking) + " short";
+      line += ", " + config::show_bytes(largest.lacking) + " short" +
+              (largest.lacking > largest.bytes ? ", in whole pages" : "");
     } else if (largest.least != 0) {
       line += ", at least " + config::show_bytes(largest.least) + " short";
     } else if (largest.largest_free < largest.bytes) {

@@ -55,7 +55,8 @@ std::string seconds(std::uint64_t ns) {
 
 std::string lack_words(const History::Refusal &refusal) {
   if (refusal.lacking != 0) {
-    return config::show_exact_bytes(refusal.lacking) + " short";
+    return config::show_exact_bytes(refusal.lacking) + " short" +
+           (refusal.lacking > refusal.largest.bytes ? ", in whole pages" : "");
   }
   if (const std::uint64_t least = minus_or_zero(refusal.used + refusal.largest.bytes, refusal.limit);
       refusal.reason == "limit" && least != 0) {

@@ -76,6 +76,14 @@ Line program_of(const Line &words) {
 
 }  // namespace
 
+TEST_CASE("what looks for its program passes its environment on, and is not read") {
+  const Scripts folder;
+  const std::string pyenv = folder.write("#!/bin/bash\nunset LD_PRELOAD\n\"$(pyenv-which $2)\"\n", "pyenv");
+  CHECK(
+      is_kept({folder.write("#!/bin/sh\nprogram=${0##*/}\nexec " + pyenv + " exec \"$program\" \"$@\"\n", "python3")}));
+  CHECK(walk({pyenv, "exec", "ls"}).is_open);
+}
+
 TEST_CASE("a command that clears the environment is known by its name, in any folder") {
   CHECK(lost_by({"sudo", "ls"}) == "sudo");
   CHECK(lost_by({"/usr/bin/ssh", "host", "ls"}) == "ssh");

@@ -58,6 +58,9 @@ TEST_CASE("the largest request that was refused is told, and how much was lackin
   refused.largest_refused = {600 << 20, 100 << 20, 50 << 20, 500 << 20};
   CHECK(summary_lines({process(42, {refused})}).at(1) ==
         "  1 allocation, 1 free, 2 refused: 2 over the limit; largest refused: 600MiB requested, 100MiB short");
+  refused.largest_refused = {1 << 20, 2 << 20, 1 << 20, 0};
+  CHECK(summary_lines({process(42, {refused})}).at(1).ends_with("1MiB requested, 2MiB short, in whole pages"));
+  refused.largest_refused = {600 << 20, 100 << 20, 50 << 20, 500 << 20};
   const auto json = nlohmann::json::parse(cli::summary_json({process(42, {device(0, 0), refused})}));
   const auto &row = json.at("processes").at(0).at("devices").at(0);
   CHECK(row.at("dev") == 1);
