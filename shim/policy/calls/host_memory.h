@@ -13,7 +13,7 @@ class HostMemory {
  public:
   explicit HostMemory(const CallParts &parts) : parts_(parts) {}
 
-  // If the device uses the host's memory, unused memory of the pools makes room for the request.
+  // If the device uses the host's memory, the pools give back unused memory for the request.
   CUresult allocate(Request request, Act act, Undo undo, CUdeviceptr *address);
   CUresult free(const char *api, const void *address, DriverCall call);
 

@@ -7,8 +7,8 @@
 
 namespace preload::pool {
 
-// A capture goes into a new or an existing graph, each with the plain exports or with those for the per-thread stream.
-// *graph is set to the existing graph, otherwise left untouched.
+// `choice`: whether the capture makes its graph or goes into one created before, which *graph is then set to; and
+// whether the plain exports are called or those for the per-thread stream.
 inline bool begin(CUstream stream, CUstreamCaptureMode mode, std::uint64_t choice, CUgraph *graph, Verdict &verdict) {
   const bool own_export = stream == CU_STREAM_PER_THREAD && choice % 2 == 0;
   if (choice / 2 % 3 == 0) {
