@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "base/file_name.h"
+#include "cli/launch/c_library.h"
 #include "cli/launch/command_line.h"
 #include "cli/launch/launchers.h"
 #include "cli/launch/makefile_text.h"
@@ -327,18 +328,16 @@ class Walk {
         return own;
       }
     }
-    CommandWords next;
-    if (program.exit_status == 0 && program.runs != program.path && is_shell(program.runs)) {
-      next = behind_script(program.path, arguments, is_posix(file_name(program.runs)));
-    }
-    return next.empty() && !state_.walk.loss && !state_.walk.suspicion ? behind_arguments(arguments) : next;
+    return program.exit_status == 0 && program.runs != program.path && is_shell(program.runs)
+               ? behind_script(program.path, arguments, is_posix(file_name(program.runs)))
+               : behind_arguments(arguments);
   }
 
   CommandWords behind_script(const std::string &path, const CommandWords &arguments, bool is_posix_shell) {
     const std::string text = text_of_file(path, *state_.budget);
     if (text.empty()) {
       state_.walk.unchecked = "the script " + path;
-      return {};
+      return behind_arguments(arguments);
     }
     state_.script = path;
     return of_text(Text::kScript, text, arguments, is_posix_shell);
@@ -351,13 +350,20 @@ class Walk {
       walk.doubt();
     }
     walk.read(text);
-    return walk.settle(state_);
+    CommandWords next = walk.settle(state_);
+    return next.empty() ? behind_arguments(arguments) : next;
   }
 
   // An unknown program may start what its arguments name.
   CommandWords behind_arguments(const CommandWords &words) {
+    if (state_.walk.loss || state_.walk.suspicion) {
+      return {};
+    }
     state_.text = Text::kArgument;
-    TextWalk walk(state_);
+    WalkState before = state_;
+    before.walk.unchecked.clear();
+    before.walk.is_open = false;
+    TextWalk walk(std::move(before));
     walk.doubt();
     bool is_command = false;
     for (auto word = words.begin(); word != words.end(); ++word) {
@@ -402,21 +408,22 @@ class Walk {
   }
 
   CommandWords behind_make(const Launcher &launcher, const CommandWords &words) {
-    for (const std::string &folder : option_values(launcher, words, "-C", "--directory")) {
+    const CommandWords call = options_first(launcher, words);
+    for (const std::string &folder : option_values(launcher, call, "-C", "--directory")) {
       state_.enter(folder);
     }
-    CommandWords files = option_values(launcher, words, "-f", "--file");
-    if (files.empty()) {
-      files = {"GNUmakefile", "makefile", "Makefile"};
+    MakeCall made{option_values(launcher, call, "-f", "--file"), {}, {}};
+    if (made.files.empty()) {
+      made.files = {"GNUmakefile", "makefile", "Makefile"};
     }
-    CommandWords given;
-    std::copy_if(words.begin() + 1, words.end(), std::back_inserter(given), is_assignment);
-    state_.after_assignments(given);  // its rules' commands get them
+    for (std::size_t at = end_of_options(launcher, call); at < call.size(); ++at) {
+      (call[at].find('=') == std::string::npos ? made.goals : made.assignments).push_back(call[at]);
+    }
     state_.text = Text::kMakefile;
-    state_.script.clear();
+    state_.set_all(made.assignments);  // make exports them
     TextWalk walk(state_);
     walk.doubt();  // its rules run in no known order
-    for (const std::string &line : lines_of_makefiles(std::move(files), given, state_)) {
+    for (const std::string &line : lines_of_makefiles(std::move(made), state_)) {
       walk.read(line);
     }
     return walk.settle(state_);
@@ -483,16 +490,18 @@ class Walk {
       state_.walk.is_open = is_line || state_.walk.is_open;
       return {};
     }
-    return of_shell_line(text_of(words[at]), arguments, is_posix(state_.name) && !is_expanded(words[at]));
+    const auto after_zero = arguments.begin() + (arguments.empty() ? 0 : 1);
+    return of_shell_line(text_of(words[at]), {after_zero, arguments.end()},
+                         is_posix(state_.name) && !is_expanded(words[at]), arguments.empty() ? "" : arguments.front());
   }
 
   // Other shells have other words.
   static bool is_posix(std::string_view shell) { return shell != "fish" && !shell.ends_with("csh"); }
 
-  // `arguments`: from $0 on.
-  CommandWords of_shell_line(const std::string &line, CommandWords arguments, bool is_posix_shell = true) {
-    state_.script = arguments.empty() ? "" : arguments.front();
-    arguments.erase(arguments.begin(), arguments.begin() + (arguments.empty() ? 0 : 1));
+  // `arguments`: those after `zero`, which is $0.
+  CommandWords of_shell_line(const std::string &line, const CommandWords &arguments, bool is_posix_shell = true,
+                             const std::string &zero = {}) {
+    state_.script = zero;
     return of_text(Text::kLine, line, arguments, is_posix_shell);
   }
 

@@ -53,6 +53,8 @@ Program last_program(const CommandWalk &walk, const Library &library);
 CommandWalk::Loss not_intercepted(const std::string &name, const Program &program);
 // "env sets RATION_LIMIT=8GiB, in place of 1GiB".
 std::string said(const CommandWalk::Change &change);
+// True if the words are a call of a launcher that starts nothing, such as `docker ps`.
+bool only_asks(const std::vector<std::string> &words);
 // Why a limit in the settings cannot be enforced on the program that the command starts, and a remedy. nullopt if no
 // reason is found.
 std::optional<CommandWalk::Loss> loss_of_limit(const CommandWalk &walk, const Library &library);

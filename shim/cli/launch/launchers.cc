@@ -50,7 +50,8 @@ constexpr Launcher kLaunchers[] = {
     {"gmake", Passing::kMake, "CfIoW", " --directory --file --makefile --include-dir --old-file --new-file "},
     {"env", Passing::kEnv, "uCS", " --unset --chdir --split-string "},
     {"sudo", Passing::kElevated, "ugprtCDhRTU",
-     " --user --group --prompt --role --type --close-from --chdir --host --chroot --command-timeout --other-user "},
+     " --user --group --prompt --role --type --close-from --chdir --host --chroot --command-timeout --other-user ", 0,
+     "", "", "lvKV"},
     {"doas", Passing::kElevated, "uC", ""},
     {"pkexec", Passing::kElevated, "", " --user "},
     {"su", Passing::kLogin, "csgGw", kOfLogin},
@@ -62,13 +63,13 @@ constexpr Launcher kLaunchers[] = {
     {"systemd-run", Passing::kService, "HMupE",
      " --host --machine --unit --property --description --slice --service-type --uid --gid --nice "
      "--working-directory --setenv --on-active --on-boot --on-startup --on-calendar "},
-    {"ssh", Passing::kFar, "BbcDEeFIiJLlmOoPpQRSWw", ""},
+    {"ssh", Passing::kFar, "BbcDEeFIiJLlmOoPpQRSWw", "", 0, "", "", "VGQ"},
     {"mosh", Passing::kFar, "", ""},
     {"rsh", Passing::kFar, "l", ""},
     {"pdsh", Passing::kFar, "", ""},
-    {"machinectl", Passing::kFar, "", ""},
-    {"sbatch", Passing::kFar, "", ""},
-    {"srun", Passing::kFar, "", ""},
+    {"machinectl", Passing::kFar, "HMnopsE", "", 0, " shell login start reboot enable "},
+    {"sbatch", Passing::kFar, "", "", 0, "", "", "V"},
+    {"srun", Passing::kFar, "", "", 0, "", "", "V"},
     {"qsub", Passing::kFar, "", ""},
     {"bsub", Passing::kFar, "", ""},
     {"qrsh", Passing::kFar, "", ""},
@@ -77,9 +78,9 @@ constexpr Launcher kLaunchers[] = {
     {"condor_submit", Passing::kFar, "", ""},
     {"flux", Passing::kFar, "", "", 0, " run submit batch bulksubmit alloc "},
     {"ray", Passing::kFar, "", "", 0, " job submit exec "},
-    {"at", Passing::kServer, "", ""},
+    {"at", Passing::kServer, "fqt", "", 0, "", "", "lrdcV"},
     {"batch", Passing::kServer, "", ""},
-    {"crontab", Passing::kServer, "", ""},
+    {"crontab", Passing::kServer, "u", "", 0, "", "", "lrV"},
     {"systemctl", Passing::kServer, "HMpnost",
      " --host --machine --type --state --property --lines --output --signal --job-mode --root ", 0,
      " start restart try-restart reload-or-restart enable reenable isolate "},
@@ -94,7 +95,9 @@ constexpr Launcher kLaunchers[] = {
     {"tmux", Passing::kTmux, "", ""},
     {"byobu", Passing::kTmux, "", ""},
     {"screen", Passing::kScreen, "cehpsStTO", "", 0, "", "dDrRx"},
-    {"kubectl", Passing::kContained, "", ""},
+    {"kubectl", Passing::kContained, "nsv",
+     " --namespace --context --kubeconfig --cluster --user --server --token --as --cache-dir --request-timeout ", 0,
+     " run exec create apply replace patch edit set scale autoscale expose rollout debug attach "},
     {"docker", Passing::kContained, "cHl", " --config --context --host --log-level --tlscacert --tlscert --tlskey ", 0,
      kOfContainers},
     {"podman", Passing::kContained, "c",
@@ -106,10 +109,12 @@ constexpr Launcher kLaunchers[] = {
      " --address --host --namespace --snapshotter --storage-driver --cni-path --cni-netconfpath --data-root "
      "--cgroup-manager --hosts-dir ",
      0, kOfContainers},
-    {"docker-compose", Passing::kContained, "", ""},
+    {"docker-compose", Passing::kContained, "fp",
+     " --file --project-name --profile --env-file --project-directory --ansi --progress --parallel ", 0,
+     " up run exec start restart create scale watch "},
     {"ctr", Passing::kContained, "", ""},
     {"crictl", Passing::kContained, "", ""},
-    {"lxc", Passing::kContained, "", ""},
+    {"lxc", Passing::kContained, "", " --project ", 0, " exec launch init start restart shell "},
     {"lxc-attach", Passing::kContained, "", ""},
     {"incus", Passing::kContained, "", "", 0, " exec launch start shell "},
     {"buildah", Passing::kContained, "", "", 0, " run "},
@@ -121,8 +126,8 @@ constexpr Launcher kLaunchers[] = {
     {"multipass", Passing::kContained, "", "", 0, " exec shell launch "},
     {"apptainer", Passing::kContained, "", ""},
     {"singularity", Passing::kContained, "", ""},
-    {"flatpak", Passing::kContained, "", ""},
-    {"snap", Passing::kContained, "", ""},
+    {"flatpak", Passing::kContained, "", "", 0, " run enter build "},
+    {"snap", Passing::kContained, "", "", 0, " run start restart "},
     {"chroot", Passing::kOtherRoot, "", " --userspec --groups ", 1},
     {"nsenter", Passing::kOtherRoot, "tSG", " --target --setuid --setgid "},
     {"sh", Passing::kShell, "oO", ""},
@@ -241,6 +246,11 @@ bool starts_command(const Launcher &launcher, const Words &words) {
   if (launcher.passing == Passing::kRation) {
     return words.size() > 1 && words[1] == "run";
   }
+  if (has_option(launcher, words, "--help") || has_option(launcher, words, "--version") ||
+      std::any_of(launcher.asking.begin(), launcher.asking.end(),
+                  [&](char letter) { return has_option(launcher, words, std::string("-") + letter); })) {
+    return false;
+  }
   if (launcher.verbs.empty()) {
     return true;
   }
@@ -271,6 +281,20 @@ bool has_option(const Launcher &launcher, const Words &words, std::string_view o
     }
   }
   return false;
+}
+
+Words options_first(const Launcher &launcher, const Words &words) {
+  Words options = {words.front()};
+  Words others;
+  for (std::size_t at = 1; at < words.size();) {
+    Words &into = is_option_word(launcher, words[at]) ? options : others;
+    const std::size_t end = std::min(at + (&into == &options ? words_of_option(launcher, words, at) : 1), words.size());
+    into.insert(into.end(), words.begin() + static_cast<std::ptrdiff_t>(at),
+                words.begin() + static_cast<std::ptrdiff_t>(end));
+    at = end;
+  }
+  options.insert(options.end(), others.begin(), others.end());
+  return options;
 }
 
 Words option_values(const Launcher &launcher, const Words &words, std::string_view short_name,

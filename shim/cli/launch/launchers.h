@@ -45,13 +45,14 @@ struct Launcher {
   std::string_view verbs = {};
   // The short options whose value is the next word, unless that word is an option.
   std::string_view valued_perhaps = {};
+  std::string_view asking = {};  // the short options with which it only tells something
 };
 
 // nullptr if the command is not known as a launcher.
 const Launcher *launcher_of(std::string_view name);
 // Like launcher_of(), for shell words that precede a command: exec, command, builtin.
 const Launcher *builtin_of(std::string_view name);
-// True if the launcher starts a command when given these words. (`docker ps` starts none.)
+// True if the launcher starts a command when given these words. (`docker ps` and `ssh -V` start none.)
 bool starts_command(const Launcher &launcher, const std::vector<std::string> &words);
 // The index of the first word after the launcher's options; words.size() if there is none.
 std::size_t end_of_options(const Launcher &launcher, const std::vector<std::string> &words);
@@ -63,6 +64,8 @@ bool has_option(const Launcher &launcher, const std::vector<std::string> &words,
 std::optional<std::string> option_value(const Launcher &launcher, const std::vector<std::string> &words,
                                         std::string_view short_name, std::string_view long_name);
 
+// The words with the options before all others.
+std::vector<std::string> options_first(const Launcher &launcher, const std::vector<std::string> &words);
 // The value of each occurrence of the option before the first word that is not an option.
 std::vector<std::string> option_values(const Launcher &launcher, const std::vector<std::string> &words,
                                        std::string_view short_name, std::string_view long_name);

@@ -8,9 +8,14 @@
 
 namespace ration::cli {
 
-// The lines of these files, and of those that they include, with make's variables replaced. `given`: NAME=VALUE of
-// make's command line, which the files do not change.
-std::vector<std::string> lines_of_makefiles(std::vector<std::string> files, const std::vector<std::string> &given,
-                                            const WalkState &state);
+struct MakeCall {
+  std::vector<std::string> files;
+  std::vector<std::string> goals;        // empty: the first target
+  std::vector<std::string> assignments;  // NAME=VALUE, which override those of the files
+};
+
+// The lines of these files, and of those that they include, that make runs for the goals, with make's variables
+// replaced. Lines of which that is not known count as well.
+std::vector<std::string> lines_of_makefiles(MakeCall call, const WalkState &state);
 
 }  // namespace ration::cli

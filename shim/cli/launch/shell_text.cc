@@ -314,6 +314,10 @@ std::optional<std::vector<std::string>> simple_command(std::string_view text) {
   return std::any_of(words.begin(), words.end(), is_expanded) ? std::nullopt : std::optional(std::move(words));
 }
 
+bool reads_preload(std::string_view text) {
+  return text.find("$LD_PRELOAD") != std::string_view::npos || text.find("${LD_PRELOAD") != std::string_view::npos;
+}
+
 bool is_assignment(std::string_view word) {
   const std::size_t equals = word.find('=');
   return equals != std::string_view::npos && equals > 0 && std::isdigit(static_cast<unsigned char>(word[0])) == 0 &&

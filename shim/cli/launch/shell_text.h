@@ -36,6 +36,8 @@ ShellText read_shell_text(std::string_view text);
 
 // The words of the text if it is a single simple command in which the shell expands nothing; nullopt otherwise.
 std::optional<std::vector<std::string>> simple_command(std::string_view text);
+// True if the text has $LD_PRELOAD in it.
+bool reads_preload(std::string_view text);
 // True if the word is NAME=VALUE in the form that shells, env and sudo accept.
 bool is_assignment(std::string_view word);
 

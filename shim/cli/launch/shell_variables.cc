@@ -32,6 +32,20 @@ std::size_t length_of_name(std::string_view text) {
   return static_cast<std::size_t>(end - text.begin());
 }
 
+std::optional<std::size_t> digit(std::string_view text) {
+  return text.size() == 1 && text[0] >= '0' && text[0] <= '9' ? std::optional<std::size_t>(text[0] - '0')
+                                                              : std::nullopt;
+}
+
+// How many of the arguments a word leaves out that stands for all others: $@, ${@:2}. nullopt if it is none.
+std::optional<std::size_t> left_out(std::string_view written) {
+  if (written == "$@" || written == "$*" || written == "${@}") {
+    return 0;
+  }
+  const auto first = written.starts_with("${@:") ? digit(written.substr(4, written.size() - 5)) : std::nullopt;
+  return first && *first > 0 ? std::optional(*first - 1) : std::nullopt;
+}
+
 // $(command -v NAME), and what else looks for one program: its name.
 std::optional<std::string> sought_program(std::string_view written) {
   for (const std::string_view search : {"$(command -v ", "$(type -P ", "$(type -p ", "$(which "}) {
@@ -56,21 +70,36 @@ const std::string *ShellVariables::find(std::string_view name) const {
   return found == assigned_.rend() ? nullptr : &*found;
 }
 
-bool ShellVariables::shift() {
-  if (!arguments_ || arguments_->empty()) {
+bool ShellVariables::shift(std::string_view count) {
+  const std::optional<std::size_t> number = digit(count);
+  if (!arguments_ || !number || arguments_->size() < *number) {
     return false;
   }
-  arguments_->erase(arguments_->begin());
+  arguments_->erase(arguments_->begin(), arguments_->begin() + static_cast<std::ptrdiff_t>(*number));
   return true;
+}
+
+std::string ShellVariables::extended_by(const std::string &word) const {
+  const std::string written = text_of(word);
+  const std::size_t begin = written.find("=$") + 1;
+  if (!is_expanded(word) || !written.starts_with(kPreload) || begin == 0) {
+    return word;
+  }
+  const std::size_t braces = written[begin + 1] == '{' ? 1 : 0;
+  const std::string_view name =
+      std::string_view(written).substr(begin + 1 + braces, written.size() - begin - 1 - 2 * braces);
+  const std::string *const last = name == kPreload ? nullptr : find(name);
+  return last != nullptr && is_expanded(*last) && reads_preload(*last)
+             ? kExpanded + written.substr(0, begin) + last->substr(name.size() + 2)
+             : word;
 }
 
 ShellVariables::Words ShellVariables::expanded(const std::string &word, const EnvironmentBlock &environment,
                                                bool in_order) const {
-  static const std::string kAll = std::string(1, kExpanded) + "$@";
-  if (word == kAll && arguments_) {
-    return *arguments_;
-  }
   const std::string written = text_of(word);
+  if (const auto out = left_out(written); is_expanded(word) && out && arguments_) {
+    return {arguments_->begin() + static_cast<std::ptrdiff_t>(std::min(*out, arguments_->size())), arguments_->end()};
+  }
   const std::size_t begin = is_assignment(written) ? written.find('=') + 1 : 0;
   const Known known = is_expanded(word) ? text(written.substr(begin), environment, in_order) : std::nullopt;
   const bool is_one_expansion = written.starts_with("${") && written.find('}') == written.size() - 1;

@@ -16,6 +16,7 @@ class ShellVariables {
  public:
   using Words = std::vector<std::string>;
 
+  // `script`: $0; empty if it is not known.
   ShellVariables(std::optional<Words> arguments, std::string script)
       : arguments_(std::move(arguments)), script_(std::move(script)) {}
 
@@ -25,11 +26,15 @@ class ShellVariables {
   // The last NAME=VALUE; nullptr if there is none.
   [[nodiscard]] const std::string *find(std::string_view name) const;
 
-  // Drops the first argument. Returns false if there is none.
-  bool shift();
-  void set_arguments(Words arguments) { arguments_ = std::move(arguments); }
-  void forget_arguments() { arguments_.reset(); }
+  // Drops the first arguments. Returns false if there are fewer, or if `count` is no number.
+  bool shift(std::string_view count);
+  // Returns the old ones. nullopt: not known.
+  std::optional<Words> set_arguments(std::optional<Words> arguments) {
+    return std::exchange(arguments_, std::move(arguments));
+  }
 
+  // LD_PRELOAD=$P, with what P has been set to in place of $P if that extends LD_PRELOAD; otherwise `word` itself.
+  [[nodiscard]] std::string extended_by(const std::string &word) const;
   // The words to which the shell expands `word`; `word` itself if part of the result is unknown. `in_order`: the text
   // has run in its order, so a variable has the last value that was assigned to it.
   [[nodiscard]] Words expanded(const std::string &word, const EnvironmentBlock &environment, bool in_order) const;

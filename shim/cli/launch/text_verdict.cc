@@ -7,6 +7,7 @@
 #include "base/file_name.h"
 #include "cli/launch/launchers.h"
 #include "cli/launch/program.h"
+#include "cli/launch/shell_text.h"
 #include "cli/launch/text_walk.h"
 
 namespace ration::cli {
@@ -17,10 +18,22 @@ using Text = WalkState::Text;
 
 // Programs that every system has, which use no GPU and start nothing. They may well be started without the library.
 constexpr std::string_view kWithoutGpu[] = {
-    "basename", "cat", "chmod",    "cp",    "cut",  "date",     "df",    "dirname", "du",   "echo",  "expr",
-    "false",    "git", "grep",     "gzip",  "head", "hostname", "id",    "ldd",     "ln",   "mkdir", "mv",
-    "printf",   "pwd", "readlink", "rm",    "sed",  "sleep",    "stat",  "sort",    "tail", "tar",   "tee",
-    "touch",    "tr",  "true",     "uname", "uniq", "wc",       "which", "whoami"};
+    "awk",  "basename", "cat",    "chmod",   "chown",    "clear",    "cmp",      "cp",    "curl",  "cut",
+    "date", "df",       "diff",   "dirname", "du",       "echo",     "expr",     "false", "file",  "git",
+    "grep", "gunzip",   "gzip",   "head",    "hostname", "id",       "ldd",      "ln",    "mkdir", "mktemp",
+    "mv",   "nproc",    "printf", "ps",      "pwd",      "readlink", "realpath", "rm",    "rmdir", "sed",
+    "seq",  "sleep",    "sort",   "stat",    "tail",     "tar",      "tee",      "touch", "tput",  "tr",
+    "true", "uname",    "uniq",   "unzip",   "wc",       "wget",     "which",    "whoami"};
+
+// True if the command that begins at the end of `before` exports variables, or makes them read-only, and no more.
+bool only_exports(std::string_view before) {
+  before = before.substr(before.find_last_of(";&|(\n") + 1);
+  before.remove_prefix(std::min(before.find_first_not_of(" \t"), before.size()));
+  constexpr std::string_view kExporting[] = {"export ", "readonly ", "declare -", "typeset -"};
+  return std::any_of(std::begin(kExporting), std::end(kExporting),
+                     [&](std::string_view each) { return before.starts_with(each); }) &&
+         before.find(" +") == std::string_view::npos && before.find(" -n") == std::string_view::npos;
+}
 
 }  // namespace
 
@@ -32,22 +45,28 @@ struct TextWalk::Found {
 
 // In a text that is not understood, LD_PRELOAD counts unless it is only read, extended or exported.
 bool TextWalk::mentions_preload() const {
-  const auto is_read_in = [](std::string_view text) {
-    return text.find(std::string("$") + kPreload) != std::string_view::npos ||
-           text.find(std::string("${") + kPreload) != std::string_view::npos;
-  };
   for (std::size_t at = code_.find(kPreload); at != std::string::npos; at = code_.find(kPreload, at + 1)) {
     const std::string_view before = std::string_view(code_).substr(0, at);
     const std::string_view after = std::string_view(code_).substr(at + std::string_view(kPreload).size());
-    const bool is_harmless = before.ends_with('$') || before.ends_with("${") ||
-                             (before.ends_with("export ") && !before.ends_with("unexport ")) ||
-                             before.ends_with("readonly ") || before.ends_with("declare -x ") ||
-                             before.ends_with("typeset -x ");
-    if (after.starts_with('=') ? !is_read_in(after.substr(0, after.find_first_of(";&|\n"))) : !is_harmless) {
+    const bool is_harmless = before.ends_with('$') || before.ends_with("${") || only_exports(before);
+    if (after.starts_with('=') ? !reads_preload(after.substr(0, after.find_first_of(";&|\n"))) : !is_harmless) {
       return true;
     }
   }
   return false;
+}
+
+// True if the text names a variable of ours by a pattern (${!LD_*}) or asks for the names of all variables.
+bool TextWalk::names_ours() const {
+  const std::string_view code = code_;
+  for (std::size_t at = code.find("LD_"); at != std::string_view::npos; at = code.find("LD_", at + 1)) {
+    if (!code.substr(at).starts_with("LD_LIBRARY_PATH")) {
+      return true;
+    }
+  }
+  constexpr std::string_view kAll[] = {"RATION", "compgen", "printenv", "env |", "env|"};
+  return std::any_of(std::begin(kAll), std::end(kAll),
+                     [&](std::string_view each) { return code.find(each) != std::string_view::npos; });
 }
 
 TextWalk::Found TextWalk::follow_all(WalkState &state) const {

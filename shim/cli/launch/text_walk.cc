@@ -12,6 +12,7 @@
 #include "base/file_name.h"
 #include "cli/launch/launchers.h"
 #include "cli/launch/program.h"
+#include "cli/launch/shell_text.h"
 
 namespace ration::cli {
 
@@ -24,12 +25,14 @@ constexpr std::size_t kLongestText = std::size_t{256} << 10;
 constexpr int kCommandsOfFile = 50;  // what reading one counts for in the budget
 
 // Builtin commands of shells that start nothing and change nothing that counts here.
-constexpr std::string_view kHarmless[] = {":",      "[",     "test",    "true", "false",    "echo",   "printf",
-                                          "pwd",    "wait",  "umask",   "type", "hash",     "times",  "kill",
-                                          "ulimit", "break", "getopts", "jobs", "continue", "fg",     "bg",
-                                          "disown", "shopt", "let",     "dirs", "enable",   "setopt", "unsetopt"};
+constexpr std::string_view kHarmless[] = {":",      "[",     "test",  "true",     "false",  "echo",    "printf",
+                                          "pwd",    "wait",  "umask", "type",     "hash",   "times",   "kill",
+                                          "ulimit", "break", "jobs",  "continue", "fg",     "bg",      "disown",
+                                          "shopt",  "let",   "dirs",  "enable",   "setopt", "unsetopt"};
 constexpr std::string_view kOfVariables[] = {"export",   "unset", "declare", "typeset",
                                              "readonly", "local", "unexport"};  // the last is make's
+
+constexpr std::string_view kReading[] = {"eval", ".", "source"};
 
 bool is_word_of(const auto &words, std::string_view word) {
   return std::find(std::begin(words), std::end(words), word) != std::end(words);
@@ -41,6 +44,15 @@ bool has_letter_option(const TextWalk::Words &words, std::string_view option) {
     return word.size() > 1 && word[0] == option[0] && word.find(option[1], 1) != std::string::npos &&
            word.find('=') == std::string::npos;
   });
+}
+
+// NAME+=MORE as NAME=${NAME}MORE.
+std::string extending(const std::string &word) {
+  const std::string text = text_of(word);
+  const std::size_t plus = std::min(text.find("+="), text.size());
+  const std::string name = text.substr(0, plus);
+  return plus < text.size() && is_assignment(name + "=") ? kExpanded + name + "=${" + name + "}" + text.substr(plus + 2)
+                                                         : word;
 }
 
 bool is_certain(const ShellCommand &command) {
@@ -74,7 +86,9 @@ std::string text_of_file(const std::string &path, int &budget) {
 }
 
 TextWalk::TextWalk(WalkState state, Words arguments)
-    : state_(std::move(state)), variables_(std::move(arguments), state_.script), exports_preload_(!state_.walk.loss) {
+    : state_(std::move(state)),
+      variables_(std::move(arguments), state_.text == Text::kScript || state_.text == Text::kLine ? state_.script : ""),
+      exports_preload_(!state_.walk.loss) {
   state_.is_kept_by_shell = false;
 }
 
@@ -83,8 +97,8 @@ void TextWalk::read(const std::string &text) {
   is_plain_ = is_plain_ && found.is_plain;
   code_ += found.code + "\n";
   for (const ShellCommand &command : found.commands) {
-    if (is_over_ || --*state_.budget < 0) {
-      is_plain_ = is_plain_ && is_over_;
+    if (is_over_ || is_returned_ || --*state_.budget < 0) {
+      is_plain_ = is_plain_ && (is_over_ || is_returned_);
       return;
     }
     step(command);
@@ -98,7 +112,13 @@ void TextWalk::add(Words words) {
 TextWalk::Words TextWalk::expanded(const Words &words) const {
   Words out;
   for (const std::string &word : words) {
-    const Words parts = variables_.expanded(word, state_.walk.environment, is_plain_);
+    Words parts =
+        variables_.expanded(state_.walk.loss ? word : variables_.extended_by(word), state_.walk.environment, is_plain_);
+    if (!out.empty() && parts.size() > 1 && text_of(word) == "$*") {  // sh -c "$*"
+      std::string line;
+      std::for_each(parts.begin(), parts.end(), [&](const std::string &each) { line += each + " "; });
+      parts = {line};
+    }
     out.insert(out.end(), parts.begin(), parts.end());
   }
   return out;
@@ -114,19 +134,24 @@ void TextWalk::step(const ShellCommand &command) {
     list_changes_ = list_may_change_ = list_may_move_ = is_instead_ = false;
   }
   is_instead_ = is_instead_ || (command.before == Joint::kOr && list_changes_);
-  Words words = expanded(command.words);
   const auto is_value = [](const std::string &word) { return is_assignment(text_of(word)); };
+  Words words = command.words;
+  for (std::string &word : words) {
+    word = extending(word);
+    if (!is_value(word) && !is_word_of(kOfVariables, word)) {
+      break;
+    }
+  }
+  words = expanded(words);
   if (std::all_of(words.begin(), words.end(), is_value)) {
     return change(command, [&] { assign_all(words, exports_all_, is_certain(command)); });
   }
-  const std::string &first = *std::find_if_not(words.begin(), words.end(), is_value);
-  const bool reads = first == "eval" || first == "." || first == "source";
-  if (reads && std::any_of(std::as_const(words).data(), &first, [](const std::string &each) {
-        return text_of(each).starts_with(std::string(kPreload) + "=");
-      })) {
-    doubt("changes LD_PRELOAD");  // until it ends, or longer, as the shell has it
+  const auto first = std::find_if_not(words.begin(), words.end(), is_value);
+  if (first != words.begin() && is_word_of(kReading, *first)) {
+    doubt();  // shells differ in what becomes of the assignments afterwards
+    change(command, [&] { assign_all({words.begin(), first}, true, false); });
   }
-  if (is_expanded(first) || !run_builtin({words.begin() + (&first - words.data()), words.end()}, command)) {
+  if (is_expanded(*first) || !run_builtin({first, words.end()}, command)) {
     run(std::move(words), command, !is_doubtful_ && !is_instead_);
   }
 }
@@ -140,6 +165,8 @@ void TextWalk::assign_all(const Words &words, bool exports, bool is_certain) {
     if (is_value && (exports || state_.is_set(name) || (name == kPreload && exports_preload_))) {
       exports_preload_ = exports_preload_ || name == kPreload;
       state_.assign(word);
+    } else if (is_value && reads_preload(entry) && (state_.walk.loss || !is_certain || !is_plain_)) {
+      variables_.add(kExpanded + name + "=$");
     } else if (is_value) {
       variables_.add(is_certain || is_expanded(word) ? word : kExpanded + word);
     } else if (const std::string *const known = exports ? variables_.find(name) : nullptr; known != nullptr) {
@@ -219,8 +246,9 @@ bool TextWalk::run_builtin(const Words &words, const ShellCommand &command) {
   const bool certainly = is_certain(command);
   if (is_word_of(kOfVariables, name)) {
     const bool removes = name == "unset" || name == "unexport";
-    const bool takes = removes ? !has_letter_option(words, "-f") && !has_letter_option(words, "-n")
-                               : has_letter_option(words, name == "export" ? "-n" : "+x");
+    const bool takes =
+        removes ? !has_letter_option(words, "-f") && !has_letter_option(words, "-n")
+                : has_letter_option(words, name == "export" ? "-n" : "+x") && !has_letter_option(words, "-f");
     if (!removes && (name != "export" || (takes && state_.name != "bash"))) {
       doubt();  // dash does not have it, or it fails where the variable is read-only
     }
@@ -230,8 +258,8 @@ bool TextWalk::run_builtin(const Words &words, const ShellCommand &command) {
                           name == "export" || exports_all_ || has_letter_option(words, "-x"), certainly);
       }
       for (auto word = words.begin() + 1; word != words.end(); ++word) {
-        if (is_expanded(*word) && code_.find("LD_") != std::string::npos) {
-          doubt("unsets " + text_of(*word));
+        if (is_expanded(*word) && names_ours()) {
+          doubt("unsets variables that are not known");
         } else if (!word->starts_with('-') && !word->starts_with('+')) {
           take(*word, name != "unset");
         }
@@ -242,7 +270,7 @@ bool TextWalk::run_builtin(const Words &words, const ShellCommand &command) {
                                      [](const auto &each) { return each.size() < 2 || each[0] != '-'; });
     move(folder == words.end() || name == "popd" ? "" : *folder, command);
   } else if (name == "." || name == "source") {
-    read_file(words.size() > 1 ? words[1] : "", certainly);
+    read_file(words, certainly);
   } else if (name == "eval") {
     const bool is_known = std::none_of(words.begin(), words.end(), is_expanded);
     std::string text;
@@ -257,12 +285,10 @@ bool TextWalk::run_builtin(const Words &words, const ShellCommand &command) {
   } else if (name == "trap") {
     doubt();
     later_.push_back(words.size() > 2 ? text_of(words[1]) : "");
-  } else if (name == "read" || name == "getopts" || (name == "printf" && words.size() > 2 && words[1] == "-v")) {
-    Words unknown;
-    std::transform(words.begin() + 1, words.end(), std::back_inserter(unknown),
-                   [](const std::string &each) { return kExpanded + text_of(each) + "="; });
-    std::erase_if(unknown, [](const std::string &each) { return !is_assignment(text_of(each)); });
-    change(command, [&] { assign_all(unknown, exports_all_, certainly); });
+  } else if (name == "read" || name == "getopts" || name == "mapfile" || name == "readarray") {
+    std::for_each(words.begin() + 1, words.end(), [&](const std::string &each) { set_unknown(each, command); });
+  } else if (name == "printf" && words.size() > 2 && words[1] == "-v") {
+    set_unknown(words[2], command);
   } else if (name == "shift" || name == "set") {
     const auto has = [&](std::string_view option, std::string_view value) {
       return has_letter_option(words, option) || is_word_of(words, value);
@@ -271,23 +297,25 @@ bool TextWalk::run_builtin(const Words &words, const ShellCommand &command) {
     if (exports_all_ && !certainly) {
       doubt();
     }
-    const bool is_one =
-        certainly && (name == "shift" ? words.size() == 1 && variables_.shift() : words.size() > 1 && words[1] == "--");
+    const bool is_one = certainly && (name == "shift" ? variables_.shift(words.size() == 1 ? "1" : words[1])
+                                                      : words.size() > 1 && words[1] == "--");
     if (is_one && name == "set") {
-      variables_.set_arguments({words.begin() + 2, words.end()});
+      variables_.set_arguments(Words{words.begin() + 2, words.end()});
     } else if (name == "shift" ? !is_one : std::any_of(words.begin() + 1, words.end(), [](const std::string &each) {
                  return each == "--" || each.empty() ||
                         (each[0] != '-' && each[0] != '+' && each != "pipefail" && each != "allexport");
                })) {
-      variables_.forget_arguments();
+      variables_.set_arguments({});
     }
-  } else if (name == "return" && files_ > 0) {
-    is_over_ = is_returned_ = is_plain_ && certainly;
-    is_doubtful_ = is_doubtful_ || !is_over_;  // whether the rest of the file is run
+  } else if (name == "return") {
+    is_returned_ = is_plain_ && certainly && is_in_file_;
+    if (!is_returned_) {
+      doubt();  // outside of files, some shells go on
+    }
   } else if (name == "exit") {
     is_over_ = is_plain_ && certainly;  // a compound command may not reach it
   } else {
-    return name == "return" || is_word_of(kHarmless, name);
+    return is_word_of(kHarmless, name);
   }
   return true;
 }
@@ -301,17 +329,34 @@ void TextWalk::move(const std::string &folder, const ShellCommand &command) {
   list_may_move_ = list_may_move_ || (command.before != Joint::kNext && !command.is_aside);
 }
 
-// The shell reads the file as if it were part of this text, if it `certainly` does.
-void TextWalk::read_file(const std::string &name, bool certainly) {
+// The command gives the variable a value that is not known.
+void TextWalk::set_unknown(const std::string &variable, const ShellCommand &command) {
+  change(command, [&] { assign_all({kExpanded + text_of(variable) + "=$"}, exports_all_, false); });
+}
+
+// The shell reads the file as if it were part of this text, if it `certainly` does. `words`: . FILE [ARGUMENT ...]
+void TextWalk::read_file(const Words &words, bool certainly) {
+  const std::string name = words.size() > 1 ? words[1] : "";
   const std::optional<std::string> path = is_expanded(name) ? std::nullopt : state_.path_from_here(name);
   std::error_code error;
   if (!path || name.find('/') == std::string::npos) {
-    doubt("reads a file that is not known, " + text_of(name));
+    doubt(is_of_system_ ? "" : "reads a file that is not known, " + text_of(name));
   } else if (const std::string text = text_of_file(*path, *state_.budget); !text.empty()) {
-    ++files_;
+    const bool has_arguments = words.size() > 2;
+    const std::tuple outside(is_in_file_, is_of_system_);
+    std::optional<Words> arguments;
+    if (has_arguments) {
+      doubt();  // dash does not pass them
+      arguments = variables_.set_arguments(Words{words.begin() + 2, words.end()});
+    }
+    is_in_file_ = true;
+    is_of_system_ = is_of_system_ || path->starts_with("/etc/");
     read_now(text, certainly);
-    --files_;
-    is_over_ = is_over_ && !std::exchange(is_returned_, false);
+    std::tie(is_in_file_, is_of_system_) = outside;
+    is_returned_ = false;
+    if (has_arguments) {
+      variables_.set_arguments(std::move(arguments));
+    }
   } else {
     const bool is_unread = std::filesystem::exists(*path, error) && !std::filesystem::is_empty(*path, error);
     doubt(is_unread ? "reads a file that is not known, " + name : "");

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "cli/launch/shell_text.h"
 #include "cli/launch/shell_variables.h"
 #include "cli/launch/walk_state.h"
 
@@ -53,10 +52,12 @@ class TextWalk {
   void change(const ShellCommand &command, const Change &make);
   void take(const std::string &variable, bool keeps);
   void assign_all(const Words &words, bool exports, bool is_certain);
-  void read_file(const std::string &name, bool certainly);
+  void set_unknown(const std::string &variable, const ShellCommand &command);
+  void read_file(const Words &words, bool certainly);
   void move(const std::string &folder, const ShellCommand &command);
   Found follow_all(WalkState &state) const;
   bool mentions_preload() const;
+  bool names_ours() const;
   bool is_one_command() const;
   void describe(WalkState &state, const std::string &about) const;
 
@@ -70,8 +71,9 @@ class TextWalk {
   std::string doubt_;             // a part of the text that cannot be followed
   bool is_plain_ = true;          // all commands are known and run in the recorded order
   bool is_over_ = false;          // execution does not reach the rest of the text
-  bool is_returned_ = false;      // nor that of the file which the text reads
-  int files_ = 0;                 // how many such files are being read within one another
+  bool is_returned_ = false;      // it does not reach the rest of the file that is being read
+  bool is_in_file_ = false;       // a file is being read as a part of the text
+  bool is_of_system_ = false;     // that file is one of the system: /etc/profile
   bool is_doubtful_ = false;      // it is uncertain whether a change was made
   bool list_changes_ = false;     // this command's list (a && b || c) has changed something
   bool list_may_change_ = false;  // like list_changes_, but the command with the change might not run

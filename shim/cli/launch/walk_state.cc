@@ -16,6 +16,15 @@ namespace {
 constexpr std::string_view kPassOn[] = {"srun",        "sbatch", "flux",    "at",        "batch",           "apptainer",
                                         "singularity", "chroot", "nsenter", "distrobox", "distrobox-enter", "toolbox"};
 
+// True if the value has ${LD_PRELOAD} in it, and what follows the name there takes nothing away from it.
+bool keeps_entries(const std::string &value) {
+  const std::string open = std::string("${") + kPreload;
+  const std::size_t at = value.find(open);
+  const std::string more = at == std::string::npos ? "#" : value.substr(at + open.size());
+  return more.find_first_of("+#%") != 0 && !more.starts_with(":+") &&
+         !(more.starts_with('/') && more.find("ration") != std::string::npos);
+}
+
 const char *remedy_in(WalkState::Text text) {
   return text == WalkState::Text::kScript     ? "put ration run into the script, before the program"
          : text == WalkState::Text::kMakefile ? "put ration run into the makefile, before the program"
@@ -120,8 +129,7 @@ void WalkState::assign(std::string_view word) {
   }
   if (variable == "PATH") {
     walk.environment.set(variable, value);  // a folder in a variable is not found
-  } else if (variable == kPreload && of_itself == std::string::npos &&
-             value.find(std::string("${") + kPreload) == std::string::npos) {
+  } else if (variable == kPreload && of_itself == std::string::npos && !keeps_entries(value)) {
     lose_preload("starts its command with another LD_PRELOAD", "");
     walk.loss->is_certain = false;
   } else if (const std::vector<std::string> entries = entries_of_preload(value);

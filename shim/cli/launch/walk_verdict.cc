@@ -1,5 +1,4 @@
-// What a walk has found: whether the limit holds for the program at its end.
-#include <algorithm>
+// What a walk says of the program at its end, and of a limit that is to hold there.
 #include <filesystem>
 #include <system_error>
 
@@ -28,6 +27,11 @@ CommandWalk::Loss not_intercepted(const std::string &name, const Program &progra
   return {name + runs, "cannot be intercepted: " + program.reason, {}};
 }
 
+bool only_asks(const std::vector<std::string> &words) {
+  const Launcher *launcher = launcher_of(file_name(words.front()));
+  return launcher != nullptr && launcher->passing != Passing::kRation && !starts_command(*launcher, words);
+}
+
 std::string said(const CommandWalk::Change &change) {
   return change.name + (change.becomes.empty() ? " unsets " + change.variable
                                                : " sets " + change.variable + "=" + config::shown(change.becomes) +
@@ -54,7 +58,7 @@ std::optional<CommandWalk::Loss> loss_of_limit(const CommandWalk &walk, const Li
   }
   const std::string &name = walk.stages.back().words.front();
   const Program program = last_program(walk, library);
-  if (program.obstacle != Obstacle::kNone) {
+  if (program.obstacle != Obstacle::kNone && !only_asks(walk.stages.back().words)) {
     return not_intercepted(name, program);
   }
   return walk.suspicion;

@@ -189,7 +189,9 @@ std::string shown_holders(const std::vector<DeviceHolder> &holders, std::uint64_
       continue;
     }
     text += (text.empty() ? "; " : ", ") + named(holder) + " ";
-    text += events::held_words(holder.reserved, holder.guarantee, "holds", "keeps", config::show_bytes);
+    text += holder.reserved != 0 && holder.guarantee >= holder.reserved
+                ? "is guaranteed " + config::show_bytes(holder.guarantee)
+                : events::held_words(holder.reserved, holder.guarantee, "holds", "keeps", config::show_bytes);
     text += holder.idle != 0 ? " and does not use " + config::show_bytes(holder.idle) + " of it" : "";
     text += holder.is_of_tree ? " for what it started" : holder.is_outside ? " without Ration" : "";
   }

@@ -265,7 +265,7 @@ Program inspect(const RunRequest &request, const Library &library, const Environ
   if (!loss) {
     say_what_is_replaced(request, walk, environment);
   }
-  if (!loss && program.obstacle != Obstacle::kNone) {
+  if (!loss && program.obstacle != Obstacle::kNone && !only_asks(request.command)) {
     loss = not_intercepted(name, program);
   }
   if (!loss) {
