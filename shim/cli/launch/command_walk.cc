@@ -95,6 +95,11 @@ class Walk {
       case Passing::kElevated:
         state_.walk.has_other_rights = true;
         renew(kElevated);
+        for (const std::string &word : words) {  // -E alone keeps no LD_PRELOAD
+          if (word.starts_with("--preserve-env=")) {
+            state_.set_all(entries_of_preload(word.substr(word.find('=') + 1), ","));
+          }
+        }
         return state_.after_assignments(std::move(rest));
       case Passing::kLogin:
         return behind_login(*launcher, words, std::move(rest));

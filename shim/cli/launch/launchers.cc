@@ -46,8 +46,10 @@ constexpr Launcher kLaunchers[] = {
     {"script", Passing::kLine, "cIOBTmoE",
      " --command --log-in --log-out --log-io --log-timing --logging-format --output-limit --echo "},
     {"watch", Passing::kJoined, "nq", " --interval --equexit "},
-    {"make", Passing::kMake, "CfIoW", " --directory --file --makefile --include-dir --old-file --new-file "},
-    {"gmake", Passing::kMake, "CfIoW", " --directory --file --makefile --include-dir --old-file --new-file "},
+    {"make", Passing::kMake, "CfIoW", " --directory --file --makefile --include-dir --old-file --new-file ", 0, "", "",
+     "nqv"},
+    {"gmake", Passing::kMake, "CfIoW", " --directory --file --makefile --include-dir --old-file --new-file ", 0, "", "",
+     "nqv"},
     {"env", Passing::kEnv, "uCS", " --unset --chdir --split-string "},
     {"sudo", Passing::kElevated, "ugprtCDhRTU",
      " --user --group --prompt --role --type --close-from --chdir --host --chroot --command-timeout --other-user ", 0,
@@ -84,7 +86,7 @@ constexpr Launcher kLaunchers[] = {
     {"systemctl", Passing::kServer, "HMpnost",
      " --host --machine --type --state --property --lines --output --signal --job-mode --root ", 0,
      " start restart try-restart reload-or-restart enable reenable isolate "},
-    {"service", Passing::kServer, "", ""},
+    {"service", Passing::kServer, "", "", 0, " */start */restart */reload */force-reload "},
     {"supervisorctl", Passing::kServer, "csupr", " --configuration --serverurl --username --password --history-file ",
      0, " start restart "},
     {"pm2", Passing::kServer, "", "", 0, " start restart reload "},
@@ -259,7 +261,8 @@ bool starts_command(const Launcher &launcher, const Words &words) {
     return false;
   }
   const auto next = std::find_if(verb + 1, words.end(), [](const std::string &word) { return !word.starts_with('-'); });
-  return lists(launcher.verbs, *verb) || (next != words.end() && lists(launcher.verbs, *verb + "/" + *next));
+  return lists(launcher.verbs, *verb) ||
+         (next != words.end() && (lists(launcher.verbs, *verb + "/" + *next) || lists(launcher.verbs, "*/" + *next)));
 }
 
 std::size_t end_of_options(const Launcher &launcher, const Words &words) {

@@ -41,7 +41,7 @@ struct Launcher {
   std::string_view valued_long;  // the long options that take a value, each with a blank before and after it
   std::size_t arguments = 0;     // how many of the launcher's own words follow the options
   // The subcommands with which it starts a command, in the form of `valued_long`; empty: it always starts one.
-  // "container/run" means two successive words.
+  // "container/run" means two successive words, and "*/run" any word and then `run`.
   std::string_view verbs = {};
   // The short options whose value is the next word, unless that word is an option.
   std::string_view valued_perhaps = {};

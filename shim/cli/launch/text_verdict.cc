@@ -18,12 +18,13 @@ using Text = WalkState::Text;
 
 // Programs that every system has, which use no GPU and start nothing. They may well be started without the library.
 constexpr std::string_view kWithoutGpu[] = {
-    "awk",  "basename", "cat",    "chmod",   "chown",    "clear",    "cmp",      "cp",    "curl",  "cut",
-    "date", "df",       "diff",   "dirname", "du",       "echo",     "expr",     "false", "file",  "git",
-    "grep", "gunzip",   "gzip",   "head",    "hostname", "id",       "ldd",      "ln",    "mkdir", "mktemp",
-    "mv",   "nproc",    "printf", "ps",      "pwd",      "readlink", "realpath", "rm",    "rmdir", "sed",
-    "seq",  "sleep",    "sort",   "stat",    "tail",     "tar",      "tee",      "touch", "tput",  "tr",
-    "true", "uname",    "uniq",   "unzip",   "wc",       "wget",     "which",    "whoami"};
+    "awk",        "basename", "c++",   "cat",  "cc",       "chmod",    "chown",   "clear",  "cmp",
+    "cp",         "curl",     "cut",   "date", "df",       "diff",     "dirname", "du",     "echo",
+    "expr",       "false",    "file",  "g++",  "gcc",      "git",      "grep",    "gunzip", "gzip",
+    "head",       "hostname", "id",    "ldd",  "ln",       "mkdir",    "mktemp",  "mv",     "nproc",
+    "nvidia-smi", "printf",   "ps",    "pwd",  "readlink", "realpath", "rm",      "rmdir",  "sed",
+    "seq",        "sleep",    "sort",  "stat", "tail",     "tar",      "tee",     "touch",  "tput",
+    "tr",         "true",     "uname", "uniq", "unzip",    "wc",       "wget",    "which",  "whoami"};
 
 // True if the command that begins at the end of `before` exports variables, or makes them read-only, and no more.
 bool only_exports(std::string_view before) {

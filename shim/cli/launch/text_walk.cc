@@ -258,7 +258,7 @@ bool TextWalk::run_builtin(const Words &words, const ShellCommand &command) {
                           name == "export" || exports_all_ || has_letter_option(words, "-x"), certainly);
       }
       for (auto word = words.begin() + 1; word != words.end(); ++word) {
-        if (is_expanded(*word) && names_ours()) {
+        if ((is_expanded(*word) || word->find('*') != std::string::npos) && names_ours()) {  // zsh: unset -m
           doubt("unsets variables that are not known");
         } else if (!word->starts_with('-') && !word->starts_with('+')) {
           take(*word, name != "unset");

@@ -151,7 +151,10 @@ void WalkState::set_all(const std::vector<std::string> &words) {
   for (const std::string &word : words) {
     const std::size_t equals = std::min(word.find('='), word.size());
     const std::string variable = word.substr(0, equals);
-    set(variable, equals < word.size() ? word.substr(equals + 1) : own->value(variable));
+    const std::string ours = own->value(variable);
+    set(variable, equals < word.size()   ? word.substr(equals + 1)
+                  : variable == kPreload ? preload_order(ours, library->preload, {})  // as it is set after the walk
+                                         : ours);
   }
 }
 

@@ -88,6 +88,16 @@ TEST_CASE("what is told to pass LD_PRELOAD on may do so") {
   }
 }
 
+TEST_CASE("LD_PRELOAD by its name alone is what ration run sets after the walk") {
+  const char *const own[] = {"RATION_LIMIT=4GiB", "PATH=/usr/bin:/bin", nullptr};
+  for (const Line &line : {Line{"systemd-run", "-E", "LD_PRELOAD", "-E", "RATION_LIMIT", "ls"},
+                           Line{"sudo", "--preserve-env=RATION_LIMIT,LD_PRELOAD", "ls"}}) {
+    CHECK_FALSE(loss_of_limit(walk_command(line, EnvironmentBlock(own), kLibrary), kLibrary));
+  }
+  CHECK(is_lost({"sudo", "-E", "ls"}));
+  CHECK(is_lost({"sudo", "--preserve-env=HOME", "ls"}));
+}
+
 TEST_CASE("some clear it only with an option, which must be theirs") {
   CHECK(lost_by({"env", "-i", "A=1", "ls"}) == "env");
   CHECK(lost_by({"env", "-u", "LD_PRELOAD", "ls"}) == "env");
@@ -216,13 +226,15 @@ TEST_CASE("a launcher that only tells something starts nothing") {
   for (const Line &line :
        {Line{"ssh", "-V"}, Line{"crontab", "-l"}, Line{"at", "-l"}, Line{"sudo", "-l"}, Line{"sudo", "--version"},
         Line{"srun", "-V"}, Line{"env", "-i", "--help"}, Line{"docker", "ps"}, Line{"docker", "--version"},
-        Line{"kubectl", "-n", "run", "get", "pods"}, Line{"docker-compose", "-f", "up", "ps"}}) {
+        Line{"service", "x", "status"}, Line{"make", "-n", "LD_PRELOAD="}, Line{"kubectl", "-n", "run", "get", "pods"},
+        Line{"docker-compose", "-f", "up", "ps"}}) {
     INFO(line[0] << " " << line[1]);
     CHECK(is_kept(line));
     CHECK(only_asks(line));
   }
   for (const Line &line : {Line{"ssh", "host", "ls", "-V"}, Line{"sudo", "-u", "l", "ls", "--version"},
-                           Line{"kubectl", "-n", "get", "exec", "pod"}, Line{"crontab", "-u", "l", "file"}}) {
+                           Line{"kubectl", "-n", "get", "exec", "pod"}, Line{"crontab", "-u", "l", "file"},
+                           Line{"service", "x", "start"}}) {
     INFO(line[0] << " " << line[1]);
     CHECK(is_lost(line));
     CHECK_FALSE(only_asks(line));

@@ -147,6 +147,7 @@ TEST_CASE("a line that may take the library away, or takes it from one program o
     CHECK_FALSE(suspected_of({"bash", "-c", line}).empty());
   }
   CHECK_FALSE(suspected_of({"fish", "-c", "set -e LD_PRELOAD; ls"}).empty());
+  CHECK_FALSE(suspected_of({"zsh", "-c", "unset -m 'LD_*'; ls"}).empty());
 }
 
 TEST_CASE("a line that keeps the library is not suspected") {
@@ -189,6 +190,7 @@ TEST_CASE("a line that keeps the library is not suspected") {
                            "P=/x/o.so:$LD_PRELOAD; LD_PRELOAD=$P ls",
                            "P=/x/o.so:$LD_PRELOAD; export LD_PRELOAD=${P}; ls",
                            "LD_PRELOAD= git status; ls",
+                           "env -u LD_PRELOAD gcc -c x.c && ls",
                            "declare -x LD_PRELOAD; ls",
                            "readonly LD_PRELOAD; ls",
                            "export A LD_PRELOAD; if ls; then ls; fi",
