@@ -61,9 +61,9 @@ class Group:
         rows = [row for row in seen["groups"] if row["group"] == GROUP]
         self.rows = [row for row in seen["processes"] if GROUP in row["group"].split(",")]
         self.limit = rows[0]["limit"] if rows else None
-        self.reserved = rows[0]["reserved"] if rows else 0
-        if self.reserved != sum(row["reserved"] for row in self.rows):
-            raise Failure(f"the group has {self.reserved} reserved, its members {[row['reserved'] for row in self.rows]}")
+        self.reserved = rows[0]["reserved_bytes"] if rows else 0
+        if self.reserved != sum(row["reserved_bytes"] for row in self.rows):
+            raise Failure(f"the group has {self.reserved} reserved, its members {[row['reserved_bytes'] for row in self.rows]}")
         if self.limit is not None and self.reserved > self.limit:
             raise Failure(f"the group has {self.reserved} reserved of {self.limit}")
 
@@ -82,7 +82,7 @@ def share(build, environment, device):
         subprocess.run([ration, "ps"], env=environment, check=True)
         print("shared_gpu: dave is killed, the others ask again")
         dave = workers.pop("dave").process
-        os.kill(next(row["pid"] for row in full.rows if row["reserved"] >= before["dave"] and row["pid"] in children(dave.pid)),
+        os.kill(next(row["pid"] for row in full.rows if row["reserved_bytes"] >= before["dave"] and row["pid"] in children(dave.pid)),
                 signal.SIGKILL)
         dave.wait()
         after = {name: worker.take(EVERYTHING) for name, worker in workers.items()}

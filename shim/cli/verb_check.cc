@@ -28,7 +28,8 @@ constexpr double kNsInSecond = 1e9;
 constexpr double kWhole = 100;  // percent
 constexpr const char *kStdout = "-";
 
-// Parses "5%", "5" or the share 0.05, whatever the locale. On error, one sentence.
+// Parses "5%", "5" or the share 0.05, whatever the locale. As in a size, a bare 1 could mean two things. On error, one
+// sentence.
 std::variant<double, std::string> parse_percent(const std::string &text) {
   std::string_view number = text;
   if (number.ends_with('%')) {
@@ -38,6 +39,9 @@ std::variant<double, std::string> parse_percent(const std::string &text) {
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (error != std::errc() || end != number.data() + number.size() || !(value >= 0 && value <= kWhole)) {
     return config::in_quotes(text) + " is not a percentage from 0% to 100%; write, for example, 5%";
+  }
+  if (number.size() == text.size() && value == 1 && number.find('.') == std::string_view::npos) {
+    return config::in_quotes(text) + " is either 1% or the whole; write 1% or 100%";
   }
   const bool is_share = number.size() == text.size() && number.find('.') != std::string_view::npos && value <= 1;
   return is_share ? value * kWhole : value;
@@ -107,7 +111,10 @@ nlohmann::ordered_json json_of(const std::vector<logs::CheckedLog> &checked, con
       conditions.push_back(
           {{"condition", verdict.condition}, {"holds", verdict.reasons.empty()}, {"reasons", verdict.reasons}});
     }
-    document["logs"].push_back({{"log", each.log}, {"holds", has_held(each)}, {"conditions", std::move(conditions)}});
+    document["logs"].push_back({{"log", each.log},
+                                {"holds", has_held(each)},
+                                {"peak_bytes", logs::or_null(each.peak_bytes)},
+                                {"conditions", std::move(conditions)}});
   }
   return document;
 }
@@ -154,6 +161,9 @@ int run_verb(const CheckRequest &request) {
     devices.add(history);
     checked.push_back(
         {path, logs::judge(conditions, history), static_cast<double>(history.last_ts_ns()) / kNsInSecond});
+    if (const logs::History::Device *const busiest = history.busiest(); history.knows_peak()) {
+      checked.back().peak_bytes = busiest == nullptr ? 0 : busiest->peak.bytes;
+    }
     for (logs::Verdict &each : checked.back().verdicts) {
       each.reasons = is_empty ? std::vector<std::string>{"the log is empty"} : std::move(each.reasons);
     }

@@ -52,6 +52,7 @@ nlohmann::json setting_of(const config::Settings &settings, const config::Option
     row = source_of(*origins.front());
     for (auto beside = origins.begin() + 1; beside != origins.end(); ++beside) {
       row["beside"].push_back(source_of(**beside));
+      row["locked"] = row["locked"] || (*beside)->locked;
     }
     const auto size = config::parse_size(
         config::takes_size(option) && origins.front()->instead.empty() ? origins.front()->value : "");
@@ -90,6 +91,8 @@ nlohmann::json as_json(const config::Settings &settings, const std::vector<confi
       device["limit"] = nullptr;
     }
     device.erase("limit_asked");
+    device["total_bytes"] = device["total"];
+    device.erase("total");
     document["devices"].push_back(std::move(device));
   }
   for (const config::Problem &problem : problems) {

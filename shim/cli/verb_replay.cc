@@ -36,7 +36,8 @@ struct DeviceAnswer {
   const logs::DeviceLog::Device *device;
   Backing backing;
   std::uint64_t limit;                   // the replayed limit; for a search, the smallest one
-  std::uint64_t peak;                    // of use, also by records that are missing if the log's end tells it
+  std::uint64_t peak;                    // used, also by records that are missing if the log's end tells it
+  std::uint64_t requested_peak;          // the same, as the replay requests it
   std::optional<DeviceStop> stop;        // where it does not fit, if it does not
   bool is_below_peak;                    // it does not fit either: records that are missing had this peak
   std::optional<std::uint64_t> minimum;  // of a search; nullopt: no limit suffices
@@ -67,8 +68,8 @@ class LogReplay {
   // False if the file is not a whole log, which was then reported.
   bool read();
   void answer();
-  // Logs the cases that the answer does not cover.
-  void tell_flaws() const;
+  // Why the answer is not certain, a sentence each. That the log has no end is not among them: reading it says so.
+  std::vector<std::string> flaws() const;
   bool fits() const;
   bool is_whole() const { return log_.is_whole(); }
   bool is_exact() const;
@@ -98,6 +99,7 @@ class LogReplay {
     return mode_ == ReplayMode::pool && answer.backing == Backing::slab;
   }
   std::uint64_t refusals() const;
+  std::string unknown_part() const;
   const DeviceAnswer *worst() const;
 
   const ReplayRequest &request_;
@@ -105,18 +107,29 @@ class LogReplay {
   const ReplayMode mode_;
   const config::LimitMap &limit_;  // empty: the one that the log was written under
   logs::DeviceLog log_;
+  bool was_cut_off_ = false;
   std::vector<DeviceAnswer> answers_;
 };
 
 bool LogReplay::read() {
-  return logs::has_records(
-      logs::read_records("replay", path_, [this](const logs::Record &record) { log_.add(record); }));
+  const logs::ReadTo read =
+      logs::read_records("replay", path_, [this](const logs::Record &record) { log_.add(record); });
+  was_cut_off_ = read == logs::ReadTo::cut;
+  return logs::has_records(read);
 }
 
 DeviceAnswer LogReplay::answer_for(std::size_t ordinal) const {
   const logs::DeviceLog::Device &device = log_.devices()[ordinal];
   const std::uint64_t end_peak = is_whole() ? 0 : device.end_peak;
-  DeviceAnswer answer{ordinal, &device, Backing::vmm, 0, std::max(device.peak_used(), end_peak), {}, false, {}};
+  DeviceAnswer answer{ordinal,
+                      &device,
+                      Backing::vmm,
+                      0,
+                      std::max(device.peak_bytes, end_peak),
+                      std::max(device.trace.peak_bytes, end_peak),
+                      {},
+                      false,
+                      {}};
   const bool in_pool = mode_ == ReplayMode::pool;
   if (!request_.find_min) {
     const std::uint64_t logged = device.limit != 0 ? device.limit : device.total;
@@ -164,49 +177,66 @@ std::uint64_t LogReplay::refusals() const {
   return count;
 }
 
-void LogReplay::tell_flaws() const {
-  const std::string prefix = "replay: " + config::printable(path_) + ": ";
+std::vector<std::string> LogReplay::flaws() const {
+  std::vector<std::string> flaws;
   if (log_.dropped() != 0) {
-    log_line(prefix + "not exact: " + counted(log_.dropped(), "record is", "records are") + " missing");
+    flaws.push_back("not exact: " + counted(log_.dropped(), "record is", "records are") + " missing");
   }
   if (request_.find_min && !is_whole()) {
-    log_line(prefix + "min_limit is a lower bound: the records that are missing may need more");
+    flaws.emplace_back("min_limit is a lower bound: the records that are missing may need more");
   }
   for (std::size_t i = 0; i < log_.devices().size(); ++i) {
     if (const std::uint64_t refused = log_.devices()[i].refusals; refused != 0) {
-      log_line(prefix + "device " + std::to_string(i) + ": " + counted(refused, "request was", "requests were") +
-               " refused, so the log has only what the program did without; log a run without a limit");
+      flaws.push_back("device " + std::to_string(i) + ": " + counted(refused, "request was", "requests were") +
+                      " refused, so the log has only what the program did without; log a run without a limit");
     }
   }
   for (const DeviceAnswer &each : answers_) {
     const std::string device = "device " + std::to_string(each.ordinal) + ": ";
     if (each.device->is_stream_ordered) {
       const std::string held = config::show_exact_bytes(each.device->peak_reserved);
-      log_line(prefix + device +
-               (mode_ == ReplayMode::async
-                    ? "stream-ordered memory counts as its blocks; the driver's pools need more for them, and held "
-                      "up to " +
-                          held
-                    : "stream-ordered memory counts as what the driver's pools held for it in this run, up to " + held +
-                          "; they may get by with less, down to its blocks, and need up to a whole step (32MiB) more"));
+      flaws.push_back(
+          device +
+          (mode_ == ReplayMode::async
+               ? "stream-ordered memory counts as its blocks; the driver's pools need more for them, and held "
+                 "up to " +
+                     held
+               : "stream-ordered memory counts as what the driver's pools held for it in this run, up to " + held +
+                     "; they may get by with less, down to its blocks, and need up to a whole step (32MiB) more"));
     }
     if (has_several_pools(each)) {
-      log_line(prefix + device + "the pools of several contexts share the limit: " +
-               (request_.find_min
-                    ? "min_limit is rounded up by " + config::show_bytes(pool::replay::kSpareOfPools)
-                    : "up to " + config::show_bytes(pool::replay::kSpareOfPools) + " more may be needed"));
+      flaws.push_back(device + "the pools of several contexts share the limit: " +
+                      (request_.find_min
+                           ? "min_limit is rounded up by " + config::show_bytes(pool::replay::kSpareOfPools)
+                           : "up to " + config::show_bytes(pool::replay::kSpareOfPools) + " more may be needed"));
     }
     if (is_in_slabs(each)) {
       const bool by_limit = request_.backing.empty() && each.device->backing != "slab";
-      log_line(prefix + device + (by_limit ? "the limit is not in whole pages of 2MiB, so slabs serve it" : "slabs") +
-               ": where the driver puts them is not known, so the answer may be too low; `ration find-min` runs the "
-               "program instead");
+      flaws.push_back(
+          device + (by_limit ? "the limit is not in whole pages of 2MiB, so slabs serve it" : "slabs") +
+          ": where the driver puts them is not known, so the answer may be too low; `ration find-min` runs the "
+          "program instead");
     }
     if (is_in_slabs(each) && each.device->trace.peak_other_bytes != 0) {
-      log_line(prefix + device + "up to " + config::show_exact_bytes(each.device->trace.peak_other_bytes) +
-               " are no blocks of a pool; a preallocated slab leaves nothing to them (RATION_PREALLOCATE)");
+      flaws.push_back(device + "up to " + config::show_exact_bytes(each.device->trace.peak_other_bytes) +
+                      " are no blocks of a pool; a preallocated slab leaves nothing to them (RATION_PREALLOCATE)");
     }
   }
+  return flaws;
+}
+
+// What is not known, in words for the line of the answer; empty if nothing is.
+std::string LogReplay::unknown_part() const {
+  if (was_cut_off_) {
+    return "it was cut off";
+  }
+  if (log_.dropped() != 0) {
+    return "it lacks " + counted(log_.dropped(), "record", "records");
+  }
+  if (!log_.has_ended()) {
+    return "it has no end record";
+  }
+  return refusals() == 0 ? "" : counted(refusals(), "request in it was", "requests in it were") + " refused";
 }
 
 bool LogReplay::fits() const {
@@ -240,7 +270,10 @@ std::vector<std::string> LogReplay::text() const {
                                                                                       : "";
       line += each.minimum ? "needs " + (bound + config::show_exact_bytes(*each.minimum)) : "fits into no limit";
     } else if (each.fits()) {
-      line += "fits into " + config::show_exact_bytes(each.limit) + logs::as_far_as_it_goes(is_whole());
+      const std::string unknown = unknown_part();
+      line += (is_most(each) || is_in_slabs(each) ? "probably fits into " : "fits into ") +
+              config::show_exact_bytes(each.limit) + logs::as_far_as_it_goes(unknown.empty()) +
+              (unknown.empty() ? "" : ": " + unknown);
     } else {
       line += "does not fit into " + config::show_exact_bytes(each.limit);
       line += each.stop ? ": record " + std::to_string(each.stop->record) + ", " + each.api() + " of " +
@@ -265,7 +298,8 @@ Json summary_of(const DeviceAnswer &each, bool found, bool is_most) {
   Json result = {{"dev", each.ordinal},
                  {"operations", trace.steps.size()},
                  {"peak_bytes", each.peak},
-                 {"peak_other_bytes", trace.peak_other_bytes},
+                 {"requested_peak_bytes", each.requested_peak},
+                 {"unpooled_peak_bytes", trace.peak_other_bytes},
                  {"peak_live_blocks", each.device->peak_live_blocks},
                  {"pools", trace.pools},
                  {"backing", name_of(each.backing)},
@@ -277,12 +311,12 @@ Json summary_of(const DeviceAnswer &each, bool found, bool is_most) {
     result["refused_seq"] = each.stop->record;
     result["api"] = each.api();
     result["refused_bytes"] = each.stop->bytes;
-    result["used"] = each.stop->used;
+    result["used_bytes"] = each.stop->used;
   }
   if (each.minimum) {
     result["min_limit"] = *each.minimum;
     result["min_arena_bytes"] = *each.minimum;
-    result["min_arena_ratio"] = static_cast<double>(*each.minimum) / static_cast<double>(each.peak);
+    result["min_arena_ratio"] = static_cast<double>(*each.minimum) / static_cast<double>(each.requested_peak);
     result["min_limit_is_most"] = is_most;
   }
   return result;
@@ -305,6 +339,10 @@ void add_speed(const DeviceAnswer &each, Json &result) {
 }
 
 Json LogReplay::json() const {
+  std::vector<std::string> reasons = flaws();
+  if (std::string end = logs::caveat_of_end(log_.has_ended(), was_cut_off_); !end.empty()) {
+    reasons.insert(reasons.begin(), std::move(end));
+  }
   Json document = {{"schema", "ration.replay/1"},
                    {"log", path_},
                    {"program", program_name(log_.program())},
@@ -312,6 +350,7 @@ Json LogReplay::json() const {
                    {"pid", log_.pid()},
                    {"mode", request_.mode},
                    {"exact", is_exact()},
+                   {"reasons", std::move(reasons)},
                    {"ended", log_.has_ended()},
                    {"threads", 1},
                    {"fits", fits()}};
@@ -417,7 +456,9 @@ int run_verb(const ReplayRequest &request) {
     }
     devices.add(replay.log());
     replay.answer();
-    replay.tell_flaws();
+    for (const std::string &flaw : replay.flaws()) {
+      log_line("replay: " + config::printable(path) + ": " + flaw);
+    }
   }
   if (const std::string wrong = devices.error_in(limit); !wrong.empty()) {
     return usage_error("replay: --limit: " + wrong, kUsageError);

@@ -318,6 +318,14 @@ void refuse_above_lock(const Wanted &limit, const std::string &given, const Targ
   }
 }
 
+// The limit that was wanted, as the user wrote it; with its bytes if that is something else.
+std::string limit_words(const Wanted &limit, const std::string &given, const ledger::Guaranteed &refused) {
+  const std::string shown = config::show_bytes(refused.limit);
+  return limit.sizes.empty() ? "the limits that they ask for, " + shown
+         : given == shown    ? given
+                             : "--limit " + config::shown(given) + " (" + shown + ")";
+}
+
 // How much is left on each device in those groups of the member that can give guarantees.
 std::string left_in_groups(const std::string &folder, std::uint64_t identity) {
   std::string problem;
@@ -367,8 +375,8 @@ nlohmann::ordered_json rows_after(const std::string &folder, const Target &targe
       for (const ledger::GroupDevice &device : group.devices) {
         rows.push_back({{"uuid", device.uuid},
                         {"limit", limit_json(device.limit)},
-                        {"reserved", device.reserved},
-                        {"claimed", device.claimed}});
+                        {"reserved_bytes", device.reserved},
+                        {"claimed_bytes", device.claimed}});
       }
       return rows;
     }
@@ -378,7 +386,7 @@ nlohmann::ordered_json rows_after(const std::string &folder, const Target &targe
       if (row.identity == target.member->identity) {
         rows.push_back({{"uuid", row.use.uuid},
                         {"limit", limit_json(row.use.limit)},
-                        {"reserved", row.use.reserved},
+                        {"reserved_bytes", row.use.reserved},
                         {"guarantee", row.use.guarantee}});
       }
     }
@@ -401,16 +409,16 @@ std::string sentence_of(const nlohmann::ordered_json &row, const Usage &usage) {
   if (device != nullptr && row["limit"] == device->size) {
     line += " (all that the device has)";
   }
-  line += ", " + text("reserved") + " held";
+  line += ", " + text("reserved_bytes") + " held";
   if (row.contains("guarantee") && row["guarantee"] != 0) {
     line += ", " + text("guarantee") + " guaranteed";
   }
-  if (row.contains("claimed") && row["claimed"] > row["reserved"]) {
-    line += ", " + text("claimed") + " with what is guaranteed";
+  if (row.contains("claimed_bytes") && row["claimed_bytes"] > row["reserved_bytes"]) {
+    line += ", " + text("claimed_bytes") + " with what is guaranteed";
   }
-  const auto most = row.value("claimed", row["reserved"].get<std::uint64_t>());
+  const auto most = row.value("claimed_bytes", row["reserved_bytes"].get<std::uint64_t>());
   if (!row["limit"].is_null() && most > row["limit"].get<std::uint64_t>()) {
-    line += row.value("claimed", std::uint64_t{0}) > row["reserved"].get<std::uint64_t>()
+    line += row.value("claimed_bytes", std::uint64_t{0}) > row["reserved_bytes"].get<std::uint64_t>()
                 ? "; nothing but what is guaranteed is granted until that is less"
                 : "; nothing more is granted until that is less";
   }
@@ -452,8 +460,16 @@ int set(const SetRequest &request) {
     if (request.guarantee) {
       throw std::string("a guarantee is a process's, not a group's; write its process ID");
     }
-    if (!ledger::order_group_limit(folder, target.group->kind, target.group->name, order_of(limit), problem)) {
-      throw "the limit of " + config::shown(request.target) + " was not changed: " + problem;
+    std::optional<ledger::Guaranteed> refused;
+    if (!ledger::order_group_limit(folder, target.group->kind, target.group->name, order_of(limit), refused, problem)) {
+      const std::string sentence = "the limit of " + config::shown(request.target) + " was not changed: ";
+      if (!refused) {
+        throw sentence + problem;
+      }
+      outcome = {kProblemSeen, "refused",
+                 sentence + config::show_bytes(refused->bytes) + " of " + refused->uuid +
+                     " are guaranteed to its members, more than " + limit_words(limit, *request.limit, *refused) +
+                     "; lower their guarantees first (ration set PID --guarantee)"};
     }
   } else {
     const Member *const of_run = holder_of_guarantee(groups, *target.member);

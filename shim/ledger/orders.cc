@@ -59,7 +59,7 @@ bool is_seen(const shared::Device &device) {
 }  // namespace
 
 bool order_group_limit(const std::string &state_folder, GroupKind kind, const std::string &name,
-                       const OrderedSize &limit, std::string &problem) {
+                       const OrderedSize &limit, std::optional<Guaranteed> &refused, std::string &problem) {
   const GroupFile file = mapped_file(state_folder, file_name(kind, name), problem);
   if (!file) {
     return false;
@@ -79,10 +79,7 @@ bool order_group_limit(const std::string &state_folder, GroupKind kind, const st
     }
     const std::uint64_t bytes = wanted(device).value_or(stated_limit(file, i));
     if (const std::uint64_t guaranteed = guaranteed_on(file, i); guaranteed > bytes) {
-      const auto in_mib = [](std::uint64_t size) { return std::to_string(size >> 20U) + "MiB"; };
-      problem = in_mib(guaranteed) + " of " + device_text(device.uuid.load()) +
-                " are guaranteed to its members, more than " + in_mib(bytes) +
-                "; lower their guarantees first (ration set PID --guarantee)";
+      refused = Guaranteed{device_text(device.uuid.load()), guaranteed, bytes};
       return false;
     }
   }

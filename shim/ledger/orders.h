@@ -16,11 +16,16 @@ namespace ration::ledger {
 inline constexpr std::uint64_t kUnchanged = ~std::uint64_t{0};
 using OrderedSize = std::function<std::optional<std::uint64_t>(const std::string &uuid, std::uint64_t total)>;
 
+// A device on which more is guaranteed to a group's members than the limit that was ordered.
+struct Guaranteed {
+  std::string uuid;
+  std::uint64_t bytes = 0, limit = 0;
+};
 // Sets the group's limit on every device that a member has seen, with immediate effect. Returns false if nothing
-// changed; `problem` then says why, for instance because more is guaranteed to the members.
+// changed: `refused` then names the first device on which the members' guarantees are larger, or `problem` says why.
 // Design: design/groups.md#orders
 bool order_group_limit(const std::string &state_folder, GroupKind kind, const std::string &name,
-                       const OrderedSize &limit, std::string &problem);
+                       const OrderedSize &limit, std::optional<Guaranteed> &refused, std::string &problem);
 
 // Orders a limit or a guarantee for one process, in every group that it is in, on every device that the group has seen.
 // The process notices the order at its next call that concerns the limit, or at once if a thread of the library listens

@@ -40,7 +40,7 @@ def beside_other_limits(folder):
     settings = {"env": command_environment() | {"XDG_CONFIG_HOME": str(folder)}}
     _, said = find_min("--tolerance", "1MiB", "--", ADD_VECTORS, **settings)
     expect_that(said, any(line.startswith(f"find-min: no limit but {path}:1:2: limit=512MiB: succeeds") for line in said))
-    _, said = find_min("--reserve", "256MiB", "--", "sh", "-c", "exit 3", status=1, **settings)
+    _, said = find_min("--reserve", "256MiB", "--", "sh", "-c", "exit 3", status=125, **settings)
     expect("the last line", said[-1], f"find-min: the command fails with no limit but {path}:1:2: limit=512MiB, --reserve 256MiB: exit status 3")
 
 
@@ -85,7 +85,7 @@ def adapts(_):
 
 
 def fails_anyway(_):
-    lines, said = find_min("--", "sh", "-c", "exit 3", status=1)
+    lines, said = find_min("--", "sh", "-c", "exit 3", status=125)
     expect("stdout, the last line", (lines, said[-1]), ([], "find-min: the command fails with no limit: exit status 3"))
 
 

@@ -3,13 +3,19 @@
 import collections
 import json
 import pathlib
+import re
 import subprocess
 
 import log_schema
-from harness import BUILD, HANG, MIB, PROGRAMS, command_environment, expect, expect_that, main
+from harness import BUILD, GIB, HANG, MIB, PROGRAMS, command_environment, expect, expect_that, main
 
 SCHEMA = json.loads((pathlib.Path(__file__).resolve().parents[2] / "shim/cli/verbs.schema.json").read_text())
 REASONS = "refusals_by_reason"  # its keys are the reasons for a refusal
+# Words in the meaning of a number, and the part of its key that says the same.
+NAMES = ((r"bytes", r"bytes"), (r"\bthe most\b", r"peak"), (r"^(the )?(\w+ )?(time|age) |\bhow (long|old)\b", r"_(ns|ts)"),
+         (r"^number of the record", r"_seq$"), (r"^(allocations|frees|refusals|requests that were refused)\b", r"(allocs|frees|refusals|failures)$"))
+# Limits and guarantees have the names of the settings; the contract names the keys of a leak.
+LIMITS = {"limit", "limit_at_start", "limit_stated", "group_limit", "guarantee", "min_limit", "min_limit_sum"}
 
 
 def ration(folder, *words, statuses=(0,)):
@@ -50,9 +56,21 @@ def each_in_its_schema(folder):
         kind = document["schema"].removeprefix("ration.").removesuffix("/1")
         validators[kind] = validators.get(kind) or log_schema.compiled(SCHEMA, kind)
         expect(f"{verb}: what is wrong", log_schema.first_problem(validators[kind], document), None)
+        expect(f"{verb}: sizes whose keys do not say so", sizes_without_a_unit(document), set())
         expect_that(f"{verb}: another key is refused", log_schema.first_problem(validators[kind], document | {"novel": 1}))
     listed = {each["$ref"].rpartition("/")[2] for each in SCHEMA["oneOf"]}
     expect("verbs without a document here", listed - set(validators), set())
+
+
+def sizes_without_a_unit(document):
+    """Keys of figures as large as sizes are, which are not times or numbers of other kinds."""
+    return {key for key, value in facts(document) if isinstance(value, int) and key not in LIMITS
+            and not key.endswith(("bytes", "bytes_sum", "_ns", "_ts", "pid_namespace", "context"))}
+
+
+def unlike_their_meanings(keys):
+    return [key for key, of in keys.items() if {"integer", "number"} & {*([of["type"]] if isinstance(of["type"], str) else of["type"])}
+            and any(re.search(words, of["description"]) and not re.search(part, key) for words, part in NAMES) and key not in LIMITS]
 
 
 def one_meaning(_):
@@ -66,6 +84,10 @@ def one_meaning(_):
             expect(f"{key} of {name}", value if "/keys/" in value.get("$ref", "") else here,
                    {"$ref": f"#/keys/{key}"} if "/keys/" in value.get("$ref", "") else kind)
     expect("keys that nothing has", set(SCHEMA["keys"]) - seen, set())
+    expect("keys unlike their meanings", unlike_their_meanings(SCHEMA["keys"]), [])
+    for wrong in ({"held": {"type": "integer", "description": "bytes that a group holds"}},
+                  {"most_bytes": {"type": "integer", "description": "the most bytes of all"}}):
+        expect("a planted key", unlike_their_meanings(wrong), list(wrong))
     meanings = collections.Counter(key["description"] for key in SCHEMA["keys"].values())
     expect("meanings of several keys", [meaning for meaning, count in meanings.items() if count > 1], [])
 
@@ -74,8 +96,18 @@ def one_meaning(_):
 STEPS = ["init", "context=0", "alloc=37m", "alloc=11m", "alloc=5m", "free=1", "alloc=2m", "alloc=101m", "alloc=3m"]
 LIMIT = 83 * MIB
 # Keys whose figures are equal here, though they are of different things. Direct mode: a device holds what blocks take.
-EQUAL_HERE = [{"peak_bytes", "reserved_peak_bytes", "least_peak_bytes", "at_peak_bytes", "peak_bytes_sum", "min_limit", "min_arena_bytes"},
-              {"live_bytes", "bytes"}, {"limit", "limit_at_start"}, {"used", "bytes"}]
+EQUAL_HERE = [{"peak_bytes", "reserved_peak_bytes", "least_peak_bytes", "at_peak_bytes", "peak_bytes_sum", "requested_peak_bytes",
+               "min_limit", "min_arena_bytes"},
+              {"live_bytes", "bytes"}, {"limit", "limit_at_start", "value_bytes"}, {"used_bytes", "live_bytes"}, {"guarantee", "guaranteed_bytes", "value_bytes"},
+              {"limit", "limit_stated", "group_limit", "value_bytes"},  # of a group: the limit of an object that is the group
+              {"reserved_bytes", "used_bytes", "peak_bytes", "reserved_peak_bytes", "claimed_bytes", "process_claimed_bytes", "claimed_peak_bytes",
+               "live_bytes"}]
+# What a member of a group asks while it holds three blocks; a guarantee that is less than it holds.
+HELD, GROUP, GUARANTEED = 13 * MIB, 211 * MIB, 31 * MIB
+ASKING = f"""mkfifo in; {PROGRAMS / 'holder'} 3 {HELD} {101 * MIB} <in >out & exec 3>in
+until grep -q ready out; do :; done
+{BUILD / 'bin/ration'} set lab --limit {GROUP} --json >set; {BUILD / 'bin/ration'} ps --json >ps; {BUILD / 'bin/ration'} env --json >env
+exec 3>&-; wait"""
 
 
 def facts(value, path=()):
@@ -99,17 +131,33 @@ def one_key(folder):
     for verb, *words in (("report",), ("report", "--leaks"), ("check", "--max-peak", "1GiB"), ("diff", "run.jsonl"), ("replay", "--mode", "direct"),
                          ("replay", "--mode", "direct", "--find-min")):
         said[" ".join([verb, *words])] = json.loads(ration(folder, verb, "run.jsonl", *words, "--json"))
+    expect("two keys for one thing", two_keys(said, {LIMIT, 101 * MIB, 53 * MIB}), {})
+    expect("a planted one", two_keys(said | {"planted": {"refused_size": 101 * MIB}}, set()),
+           {101 * MIB: {"largest_refused_bytes": "run", "refused_size": "planted"}})
+    for key in ("program", "exe", "limit", "pid", "dropped", "largest_refused_bytes", "lacking_bytes", "peak_bytes", "reserved_peak_bytes"):
+        values = {json.dumps(value) for document in said.values() for value in values_of(document, key)}
+        expect_that(f"{key} is {values}", len(values) == 1)
+
+
+def one_key_while_it_runs(folder):
+    """Likewise what a member of a group, and the group, are said to have."""
+    ration(folder, "run", "--sim", "1GiB", "--mode", "direct", "--limit", str(LIMIT), "--group", "lab", "--group-limit", str(GROUP),
+           "--guarantee", str(GUARANTEED), "--summary", "summary", "--", "sh", "-c", ASKING)
+    said = {name: json.loads((pathlib.Path(folder) / name).read_text()) for name in ("ps", "set", "env", "summary")}
+    expect("two keys for one thing", two_keys(said, {LIMIT, GROUP, GUARANTEED, 3 * HELD, GIB}), {})
+    said["ps"]["devices"][0]["total"] = said["ps"]["devices"][0].pop("total_bytes")
+    expect("a planted one", two_keys(said, set()), {GIB: {"total": "ps", "total_bytes": "env"}})
+
+
+def two_keys(said, known):
+    """The figures and paths that have several keys, with one verb for each. REQUIRES: the figures `known` are among them."""
     keys = collections.defaultdict(dict)
     for verb, document in said.items():
         for key, value in facts(document):
             if not key.endswith(("_ns", "_ts")):
                 keys[value].setdefault(key, verb)
-    expect_that(f"figures {keys}", {LIMIT, 101 * MIB, 53 * MIB} <= set(keys))
-    for value, named in keys.items():
-        expect_that(f"{value} is called {named}", len(named) == 1 or any(set(named) <= equal for equal in EQUAL_HERE))
-    for key in ("program", "exe", "limit", "pid", "dropped", "largest_refused_bytes", "lacking_bytes", "peak_bytes", "reserved_peak_bytes"):
-        values = {json.dumps(value) for document in said.values() for value in values_of(document, key)}
-        expect_that(f"{key} is {values}", len(values) == 1)
+    expect("figures that are not there", known - set(keys), set())
+    return {value: named for value, named in keys.items() if len(named) > 1 and not any(set(named) <= equal for equal in EQUAL_HERE)}
 
 
 def values_of(value, key):
@@ -124,4 +172,5 @@ def values_of(value, key):
             yield from values_of(inner, key)
 
 
-main({"one meaning for one key": one_meaning, "one key for one thing": one_key, "each in its schema": each_in_its_schema})
+main({"one meaning for one key": one_meaning, "one key for one thing": one_key, "one key while it runs": one_key_while_it_runs,
+      "each in its schema": each_in_its_schema})

@@ -326,7 +326,7 @@ def refused_first(folder):
             "10MiB in 10 blocks by allocate (growing.py:13), from remember (growing.py:26)"])
     document = json.loads(ration("report", log, "--json"))["logs"][0]
     refusal, = document["devices"][0]["refused_requests"]
-    expect("in JSON", ([each["bytes"] for each in refusal["held"]], refusal["lacking_bytes"], document["ended_cleanly"]),
+    expect("in JSON", ([each["live_bytes"] for each in refusal["held"]], refusal["lacking_bytes"], document["ended_cleanly"]),
            ([96 * MIB, 10 * MIB], 116 * MIB, False))
     expect("a clean end", json.loads(ration("report", trained(folder, "cached"), "--json"))["logs"][0]["ended_cleanly"], True)
 

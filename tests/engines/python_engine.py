@@ -109,7 +109,7 @@ def end(pid):
 def held():
     """Bytes that processes under Ration hold of the device."""
     done = subprocess.run([RATION, "ps", "--json"], stdout=subprocess.PIPE, text=True, check=True)
-    return sum(row["reserved"] for row in json.loads(done.stdout)["processes"])
+    return sum(row["reserved_bytes"] for row in json.loads(done.stdout)["processes"])
 
 
 def refused(folder, pattern):

@@ -114,7 +114,7 @@ def guarantee(check, variant):
     return items.judged(figures, beyond_what_is_left=codes["beyond"] == REFUSED, beside_it=codes["beside"] == 0,
                         its_own=codes["own"] == 0, guaranteed=shown["guaranteed_bytes"] == 2 * GIB,
                         one_that_does_not_fit=late.status == NOT_STARTED and "cannot guarantee" in late.err and not late.out,
-                        within_the_limit=shown["reserved"] <= shown["claimed"] <= limit, bytes_of_the_members=statuses == [0, 0])
+                        within_the_limit=shown["reserved_bytes"] <= shown["claimed_bytes"] <= limit, bytes_of_the_members=statuses == [0, 0])
 
 
 def given(check, variant):
@@ -125,7 +125,7 @@ def given(check, variant):
     with Obeying(check, variant, options, **settings) as one:
         codes = [one.take(2 * GIB)]
         one.drop()
-        before = members.row_of(members.usage(check), one.pid)["reserved"]
+        before = members.row_of(members.usage(check), one.pid)["reserved_bytes"]
         begun = time.monotonic()
         with members.Member(check, ["take", str(3 * GIB)], variant, options, **ON_DEMAND) as other:
             codes.append(other.value("code"))
@@ -136,7 +136,7 @@ def given(check, variant):
         statuses.append(one.finish())
     figures = {"codes": codes, "before": before, "after": after, "granted_ms": granted_ms}
     return items.judged(figures, it_has_much=codes[0] == 0 and before >= 2 * GIB, it_gives=codes[1] == 0, it_gets_it_back=codes[2] == 0,
-                        within_the_limit=after["reserved"] <= limit, bytes_of_the_members=statuses == [0, 0])
+                        within_the_limit=after["reserved_bytes"] <= limit, bytes_of_the_members=statuses == [0, 0])
 
 
 def await_words(job, words):

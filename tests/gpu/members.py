@@ -160,7 +160,7 @@ def kill(check, variant):
     figures = {"refused_before": refused, "granted_ms": granted_ms, "idle": idle, "full": full, "gone_ms_after_exit": gone_ms,
                "before": before["processes"], "after": after["processes"], "groups": group}
     holds = (code == 0 and refused == 2 and status == 0 and row_of(after, first.pid) is None and mine is not None and
-             8 * GIB <= mine["reserved"] <= 12 * GIB and len(group) == 1 and group[0]["reserved"] == mine["reserved"])
+             8 * GIB <= mine["reserved_bytes"] <= 12 * GIB and len(group) == 1 and group[0]["reserved_bytes"] == mine["reserved_bytes"])
     return items.Outcome("ok" if holds else "failed", figures, "" if holds else f"code {code}, status {status}")
 
 
@@ -192,7 +192,7 @@ def nvml(check, variant):
             new = {pid: taken for pid, taken in during["processes"].items() if pid not in idle["processes"]}
             # In a container NVML names processes by the host's ids, or lists none.
             listed = new.get(str(member.pid), next(iter(new.values())) if len(new) == 1 else None)
-    reserved = row["reserved"] if row else 4 * GIB
+    reserved = row["reserved_bytes"] if row else 4 * GIB
     figures = {"device_delta": during["used"] - idle["used"], "nvml_process": listed, "listed": new, "pid": member.pid,
                "books": row, "overhead_by_device": during["used"] - idle["used"] - reserved,
                "overhead_by_process": listed - reserved if listed is not None else None}
@@ -221,7 +221,7 @@ def fill_group(check, variant):
     group = [row for row in seen["groups"] if row["name"] == name]
     figures = {"held": held, "codes": codes, "statuses": statuses, "group": group}
     holds = (codes == [2, 2] and statuses == [0, 0] and sum(held) <= limit and sum(held) >= limit - 256 * trees.MIB and
-             len(group) == 1 and group[0]["reserved"] <= limit)
+             len(group) == 1 and group[0]["reserved_bytes"] <= limit)
     return items.Outcome("ok" if holds else "failed", figures)
 
 

@@ -18,7 +18,7 @@ def peak_of_group(err, name):
     documents = [json.loads(line) for line in err.splitlines() if line.startswith('{"schema":"ration.summary/')]
     groups = [group for document in documents for process in document["processes"] for device in process["devices"]
               for group in device["groups"]]
-    return max((group["peak_claimed_bytes"] for group in groups if group["name"] == name), default=None)
+    return max((group["claimed_peak_bytes"] for group in groups if group["name"] == name), default=None)
 
 
 def watch(check, name, pair):
@@ -26,8 +26,8 @@ def watch(check, name, pair):
     most, together = 0, 0
     while not all(one.done() for one in pair):
         seen = members.usage(check)
-        most = max([most, *(row["reserved"] for row in seen["groups"] if row["name"] == name)])
-        using = [row for row in seen["processes"] if row["used"] and name in [group["name"] for group in row["groups"]]]
+        most = max([most, *(row["reserved_bytes"] for row in seen["groups"] if row["name"] == name)])
+        using = [row for row in seen["processes"] if row["used_bytes"] and name in [group["name"] for group in row["groups"]]]
         together = max(together, len(using))
         time.sleep(LOOK_SECONDS)
     return most, together

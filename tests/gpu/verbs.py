@@ -35,18 +35,18 @@ def books(check, variant):
     rows, group = [members.row_of(seen, pid) for pid in pids], live.group_row(seen, name)
     if not all(rows):
         return items.Outcome("failed", {"seen": seen}, "a member is not shown")
-    reserved = [row["reserved"] for row in rows]
+    reserved = [row["reserved_bytes"] for row in rows]
     mine = next(row for row in seen["devices"] if row["uuid"] == rows[0]["uuid"])
     beyond = used - idle - sum(reserved)
     streamed = [{row["pid"] for row in each["processes"]} >= set(pids) for each in stream]
     figures = {"codes": codes, "rows": rows, "group": group, "device": mine, "beyond_the_books": beyond}
     return items.judged(
-        figures, codes=codes == [0, 0, live.REFUSED], used=[row["used"] for row in rows] == held,
+        figures, codes=codes == [0, 0, live.REFUSED], used=[row["used_bytes"] for row in rows] == held,
         reserved=all(has >= wanted for has, wanted in zip(reserved, held)), limits=[row["limit"] for row in rows] == [4 * GIB, None],
         failures=[sum(row["refusals_by_reason"].values()) for row in rows] == [0, 1],
-        group=(group["reserved"], group["limit"], group["process_count"]) == (sum(reserved), limit, 2),
-        free_of_the_group=group["free"] == limit - group["claimed"],
-        device=(mine["reserved"], mine["process_count"]) == (sum(reserved), 2), NVML=0 <= beyond < 2 * GIB,
+        group=(group["reserved_bytes"], group["limit"], group["process_count"]) == (sum(reserved), limit, 2),
+        free_of_the_group=group["free_bytes"] == limit - group["claimed_bytes"],
+        device=(mine["reserved_bytes"], mine["process_count"]) == (sum(reserved), 2), NVML=0 <= beyond < 2 * GIB,
         as_text=all(ended.status == 0 and all(str(pid) in ended.out for pid in pids) for ended in texts),
         as_a_stream=streamed == [True, True], bytes_of_the_members=statuses == [0, 0])
 

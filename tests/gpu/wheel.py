@@ -64,7 +64,7 @@ def report(check, stated):
     return items.judged(figures, refused=code == 2, limited=LIMIT - BLOCK <= held <= LIMIT,
                         its_own_libraries=bool(mapped) and all(name.startswith(f"{home.resolve()}/") for name in mapped),
                         its_own_command=command == str(home.resolve() / "bin/ration"),
-                        seen_from_Python=row is not None and (row["limit"], row["used"]) == (LIMIT, held), bytes_of_the_member=status == 0)
+                        seen_from_Python=row is not None and (row["limit"], row["used_bytes"]) == (LIMIT, held), bytes_of_the_member=status == 0)
 
 
 def tests(check, arguments):

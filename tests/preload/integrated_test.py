@@ -156,8 +156,8 @@ def seen_by_the_command(way):
             (process,) = json.loads(ration(folder, "ps", "--json"))["processes"]
             table = ration(folder, "ps")
             metrics = ration(folder, "ps", "--prometheus")
-        expect("ps", (process["used"], process["limit"], process["refusals"], process["group"]), (300 * MIB, DEVICE // 2, 1, "shared"))
-        expect_that(f"reserved {process['reserved']}", 300 * MIB <= process["reserved"] <= DEVICE // 2)
+        expect("ps", (process["used_bytes"], process["limit"], process["refusals"], process["group"]), (300 * MIB, DEVICE // 2, 1, "shared"))
+        expect_that(f"reserved {process['reserved_bytes']}", 300 * MIB <= process["reserved_bytes"] <= DEVICE // 2)
         expect_that(table, "holder" in table and "2.00GiB" in table and "300MiB" in table)
         held = {line.split("{")[0]: line.rsplit(" ", 1)[1] for line in metrics.splitlines() if line[0] != "#"}
         expect("metrics", held["ration_memory_limit_bytes"], str(DEVICE // 2))
@@ -170,7 +170,7 @@ def env(folder):
     text = ration(folder, "env", **settings)
     shown = json.loads(ration(folder, "env", "--json", **settings))
     expect_that(text, "50%" in text)
-    expect("devices", [(device["total"], device["limit"], device["backing"]) for device in shown["devices"]], [(DEVICE, DEVICE // 2, "vmm")])
+    expect("devices", [(device["total_bytes"], device["limit"], device["backing"]) for device in shown["devices"]], [(DEVICE, DEVICE // 2, "vmm")])
 
 
 cases = {"the device": the_device, "one memory": one_memory, "NVML": nvml("1", [NOT_SUPPORTED] * 3),

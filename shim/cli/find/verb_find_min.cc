@@ -140,7 +140,7 @@ int MinimumFinder::refuse_first() const {
     return end.status;  // `ration run` has reported the reason
   }
   log_line("find-min: the command fails with " + without_ + ": " + end_text(end));
-  return 1;
+  return kOurError;
 }
 
 int MinimumFinder::find() {

@@ -329,36 +329,36 @@ Json device_json(const events::Summary::Device &device, std::size_t ordinal,
                       {"name", group.name},
                       {"kind", kind_name(kind)},
                       {"limit", logs::or_null(group.limit != 0, group.limit)},
-                      {"peak_claimed_bytes", most_claimed(group, device.uuid, processes)}});
+                      {"claimed_peak_bytes", most_claimed(group, device.uuid, processes)}});
   }
   Json holders = Json::array();
   for (const events::Holder &each : device.holders) {
     holders.push_back({{"pid", logs::or_null(each.pid != 0, each.pid)},
                        {"program", program_name(each.program)},
-                       {"reserved", each.reserved},
+                       {"reserved_bytes", each.reserved},
                        {"guarantee", each.guarantee}});
   }
   const auto &largest = device.largest_refused;
-  return {
-      {"dev", ordinal},
-      {"uuid", device.uuid},
-      {"limit", logs::or_null(device.limit_asked, device.limit)},
-      {"limit_set_later", device.limit_is_later},
-      {"group_limit", logs::or_null(device.group_limit != 0, device.group_limit)},
-      {"peak_bytes", device.peak_bytes},
-      {"reserved_peak_bytes", device.reserved_peak_bytes},
-      {"preallocated_bytes", device.preallocated},
-      {"allocs", device.allocs},
-      {"frees", device.frees},
-      {"refusals_by_reason", std::move(refused)},
-      {"largest_refused_bytes", largest.bytes},
-      {"lacking_bytes", logs::or_null(largest.lacking != 0, largest.lacking)},
-      {"largest_free", logs::or_null(largest.bytes != 0 && largest.largest_free != UINT64_MAX, largest.largest_free)},
-      {"holders", std::move(holders)},
-      {"live_blocks", device.live_count},
-      {"live_bytes", device.live_bytes},
-      {"overhead_peak_bytes", device.overhead_peak},
-      {"groups", std::move(groups)}};
+  return {{"dev", ordinal},
+          {"uuid", device.uuid},
+          {"limit", logs::or_null(device.limit_asked, device.limit)},
+          {"limit_set_later", device.limit_is_later},
+          {"group_limit", logs::or_null(device.group_limit != 0, device.group_limit)},
+          {"peak_bytes", device.peak_bytes},
+          {"reserved_peak_bytes", device.reserved_peak_bytes},
+          {"preallocated_bytes", device.preallocated},
+          {"allocs", device.allocs},
+          {"frees", device.frees},
+          {"refusals_by_reason", std::move(refused)},
+          {"largest_refused_bytes", largest.bytes},
+          {"lacking_bytes", logs::or_null(largest.lacking != 0, largest.lacking)},
+          {"largest_free_bytes",
+           logs::or_null(largest.bytes != 0 && largest.largest_free != UINT64_MAX, largest.largest_free)},
+          {"holders", std::move(holders)},
+          {"live_blocks", device.live_count},
+          {"live_bytes", device.live_bytes},
+          {"overhead_peak_bytes", device.overhead_peak},
+          {"groups", std::move(groups)}};
 }
 
 }  // namespace

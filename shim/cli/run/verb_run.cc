@@ -85,7 +85,7 @@ void say_what_ended(const RunRequest &request, int signal) {
 
 void print_summary(const RunRequest &request, const TemporaryFolder &pages,
                    const std::vector<events::Summary> &summaries, const Program &program,
-                   const config::Settings &settings, bool was_alone) {
+                   const config::Settings &settings, const Started &started) {
   if (request.summary && *request.summary == "json") {
     std::cerr << summary_json(summaries) << std::endl;
     return;
@@ -112,7 +112,12 @@ void print_summary(const RunRequest &request, const TemporaryFolder &pages,
   if (summaries.empty() && program.obstacle != Obstacle::kNone) {
     return;  // inspect() has logged that it cannot be intercepted
   }
-  if (summaries.empty() && settings.limit_asked() && !was_alone) {
+  const bool may_lack_driver = started.exit_status == kNotFound;  // the status of a dynamic linker, too
+  if (summaries.empty() && may_lack_driver && !request.simulate && !has_driver()) {
+    log_line("hint: there is no CUDA driver here (libcuda.so.1). --sim 8GiB simulates a GPU");
+    return;
+  }
+  if (summaries.empty() && settings.limit_asked() && !started.was_alone) {
     log_line(request.simulate || has_driver()
                  ? "saw no CUDA calls. A process that lost LD_PRELOAD was not limited"
                  : "saw no CUDA calls: there is no CUDA driver here (libcuda.so.1). --sim 8GiB simulates a GPU");
@@ -251,7 +256,7 @@ int start(const RunRequest &request) {
     log_line("run: " + line);
   }
   say_what_ended(request, started.signal);
-  print_summary(request, pages, summaries, program, settings, started.was_alone);
+  print_summary(request, pages, summaries, program, settings, started);
   if (request.embed_names) {
     for (const std::string &line : embed_names(summaries, pages.path())) {
       log_line(line);

@@ -46,7 +46,7 @@ json as_json(const ProcessRow &row, const Usage &usage) {
                       {"kind", kind_name(group.kind)},
                       {"limit", limit_or_null(group.limit)},
                       {"limit_stated", limit_or_null(group.stated_limit)},
-                      {"claimed_by_process", group.claimed}});
+                      {"process_claimed_bytes", group.claimed}});
   }
   json holders = json::array();
   json waits_for;
@@ -56,7 +56,7 @@ json as_json(const ProcessRow &row, const Usage &usage) {
     for (const ProcessRow *each : scarcity.holders) {
       holders.push_back({{"pid", each->pid},
                          {"program", program_name(each->program)},
-                         {"reserved", each->use.reserved},
+                         {"reserved_bytes", each->use.reserved},
                          {"guarantee", each->use.guarantee}});
     }
   }
@@ -72,8 +72,8 @@ json as_json(const ProcessRow &row, const Usage &usage) {
           {"groups", std::move(groups)},
           {"uuid", row.use.uuid},
           {"gpu_index", index_or_null(row.gpu)},
-          {"reserved", row.use.reserved},
-          {"used", row.use.used},
+          {"reserved_bytes", row.use.reserved},
+          {"used_bytes", row.use.used},
           {"limit", limit_or_null(row.use.limit)},
           {"guarantee", row.use.guarantee},
           {"waiting_bytes", row.use.waiting},
@@ -102,13 +102,13 @@ json as_json(const GroupRow &row) {
           {"uuid", text_or_null(row.uuid)},
           {"gpu_index", index_or_null(row.gpu)},
           {"user", text_or_null(row.user)},
-          {"used", row.used},
+          {"used_bytes", row.used},
           {"limit", limit_or_null(row.limit)},
-          {"reserved", row.reserved},
-          {"claimed", row.claimed},
+          {"reserved_bytes", row.reserved},
+          {"claimed_bytes", row.claimed},
           {"guaranteed_bytes", row.guaranteed},
           {"waiting_processes", row.waiting},
-          {"free", limit_or_null(row.free())},
+          {"free_bytes", limit_or_null(row.free())},
           {"process_count", row.processes}};
 }
 
@@ -116,12 +116,12 @@ json as_json(const DeviceRow &row) {
   return {{"uuid", row.uuid},
           {"gpu_index", index_or_null(row.gpu)},
           {"name", text_or_null(row.name)},
-          {"total", logs::or_null(row.size != 0, row.size)},
-          {"reserved", row.reserved},
-          {"used", row.used},
+          {"total_bytes", logs::or_null(row.size != 0, row.size)},
+          {"reserved_bytes", row.reserved},
+          {"used_bytes", row.used},
           {"overhead_bytes", logs::or_null(row.overhead())},
           {"others_bytes", logs::or_null(row.others)},
-          {"free", logs::or_null(row.free)},
+          {"free_bytes", logs::or_null(row.free)},
           {"utilisation_percent", logs::or_null(row.utilisation)},
           {"temperature_celsius", logs::or_null(row.temperature)},
           {"process_count", row.processes}};

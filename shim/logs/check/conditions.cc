@@ -186,12 +186,13 @@ std::vector<Verdict> judge(const Conditions &conditions, const History &history)
 
 std::string junit_report(const std::vector<CheckedLog> &logs) {
   std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n";
-  for (const auto &[log, verdicts, seconds] : logs) {
-    const std::string name = escaped(config::printable(log));
+  for (const CheckedLog &log : logs) {
+    const std::vector<Verdict> &verdicts = log.verdicts;
+    const std::string name = escaped(config::printable(log.log));
     const auto failed =
         std::count_if(verdicts.begin(), verdicts.end(), [](const Verdict &each) { return !each.reasons.empty(); });
     text += "<testsuite name=\"" + name + "\" tests=\"" + std::to_string(verdicts.size()) + "\" failures=\"" +
-            std::to_string(failed) + "\" errors=\"0\" time=\"" + std::to_string(seconds) + "\">\n";
+            std::to_string(failed) + "\" errors=\"0\" time=\"" + std::to_string(log.seconds) + "\">\n";
     for (const Verdict &each : verdicts) {
       text += "<testcase classname=\"" + name + "\" name=\"" + escaped(each.condition) + "\"";
       if (each.reasons.empty()) {

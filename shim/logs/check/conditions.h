@@ -1,6 +1,7 @@
 // The conditions against which `ration check` checks a log, and their violations. Layer: logs. Threads: pure functions.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ struct CheckedLog {
   std::string log;
   std::vector<Verdict> verdicts;
   double seconds = 0;
+  std::optional<std::uint64_t> peak_bytes = {};  // the highest of any device; nullopt: unknown
 };
 // A JUnit report: a test suite for each log, and a test case for each of its verdicts.
 std::string junit_report(const std::vector<CheckedLog> &logs);

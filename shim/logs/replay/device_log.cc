@@ -49,7 +49,6 @@ void DeviceLog::set_other(Device &device, const Record &record) {
                                      ? std::max(device.ordered_blocks, device.reserved)
                                      : device.ordered_blocks;
   const std::uint64_t other = device.other_blocks + in_pools;
-  device.note_peak();
   if (device.other != other) {
     device.other = other;
     add_step(device, {StepKind::kOther, 0, 0, device.other, 0}, record);
@@ -66,6 +65,8 @@ void DeviceLog::begin(Block &block, const Record &record) {
   }
   Device &where = device(record);
   ++where.live_blocks;
+  where.live_bytes += block.bytes;
+  where.peak_bytes = std::max(where.peak_bytes, where.live_bytes);
   Counted &counted = block.note;
   counted = {bytes, std::nullopt, kind == "pool", where.trace.ids};
   if (kind == "device") {
@@ -75,7 +76,6 @@ void DeviceLog::begin(Block &block, const Record &record) {
     pool.live_bytes += bytes;
     pool.peak_bytes = std::max(pool.peak_bytes, pool.live_bytes);
     where.requested += bytes;
-    where.note_peak();
     ++where.trace.ids;
     add_step(where, {StepKind::kAllocate, *counted.pool, counted.id, bytes, 0}, record);
   } else {
@@ -92,6 +92,7 @@ void DeviceLog::end(const Block &block, const Record &record) {
   }
   Device &where = devices_[block.device];
   --where.live_blocks;
+  where.live_bytes -= block.bytes;
   if (!counted.pool) {
     (counted.is_ordered ? where.ordered_blocks : where.other_blocks) -= counted.bytes;
     set_other(where, record);

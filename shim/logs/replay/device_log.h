@@ -40,19 +40,17 @@ class DeviceLog {
     // enough. The pools may need less than that, but not less than the sum of the blocks.
     bool is_stream_ordered = false;
     std::uint64_t peak_reserved = 0;
-    std::uint64_t peak_in_blocks = 0;
-    std::uint64_t end_peak = 0;  // from the `end` record, which also covers missing records
+    std::uint64_t peak_bytes = 0;  // the program's peak, of charged bytes, as in History
+    std::uint64_t end_peak = 0;    // from the `end` record, which also covers missing records
     // The following members are used while the log is read:
     std::uint64_t requested = 0, other = 0;  // current values
+    std::uint64_t live_bytes = 0;            // charged bytes of all blocks
     std::uint64_t other_blocks = 0;          // bytes of blocks that are in neither kind of pool
     std::uint64_t ordered_blocks = 0;        // bytes of blocks in the driver's pools
     std::uint64_t reserved = 0;              // bytes that the driver's pools hold, including those for graphs
 
-    // The program's peak.
-    std::uint64_t peak_used() const { return is_stream_ordered ? peak_in_blocks : trace.peak_bytes; }
     // The backing of a pool under this limit. Slabs are used if whole pages would leave much of the limit unused.
     pool::replay::Backing backing_under(std::uint64_t limit) const;
-    void note_peak() { peak_in_blocks = std::max(peak_in_blocks, requested + other_blocks + ordered_blocks); }
   };
 
   // How stream-ordered memory is counted: by the bytes that the driver's pools held for it, or by its blocks' bytes.

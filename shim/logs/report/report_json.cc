@@ -52,11 +52,12 @@ OrderedJson holders_of(const History::RefusedBy &by) {
   for (const History::RefusedBy::Holder &each : by.holders) {
     holders.push_back({{"pid", each.pid},
                        {"program", cli::program_name(each.program)},
-                       {"reserved", each.reserved},
+                       {"reserved_bytes", each.reserved},
                        {"guarantee", each.guarantee}});
   }
   if (by.outside != 0) {
-    holders.push_back({{"pid", nullptr}, {"program", events::kOutside}, {"reserved", by.outside}, {"guarantee", 0}});
+    holders.push_back(
+        {{"pid", nullptr}, {"program", events::kOutside}, {"reserved_bytes", by.outside}, {"guarantee", 0}});
   }
   return holders;
 }
@@ -65,7 +66,7 @@ OrderedJson holders_of(const History::RefusedBy &by) {
 OrderedJson held_of(const History::Refusal &refusal) {
   OrderedJson held = OrderedJson::array();
   for (const auto &[name, group] : refusal.held) {
-    held.push_back({{"caller", name}, {"bytes", group.bytes}, {"count", group.count}});
+    held.push_back({{"caller", name}, {"live_bytes", group.bytes}, {"live_blocks", group.count}});
   }
   return held;
 }
@@ -94,15 +95,15 @@ OrderedJson refusals_of(const History &history, const History::Device &device) {
                         {"largest_ts", each.largest.ts_ns},
                         {"lacking_bytes", or_null(each.lacking != 0, each.lacking)},
                         {"held", held_of(each)},
-                        {"used", each.used},
+                        {"used_bytes", each.used},
                         {"limit", each.limit},
-                        {"largest_free", each.largest_free},
-                        {"device_free", or_null(each.device_free)},
+                        {"largest_free_bytes", each.largest_free},
+                        {"device_free_bytes", or_null(each.device_free)},
                         {"stack", places_of(history.stacks().frames(each.stack))},
                         {"remedy", remedy(each)}});
     if (!each.by.group.empty()) {
       refusals.back().update(
-          {{"group", each.by.group}, {"group_limit", each.by.limit}, {"group_claimed", each.by.claimed}});
+          {{"group", each.by.group}, {"group_limit", each.by.limit}, {"group_claimed_bytes", each.by.claimed}});
     }
     if (!each.by.group.empty() || !each.by.holders.empty()) {
       refusals.back()["holders"] = holders_of(each.by);
@@ -127,7 +128,7 @@ OrderedJson devices_of(const History &history) {
     const bool is_later = device.later_limit != 0;
     devices.push_back({{"dev", i},
                        {"name", device.name},
-                       {"total", device.total},
+                       {"total_bytes", device.total},
                        {"limit", or_null(device.limit_asked || is_later, is_later ? device.later_limit : device.limit)},
                        {"limit_at_start", or_null(device.limit_asked, device.limit)},
                        {"limit_set_later", is_later},
@@ -196,7 +197,8 @@ std::string report_json(const std::vector<Report> &reports) {
   bool is_known = true;
   std::uint64_t allocs = 0;
   std::uint64_t frees = 0;
-  std::uint64_t failures = 0;
+  std::uint64_t refusals = 0;
+  std::uint64_t failed_allocs = 0;
   for (const Report &report : reports) {
     const History &history = report.history;
     const History::Device *busiest = history.busiest();
@@ -206,7 +208,8 @@ std::string report_json(const std::vector<Report> &reports) {
     is_known = is_known && history.knows_peak();
     allocs += history.allocs();
     frees += history.frees();
-    failures += history.refusals() + history.failed_allocs();
+    refusals += history.refusals();
+    failed_allocs += history.failed_allocs();
     logs.push_back({{"log", report.log},
                     {"program", cli::program_name(history.program())},
                     {"exe", history.program()},
@@ -234,7 +237,9 @@ std::string report_json(const std::vector<Report> &reports) {
                                 {"peak_seq", peak.seq},
                                 {"allocs", allocs},
                                 {"frees", frees},
-                                {"failures", failures},
+                                {"failures", refusals + failed_allocs},
+                                {"refusals", refusals},
+                                {"failed_allocs", failed_allocs},
                                 {"leaks", leaks_of(reports)},
                                 {"logs", std::move(logs)}};
   return text_of(document);

@@ -5,7 +5,7 @@
 
     subprocess.run(["./train"], env=ration_gpu.limit_environment("40%", group="lab"), check=True)
     for process in ration_gpu.usage()["processes"]:
-        print(process["program"], process["used"])
+        print(process["program"], process["used_bytes"])
 
 A limit holds in processes that are started with the environment, and in what they start; never in this one.
 """

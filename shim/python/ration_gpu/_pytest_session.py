@@ -97,13 +97,13 @@ def _processes() -> str:
     rows = usage()["processes"]
     devices = {row["uuid"] for row in rows if row["pid"] == os.getpid()}
     lines = []
-    for row in sorted(rows, key=lambda row: -row["reserved"]):
+    for row in sorted(rows, key=lambda row: -row["reserved_bytes"]):
         if row["uuid"] in devices or not devices:
             limit = f" of {_log.size(row['limit'])}" if row["limit"] else ""
             mine = ", this test's process" if row["pid"] == os.getpid() else ""
             group = f"; group {row['group']}" if row["group"] != "-" else ""
-            lines.append(f"  {os.path.basename(row['program'])} (pid {row['pid']}{mine}) holds {_log.size(row['reserved'])}{limit}, "
-                         f"{_log.size(row['used'])} of them in use{group}")
+            lines.append(f"  {os.path.basename(row['program'])} (pid {row['pid']}{mine}) holds {_log.size(row['reserved_bytes'])}{limit}, "
+                         f"{_log.size(row['used_bytes'])} of them in use{group}")
     return "\n".join(lines)
 
 

@@ -49,7 +49,7 @@ def compare(folder, *logs):
             expect("refusals", [(each["count"], each["first_seq"], each["remedy"]) for each in lane["remedies"]],
                    [(each["refusals"], each["first_seq"], each["remedy"]) for each in device["refused_requests"]])
             expect("who held then", [[list(pair) for pair in each["held"]] for each in lane["remedies"]],
-                   [[[held["caller"], held["bytes"]] for held in each["held"]] for each in device["refused_requests"]])
+                   [[[held["caller"], held["live_bytes"]] for held in each["held"]] for each in device["refused_requests"]])
             expect("what grows", lane["growing"], [[each[key] for key in ("caller", "from_bytes", "to_bytes", "oldest_ns")] for each in device["growing"]])
             expect("refusals in the chart", len(lane["refusals"]) + lane["left_out"]["refusals"],
                    sum(each["refusals"] for each in device["refused_requests"]))

@@ -35,7 +35,7 @@ def of_group(seen, name):
 
 
 def figures(process):
-    return {key: process[key] for key in ("reserved", "used", "limit", "allocs", "refusals", "refusals_by_reason")}
+    return {key: process[key] for key in ("reserved_bytes", "used_bytes", "limit", "allocs", "refusals", "refusals_by_reason")}
 
 
 def reasons(**counts):
@@ -49,17 +49,17 @@ def shared(folder):
          holder(folder, 2, 512 * MIB, GIB, *group, "--limit", "1536MiB"), \
          holder(folder, 3, 100 * MIB, 16 * GIB, RATION_MODE="direct") as alone:
         seen = seen_in(folder)
-    large, small = sorted(of_group(seen, "nightly"), key=lambda process: -process["reserved"])
-    expect("large", figures(large), {"reserved": 4 * GIB, "used": 4 * GIB, "limit": None, "allocs": 4, "refusals": 1,
+    large, small = sorted(of_group(seen, "nightly"), key=lambda process: -process["reserved_bytes"])
+    expect("large", figures(large), {"reserved_bytes": 4 * GIB, "used_bytes": 4 * GIB, "limit": None, "allocs": 4, "refusals": 1,
                                      "refusals_by_reason": reasons(group=1)})
-    expect("small", figures(small), {"reserved": GIB, "used": GIB, "limit": 1536 * MIB, "allocs": 2, "refusals": 1,
+    expect("small", figures(small), {"reserved_bytes": GIB, "used_bytes": GIB, "limit": 1536 * MIB, "allocs": 2, "refusals": 1,
                                      "refusals_by_reason": reasons(limit=1)})
     (ungrouped,) = of_group(seen, "-")
-    expect("alone", (ungrouped["pid"], ungrouped["reserved"], ungrouped["refusals_by_reason"]),
+    expect("alone", (ungrouped["pid"], ungrouped["reserved_bytes"], ungrouped["refusals_by_reason"]),
            (alone.pid, 300 * MIB, reasons(device=1)))
     expect("one GPU", len({process["uuid"] for process in seen["processes"]}), 1)
-    expect("group", {key: seen["groups"][0][key] for key in ("group", "limit", "reserved", "free", "process_count")},
-           {"group": "nightly", "limit": 6 * GIB, "reserved": 5 * GIB, "free": GIB, "process_count": 2})
+    expect("group", {key: seen["groups"][0][key] for key in ("group", "limit", "reserved_bytes", "free_bytes", "process_count")},
+           {"group": "nightly", "limit": 6 * GIB, "reserved_bytes": 5 * GIB, "free_bytes": GIB, "process_count": 2})
     expect("after the end", seen_in(folder)["processes"], [])
 
 
@@ -77,12 +77,12 @@ def beside_others(folder):
     with holder(folder, 2, GIB, 32 * GIB, RATION_MODE="direct", **sim) as mine, \
          Background([PROGRAMS / "holder", "3", str(GIB), str(32 * GIB)], settings_of(folder) | sim):
         seen, table = json.loads(ps("--json")), ps()
-    keys = ("gpu_index", "name", "total", "reserved", "overhead_bytes", "others_bytes", "free", "utilisation_percent", "temperature_celsius")
+    keys = ("gpu_index", "name", "total_bytes", "reserved_bytes", "overhead_bytes", "others_bytes", "free_bytes", "utilisation_percent", "temperature_celsius")
     devices = [{key: device[key] for key in keys} for device in seen["devices"]]
     sensors = {"name": "simcuda GPU", "utilisation_percent": 37, "temperature_celsius": 54}
     expect("devices", devices, [
-        {"gpu_index": 0, "total": 16 * GIB, "reserved": 2 * GIB, "overhead_bytes": 256 * MIB, "others_bytes": 3 * GIB + 256 * MIB, "free": 16 * GIB - 5 * GIB - 512 * MIB} | sensors,
-        {"gpu_index": 1, "total": 8 * GIB, "reserved": 0, "overhead_bytes": 0, "others_bytes": 0, "free": 8 * GIB} | sensors])
+        {"gpu_index": 0, "total_bytes": 16 * GIB, "reserved_bytes": 2 * GIB, "overhead_bytes": 256 * MIB, "others_bytes": 3 * GIB + 256 * MIB, "free_bytes": 16 * GIB - 5 * GIB - 512 * MIB} | sensors,
+        {"gpu_index": 1, "total_bytes": 8 * GIB, "reserved_bytes": 0, "overhead_bytes": 0, "others_bytes": 0, "free_bytes": 8 * GIB} | sensors])
     lines = [line.split() for line in table.splitlines()]
     expect("the process", lines[1][0], str(mine.pid))
     expect("rows of others", [line for line in lines if line and line[-1] == "others"],
@@ -107,7 +107,7 @@ def named_in_a_summary(folder):
         full, text, limited = json.loads(refused("--json")), refused(), json.loads(refused("--json", "--limit", "2GiB"))
     outside = [[each for each in run["processes"][0]["devices"][0]["holders"] if each["program"] == "outside Ration"] for run in (full, limited)]
     expect("of a full device, and under a limit", outside,
-           [[{"pid": None, "program": "outside Ration", "reserved": 3 * GIB + 256 * MIB, "guarantee": 0}], []])
+           [[{"pid": None, "program": "outside Ration", "reserved_bytes": 3 * GIB + 256 * MIB, "guarantee": 0}], []])
     expect_that(f"the summary: {text}", "3.25GiB of the device are held outside Ration now" in text)
 
 
@@ -121,13 +121,13 @@ def guarantees(folder):
         seen, table = seen_in(folder), ration(pathlib.Path(folder) / "state", "ps").stdout
         metrics = ration(pathlib.Path(folder) / "state", "ps", "--prometheus").stdout
     rows = {process["pid"]: process for process in seen["processes"]}
-    expect("processes", {pid: (row["reserved"], row["guarantee"], row["waiting_bytes"], row["groups"][0]["claimed_by_process"]) for pid, row in rows.items()},
+    expect("processes", {pid: (row["reserved_bytes"], row["guarantee"], row["waiting_bytes"], row["groups"][0]["process_claimed_bytes"]) for pid, row in rows.items()},
            {first.pid: (1536 * MIB, 2 * GIB, 0, 2 * GIB), second.pid: (512 * MIB, 3 * GIB, 0, 3 * GIB),
             third.pid: (512 * MIB, 0, 0, 512 * MIB)})
-    expect("group", {key: seen["groups"][0][key] for key in ("limit", "reserved", "claimed", "guaranteed_bytes", "waiting_processes", "free", "process_count")},
-           {"limit": 6 * GIB, "reserved": 2560 * MIB, "claimed": 5632 * MIB, "guaranteed_bytes": 5 * GIB, "waiting_processes": 0, "free": 512 * MIB,
+    expect("group", {key: seen["groups"][0][key] for key in ("limit", "reserved_bytes", "claimed_bytes", "guaranteed_bytes", "waiting_processes", "free_bytes", "process_count")},
+           {"limit": 6 * GIB, "reserved_bytes": 2560 * MIB, "claimed_bytes": 5632 * MIB, "guaranteed_bytes": 5 * GIB, "waiting_processes": 0, "free_bytes": 512 * MIB,
             "process_count": 3})
-    expect("claims", sum(row["groups"][0]["claimed_by_process"] for row in rows.values()), seen["groups"][0]["claimed"])
+    expect("claims", sum(row["groups"][0]["process_claimed_bytes"] for row in rows.values()), seen["groups"][0]["claimed_bytes"])
     titles = [line.split() for line in table.splitlines() if line.endswith(("COMMAND", "PROCESSES"))]
     expect("titles", titles, ["PID USER GROUP GPU RESERVED USED LIMIT PEAKRES PEAKUSED GUARANTEE FAILS AGE COMMAND".split(),
                               "GROUP GPU LIMIT RESERVED GUARANTEED CLAIMED FREE PROCESSES".split()])
@@ -156,8 +156,8 @@ def a_pool(folder):
     with holder(folder, 3, 100 * MIB, 5 * GIB, "--limit", "4GiB"):
         (process,) = seen_in(folder)["processes"]
     expect("limit", process["limit"], 4 * GIB)
-    expect_that(f"reserved {process['reserved']}", 300 * MIB < process["reserved"] <= 4 * GIB)
-    expect("used", process["used"], 300 * MIB)
+    expect_that(f"reserved {process['reserved_bytes']}", 300 * MIB < process["reserved_bytes"] <= 4 * GIB)
+    expect("used", process["used_bytes"], 300 * MIB)
 
 
 def stitching(folder, backing, stitches):
@@ -178,10 +178,10 @@ def stitching(folder, backing, stitches):
     end = json.loads(log.read_text().splitlines()[-1])
     expect("titles", table.split("\n")[0].split()[6:],
            ["PEAKRES", "PEAKUSED", *(["PIECES", "JOINED"] if stitches else []), "FAILS", "AGE", "COMMAND"])
-    expect_that(f"{held['granules']} granules", 0 < held["granules"] <= held["reserved"] // (2 * MIB) if stitches else held["granules"] == 0)
+    expect_that(f"{held['granules']} granules", 0 < held["granules"] <= held["reserved_bytes"] // (2 * MIB) if stitches else held["granules"] == 0)
     expect("while the block lives", (held["stitched_blocks"], held["stitched_total"]), (stitches, stitches))
     expect_that(f"peaks: {left['peak_bytes']} of {left['reserved_peak_bytes']} bytes",
-                left["used"] <= held["used"] <= left["peak_bytes"] <= left["reserved_peak_bytes"] and held["peak_bytes"] <= left["peak_bytes"])
+                left["used_bytes"] <= held["used_bytes"] <= left["peak_bytes"] <= left["reserved_peak_bytes"] and held["peak_bytes"] <= left["peak_bytes"])
     expect("once it is freed", (left["granules"], left["stitched_blocks"], left["stitched_total"]), (held["granules"], 0, stitches))
     series = dict((line.split("{")[0], line.rsplit(" ", 1)[1]) for line in metrics.splitlines() if line[0] != "#")
     expect("metrics", [series[f"ration_{name}"] for name in ("granules", "stitched_blocks", "stitched_total")],
@@ -219,7 +219,7 @@ def idle(folder, mode, count, size, freed, way):
         deadline = time.monotonic() + HANG
         while True:
             (row,) = seen_in(folder)["processes"]
-            exact = row["used"] == (count - freed) * size and row["allocs"] == count
+            exact = row["used_bytes"] == (count - freed) * size and row["allocs"] == count
             if exact or mode == "direct" or way == "stream" or time.monotonic() > deadline:
                 return row
             os.sched_yield()
@@ -234,8 +234,8 @@ def exact_in_the_end(folder):
         for each in modes:
             row = idle(folder, each, count, size, freed, "stream" if mode == "stream" else "plain")
             name = f"{mode} in {each}: {count} blocks of {size}, {freed} freed"
-            expect(name, (row["used"], row["peak_bytes"], row["allocs"]), ((count - freed) * size, count * size, count))
-            expect_that(f"{name}: {row['used']} used of {row['reserved']} bytes", row["used"] <= row["reserved"])
+            expect(name, (row["used_bytes"], row["peak_bytes"], row["allocs"]), ((count - freed) * size, count * size, count))
+            expect_that(f"{name}: {row['used_bytes']} used of {row['reserved_bytes']} bytes", row["used_bytes"] <= row["reserved_bytes"])
 
 
 # Launches a graph that allocates and frees, gives its memory back, and makes no call any more.
@@ -262,7 +262,7 @@ def in_turn(folder):
     subprocess.run([RATION, "run", "--group", "g", "--group-limit", "500MiB", "--summary", "summary", "--", "sh", "-c", f"{step}=300m; {step}=10m"],
                    env=settings_of(folder), cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=HANG, check=True)
     processes = json.loads((pathlib.Path(folder) / "summary").read_text())["processes"]
-    expect("peaks", sorted(each["devices"][0]["groups"][0]["peak_claimed_bytes"] for each in processes), [10 * MIB, 300 * MIB])
+    expect("peaks", sorted(each["devices"][0]["groups"][0]["claimed_peak_bytes"] for each in processes), [10 * MIB, 300 * MIB])
 
 
 def a_peak_does_not_fall(folder):
@@ -271,7 +271,7 @@ def a_peak_does_not_fall(folder):
         settings = settings_of(folder) | {"LD_PRELOAD": LIBRARIES, "RATION_MODE": mode}
         with Background([sys.executable, "-c", TRIMMED, str(256 * MIB)], settings):
             (row,) = seen_in(folder)["processes"]
-            expect_that(f"{mode}: peak {row['reserved_peak_bytes']}, now {row['reserved']}", row["reserved_peak_bytes"] >= 256 * MIB > row["reserved"])
+            expect_that(f"{mode}: peak {row['reserved_peak_bytes']}, now {row['reserved_bytes']}", row["reserved_peak_bytes"] >= 256 * MIB > row["reserved_bytes"])
 
 
 def stream_order_for_others(folder):

@@ -79,14 +79,14 @@ def a_tree_with_a_guarantee(folder):
     def rows():
         seen = json.loads(ration(state(folder), "ps", "--json").stdout)
         group = next(each for each in seen["groups"] if each["group"] == "nightly")
-        return [(each["pid"], each["reserved"], each["guarantee"], each["groups"][0]["claimed_by_process"]) for each in seen["processes"]], \
-            {key: group[key] for key in ("process_count", "reserved", "claimed", "guaranteed_bytes", "free")}
+        return [(each["pid"], each["reserved_bytes"], each["guarantee"], each["groups"][0]["process_claimed_bytes"]) for each in seen["processes"]], \
+            {key: group[key] for key in ("process_count", "reserved_bytes", "claimed_bytes", "guaranteed_bytes", "free_bytes")}
 
-    alone = {"process_count": 1, "reserved": 0, "claimed": 3 * GIB, "guaranteed_bytes": 3 * GIB, "free": 5 * GIB}
+    alone = {"process_count": 1, "reserved_bytes": 0, "claimed_bytes": 3 * GIB, "guaranteed_bytes": 3 * GIB, "free_bytes": 5 * GIB}
     with Member(state(folder), f"0,{8 * GIB}", f"{FIRST}={3 * GIB}", "named=nightly", f"for={TREE}") as holder:
         expect("the holder alone", rows(), ([(holder.pid, 0, 3 * GIB, 3 * GIB)], alone))
         with Member(state(folder), "0", f"{FIRST}={GIB}", "named=nightly", f"tree={TREE}") as first:
-            expect("with a process", rows(), ([(first.pid, GIB, 3 * GIB, 3 * GIB)], alone | {"reserved": GIB}))
+            expect("with a process", rows(), ([(first.pid, GIB, 3 * GIB, 3 * GIB)], alone | {"reserved_bytes": GIB}))
             titles, row, *_, group, _ = [line.split() for line in ration(state(folder), "ps").stdout.splitlines()]
         expect("titles", titles, "PID USER GROUP GPU RESERVED USED LIMIT PEAKRES PEAKUSED GUARANTEE FAILS AGE COMMAND".split())
         expect("figures", row[4:10], ["1.00GiB", "512MiB", "-", "1.00GiB", "768MiB", "3.00GiB"])
@@ -100,19 +100,19 @@ def as_json(folder):
         seen = json.loads(ration(state(folder), "ps", "--json").stdout)
     expect("processes", len(seen["processes"]), 2)
     process = next(each for each in seen["processes"] if each["pid"] == first.pid)
-    expect("figures", {key: process[key] for key in ("uuid", "reserved", "used", "limit", "reserved_peak_bytes", "peak_bytes", "allocs", "refusals", "uid", "user")},
-           {"uuid": FIRST, "reserved": GIB, "used": 512 * MIB, "limit": 8 * GIB, "reserved_peak_bytes": GIB, "peak_bytes": 768 * MIB, "allocs": 3,
+    expect("figures", {key: process[key] for key in ("uuid", "reserved_bytes", "used_bytes", "limit", "reserved_peak_bytes", "peak_bytes", "allocs", "refusals", "uid", "user")},
+           {"uuid": FIRST, "reserved_bytes": GIB, "used_bytes": 512 * MIB, "limit": 8 * GIB, "reserved_peak_bytes": GIB, "peak_bytes": 768 * MIB, "allocs": 3,
             "refusals": 1, "uid": os.geteuid(), "user": USER})
     expect("command", process["command"].split()[1:], [f"{8 * GIB},{12 * GIB}", f"{FIRST}={GIB}", "named=nightly", f"tree={TREE}"])
     expect("device", {key: value for key, value in next(each for each in seen["devices"] if each["uuid"] == FIRST).items() if key != "gpu_index"},
-           {"uuid": FIRST, "total": 16 * GIB, "reserved": GIB, "used": 512 * MIB, "process_count": 1, "name": None, "overhead_bytes": None, "others_bytes": None, "free": None,
+           {"uuid": FIRST, "total_bytes": 16 * GIB, "reserved_bytes": GIB, "used_bytes": 512 * MIB, "process_count": 1, "name": None, "overhead_bytes": None, "others_bytes": None, "free_bytes": None,
             "utilisation_percent": None, "temperature_celsius": None})
     expect("reasons", process["refusals_by_reason"], {"limit": 0, "group": 1, "device": 0, "pool_holds": 0, "fault": 0})
     expect("groups", [(each["kind"], each["name"], each["limit"], each["limit_stated"]) for each in process["groups"]],
            [("named", "nightly", 12 * GIB, 12 * GIB), ("tree", TREE, 12 * GIB, 12 * GIB)])
     expect("namespace", process["pid_namespace"], os.stat("/proc/self/ns/pid").st_ino)
     expect("group", seen["groups"][0], {"group": "nightly", "name": "nightly", "kind": "named", "uuid": FIRST, "gpu_index": None, "user": None,
-                                        "limit": 12 * GIB, "used": 512 * MIB, "reserved": GIB, "claimed": GIB, "guaranteed_bytes": 0, "waiting_processes": 0, "free": 11 * GIB,
+                                        "limit": 12 * GIB, "used_bytes": 512 * MIB, "reserved_bytes": GIB, "claimed_bytes": GIB, "guaranteed_bytes": 0, "waiting_processes": 0, "free_bytes": 11 * GIB,
                                         "process_count": 1})
 
 
@@ -289,7 +289,7 @@ def all_users(folder):
                                       env=environment(folders[0]), capture_output=True, text=True, check=False)
         expect("without --all", [row["pid"] for row in mine["processes"]], [own.pid])
         wanted = {(members[0].process.pid, str(users[0]), GIB), (members[1].process.pid, str(users[1]), 2 * GIB), (own.pid, USER, GIB)}
-        expect_that(f"{wanted} in {seen}", wanted <= {(row["pid"], row["user"], row["reserved"]) for row in seen["processes"]})
+        expect_that(f"{wanted} in {seen}", wanted <= {(row["pid"], row["user"], row["reserved_bytes"]) for row in seen["processes"]})
         expect("groups", {(row["group"], row["user"]) for row in seen["groups"] if row["user"] in {str(user) for user in users}},
                {("nightly", str(user)) for user in users})
         for user in users:

@@ -248,7 +248,7 @@ TEST_CASE("the summary names the group, the tree or the container whose limit it
     killed.insert(killed.end(), {"--summary", "json", TAKE, "3", kMiB100, "3", std::to_string(SIGKILL)});
     const Ended json = ration_run(killed);
     INFO(json.err);
-    CHECK(says(json.err, "\"limit\":1073741824,\"peak_claimed_bytes\":314572800}"));
+    CHECK(says(json.err, "\"limit\":1073741824,\"claimed_peak_bytes\":314572800}"));
   }
 }
 

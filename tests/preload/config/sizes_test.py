@@ -62,7 +62,7 @@ def of_plugin(out):
 
 
 def first_device(out):
-    return json.loads(out)["devices"][0]["total"]
+    return json.loads(out)["devices"][0]["total_bytes"]
 
 
 def total(out):

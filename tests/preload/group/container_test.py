@@ -17,7 +17,7 @@ def machine_of(folder, mode="direct", **settings):
 
 
 def groups_of(machine):
-    return sorted((row["kind"], row["limit"], row["reserved"], row["process_count"]) for row in machine.ps()["groups"])
+    return sorted((row["kind"], row["limit"], row["reserved_bytes"], row["process_count"]) for row in machine.ps()["groups"])
 
 
 def fill(first, second):
@@ -38,7 +38,7 @@ def together(settings, mode):
             fill(first, second)
             row, = machine.ps()["groups"]
             expect("the group", (row["kind"], row["limit"], row["process_count"]), ("container", LIMIT, 2))
-            expect_that(f"reserved {row}", 4000 * MIB <= row["reserved"] <= LIMIT)
+            expect_that(f"reserved {row}", 4000 * MIB <= row["reserved_bytes"] <= LIMIT)
             expect_that(f"free {first.memory()}", first.memory()[0] <= LIMIT - 4000 * MIB)
             expect("nothing is said", first.err() + second.err(), "")
             ended_clean(machine)
@@ -60,7 +60,7 @@ def shown(folder):
         expect("name", (name.split("-")[0], len(name.split("-")[1])), (str(process["pid_namespace"]), 8))
         expect("group", (group["group"], group["kind"]), (f"container:{name}", "container"))
         expect("of the process", process["groups"], [{"group": f"container:{name}", "name": name, "kind": "container", "limit": LIMIT,
-                                                      "limit_stated": LIMIT, "claimed_by_process": process["reserved"]}])
+                                                      "limit_stated": LIMIT, "process_claimed_bytes": process["reserved_bytes"]}])
         expect("files", sorted(path.name for path in machine.state.iterdir()), [f"container-{name}", "ungrouped"])
         table = subprocess.run([BUILD / "bin/ration", "ps"], env=machine.environment(ration=False) | {"RATION_STATE_DIR": str(machine.state)},
                                capture_output=True, text=True, timeout=HANG, check=True).stdout

@@ -96,21 +96,21 @@ def compare(machine, watcher, members, limit, bound):
     """What the books say is what the members hold, and what the device has given. Returns what may be claimed from now on."""
     seen = machine.ps()
     group, = [row for row in seen["groups"] if row["group"] == "g"]
-    expect_that(f"claimed {group['claimed']}, at most {bound}", group["claimed"] <= bound)
-    held = {row["pid"]: row["reserved"] for row in seen["processes"]}
+    expect_that(f"claimed {group['claimed_bytes']}, at most {bound}", group["claimed_bytes"] <= bound)
+    held = {row["pid"]: row["reserved_bytes"] for row in seen["processes"]}
     for each in members:
         reserved = held.get(each.member.pid, 0)
         expect_that(f"{each.way}: {reserved} reserved, {each.live} live",
                     reserved == each.live if each.way["RATION_MODE"] == "direct" else reserved >= each.live)
-    expect("the group's sum", group["reserved"], sum(held.get(each.member.pid, 0) for each in members))
+    expect("the group's sum", group["reserved_bytes"], sum(held.get(each.member.pid, 0) for each in members))
     for _ in range(1000):  # the device gets a killed member's memory back a little later
         given = held_by_device(watcher, len(members))
-        if given == group["reserved"]:
+        if given == group["reserved_bytes"]:
             break
         now = machine.ps()  # members that listen may have given back since
         group, = [row for row in now["groups"] if row["group"] == "g"]
-    expect("what the device has given", given, group["reserved"])
-    return max(limit, min(bound, group["claimed"]))
+    expect("what the device has given", given, group["reserved_bytes"])
+    return max(limit, min(bound, group["claimed_bytes"]))
 
 
 expect_that("contexts cost something", CONTEXT > 0)

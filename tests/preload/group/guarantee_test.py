@@ -89,7 +89,7 @@ def workers_of_one_run(folder):
             end.flush()
             for _ in range(3):
                 expect_that("each step", job.stdout.readline().endswith(": 0\n"))
-        held = [row["reserved"] for row in machine.ps()["processes"]]
+        held = [row["reserved_bytes"] for row in machine.ps()["processes"]]
         expect_that(f"held {held}", sum(held) < 4 * GIB)
         done = run(machine, "--group", "g", "--group-limit", "8GiB", "--guarantee", "4GiB", group=False)
         expect_that(f"another: {done.stderr}", done.returncode == 0 and done.stdout == "started\n")
@@ -245,7 +245,7 @@ def at_once(how, backing):
                     for member in members:
                         said = member.read()
                         expect(f"round {number}: {member.err()}", said[-len(step) - 3:], f"{step}: 0")
-                held = sum(row["reserved"] for row in machine.ps()["processes"])
+                held = sum(row["reserved_bytes"] for row in machine.ps()["processes"])
                 expect_that(f"the limit: {held}", held <= 8 * GIB)
                 ended_clean(machine)
     return case

@@ -73,7 +73,7 @@ def by_device(folder):
         expect("over 2 GiB of the second device", straight("alloc=100m"), REFUSED)
         straight.do("current=0")
         expect("over 1 GiB of the first device", straight("alloc=100m"), REFUSED)
-        rows = sorted((row["limit"], row["reserved"]) for row in machine.ps()["groups"])
+        rows = sorted((row["limit"], row["reserved_bytes"]) for row in machine.ps()["groups"])
         expect("rows of the group", rows, [(GIB, 1000 * MIB), (2 * GIB, 2000 * MIB)])
         expect("warnings", straight.err() + crossed.err(), "")
         ended_clean(machine)

@@ -139,9 +139,9 @@ class Machine:
     def reserved(self, group="g"):
         """{pid: bytes} of a group on its only device; the group's total must be their sum."""
         seen = self.ps()
-        held = {row["pid"]: row["reserved"] for row in seen["processes"]
+        held = {row["pid"]: row["reserved_bytes"] for row in seen["processes"]
                 if group in [one["group"] for one in row["groups"]]}
-        expect("the total of the group", [row["reserved"] for row in seen["groups"] if row["group"] == group] or [0],
+        expect("the total of the group", [row["reserved_bytes"] for row in seen["groups"] if row["group"] == group] or [0],
                [sum(held.values())])
         return held
 

@@ -183,7 +183,7 @@ def beside_idle_memory(folder):
 
 
 def held(machine, member):
-    return sum(row["reserved"] for row in machine.ps()["processes"] if row["pid"] == member.pid)
+    return sum(row["reserved_bytes"] for row in machine.ps()["processes"] if row["pid"] == member.pid)
 
 
 def beside_used_memory(folder):

@@ -147,7 +147,7 @@ def play(folder, acts, live, ration):
 
 def living(machine, acts):
     """After these acts: the programs, with what they hold and use."""
-    rows = {row["pid"]: f"{row['reserved'] // MIB} MiB, {row['used'] // MIB} used" for row in machine.ps()["processes"]}
+    rows = {row["pid"]: f"{row['reserved_bytes'] // MIB} MiB, {row['used_bytes'] // MIB} used" for row in machine.ps()["processes"]}
     there = {}
     for act, one in acts:
         if act in ("end", "kill"):
@@ -164,13 +164,13 @@ def agree(machine, watcher, live):
     rows = {row["pid"]: row for row in seen["processes"]}
     known = {one.member.pid for one in live}
     expect_that(f"rows {sorted(rows)} of {sorted(known)}", set(rows) <= known)
-    expect_that(f"more is used than reserved: {rows}", all(row["used"] <= row["reserved"] for row in rows.values()))
-    reserved, used = (sum(row[key] for row in rows.values()) for key in ("reserved", "used"))
-    expect("the device's totals", [(row["reserved"], row["used"], row["process_count"]) for row in seen["devices"]],
+    expect_that(f"more is used than reserved: {rows}", all(row["used_bytes"] <= row["reserved_bytes"] for row in rows.values()))
+    reserved, used = (sum(row[key] for row in rows.values()) for key in ("reserved_bytes", "used_bytes"))
+    expect("the device's totals", [(row["reserved_bytes"], row["used_bytes"], row["process_count"]) for row in seen["devices"]],
            [(reserved, used, len(rows))] if rows else [])
     for group in ("g", "h"):
-        grouped = [row["reserved"] for row in rows.values() if group in [each["group"] for each in row["groups"]]]
-        expect(f"the totals of group {group}", [(row["reserved"], row["process_count"]) for row in seen["groups"] if row["group"] == group],
+        grouped = [row["reserved_bytes"] for row in rows.values() if group in [each["group"] for each in row["groups"]]]
+        expect(f"the totals of group {group}", [(row["reserved_bytes"], row["process_count"]) for row in seen["groups"] if row["group"] == group],
                [(sum(grouped), len(grouped))] if grouped else [])
     contexts = (1 + sum(one.contexts() for one in live)) * CONTEXT * MIB
     expect_that(f"{used} bytes used, {total - free - contexts} on the device", used <= total - free - contexts)

@@ -30,7 +30,7 @@ def child(how):
             if how == "executed":
                 expect("over the tree's limit", member("alloc=100m"), REFUSED)
                 rows = machine.ps()["processes"]
-                expect("held", sorted(row["reserved"] for row in rows), [400 * MIB, 600 * MIB])
+                expect("held", sorted(row["reserved_bytes"] for row in rows), [400 * MIB, 600 * MIB])
                 expect("one tree", len({row["group"] for row in rows}), 1)
                 expect("its kind", {one["kind"] for row in rows for one in row["groups"]}, {"tree"})
             else:
@@ -47,7 +47,7 @@ def two_runs(folder):
     with Machine(folder, **MODES["direct"]) as machine:
         for member in (machine.ration_run(TREE), machine.ration_run(TREE)):
             member.do("init context=0 alloc=1000m")
-        expect("trees", [(row["kind"], row["limit"], row["reserved"]) for row in machine.ps()["groups"]],
+        expect("trees", [(row["kind"], row["limit"], row["reserved_bytes"]) for row in machine.ps()["groups"]],
                [("tree", GIB, 1000 * MIB)] * 2)
         ended_clean(machine)
 

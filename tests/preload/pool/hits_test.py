@@ -53,7 +53,7 @@ def every_hit(backed, settings, *what):
                     seen["asked_at_free"] <= seen["calls"] // 1000)
         expect_that(f"one thread waits for no other: {seen}", what[0] != "1" or seen["waited"] == 0)
         expect("processes", len(rows), 1)
-        used, reserved = rows[0]["used"], rows[0]["reserved"]
+        used, reserved = rows[0]["used_bytes"], rows[0]["reserved_bytes"]
         # Threads that free at once see each other's frees late.
         off = int(what[0]) * max(MIB, reserved // 64)
         expect_that(f"ration ps says {used} for {seen['live']} of {reserved}", abs(used - seen["live"]) <= off)

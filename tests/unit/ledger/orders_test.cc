@@ -34,7 +34,8 @@ const OrderedSize nothing = [](const std::string &, std::uint64_t) { return std:
 
 bool order_group(const GroupFolder &folder, const OrderedSize &limit) {
   std::string problem;
-  return order_group_limit(folder.path(), GroupKind::kNamed, "g", limit, problem);
+  std::optional<Guaranteed> refused;
+  return order_group_limit(folder.path(), GroupKind::kNamed, "g", limit, refused, problem);
 }
 
 std::uint64_t identity_of(const GroupFolder &folder, std::size_t member) {

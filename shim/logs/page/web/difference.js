@@ -113,7 +113,7 @@ class DifferenceTable extends SortedTable {
       {title: 'Change', key: row => Math.abs(figure(row).change)},
       {title: '%', key: row => percentOf(figure(row))},
     ], 5);
-    this.isOfSeveral = devices.length > 1;
+    this.hidden = [devices.length > 1 ? -1 : 1, devices.some(device => device.callers.some(each => each.occurs !== 'both')) ? -1 : 2];
     this.all = devices.flatMap(device => device.callers.map(caller => ({...caller, dev: device.dev})));
     choiceOf('callers-of', figuresOfCaller.map(([key, title]) => [key, title]), figuresOfCaller[0][0], key => this.showFigure(key));
     this.showFigure(figuresOfCaller[0][0]);
@@ -126,7 +126,7 @@ class DifferenceTable extends SortedTable {
   }
 
   isShown(index) {
-    return index !== 1 || this.isOfSeveral;
+    return !this.hidden.includes(index);
   }
 
   wordsOf(row) {
@@ -139,7 +139,7 @@ class DifferenceTable extends SortedTable {
     return element('tr', {},
       element('td', {class: 'name'}, nameElement(caller.caller)),
       this.isShown(1) ? element('td', {}, caller.dev) : null,
-      element('td', {class: 'name'}, occurrences[caller.occurs]),
+      this.isShown(2) ? element('td', {class: 'name'}, occurrences[caller.occurs]) : null,
       before, after, SortedTable.bar(change, Math.abs(caller.change[key]), this.most, caller.change[key] > 0), percent);
   }
 }

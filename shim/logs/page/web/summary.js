@@ -2,47 +2,69 @@
 
 const refusalsInBanner = 4;
 const callersInBanner = 3;
+const namesInBanner = 8;
 
 // What holds for every figure of a log, or of its callers' names.
 function caveats(logs) {
-  return logs.flatMap(log => [
-    ...endNotes(log.ended, log.cut_off),
-    ...(log.losses ? [log.losses] : []),
-    ...log.notes,
-  ].map(note => `${logs.length > 1 ? `${log.log}: ` : ''}${note}.`));
+  const logsOf = new Map();
+  for (const log of logs) {
+    for (const note of [...endNotes(log.ended, log.cut_off), ...(log.losses ? [log.losses] : []), ...log.notes]) {
+      logsOf.set(note, [...(logsOf.get(note) || []), log.log]);
+    }
+  }
+  return [...logsOf].map(([note, names]) => `${logs.length > 1 ? `${listed(names)}: ` : ''}${note}.`);
+}
+
+function listed(names) {
+  const left = names.length - namesInBanner;
+  return left > 0 ? `${names.slice(0, namesInBanner).join(', ')} and ${left} more` : names.join(', ');
 }
 
 function heldWords(held) {
   return held.flatMap(([name, count], i) => [i ? ', ' : '', `${bytes(count)} by `, nameElement(name)]);
 }
 
-// A line of the banner, which leads to what it is about.
-function bannerLine(word, isBad, where, onClick, ...words) {
-  const line = element('li', {class: isBad ? 'bad' : ''}, element('b', {}, word), ' ', ...words, where);
-  line.append('\u00a0', element('button', {type: 'button', onclick: onClick}, 'Show'));
-  return line;
+// A line of the banner about a lane, which leads to what it is about.
+function bannerLine(word, isBad, lane, onClick, ...words) {
+  const line = element('li', {class: isBad ? 'bad' : ''}, element('b', {}, word), ' ', ...words, element('span', {class: 'where'}));
+  if (onClick) {
+    line.append('\u00a0', element('button', {type: 'button', onclick: onClick}, 'Show'));
+  }
+  return {line, lane};
+}
+
+// Lines of several lanes that differ only in their times become one line, that of the first lane.
+function merged(model, lines) {
+  const alike = new Map();
+  for (const each of lines) {
+    const key = each.line.textContent.replace(/[0-9.]+ (s|ms|µs|ns)\b/g, '');
+    alike.set(key, [...(alike.get(key) || []), each]);
+  }
+  return [...alike.values()].map(same => {
+    const {line} = same[0];
+    line.querySelector('.where').textContent = model.lanes.length > 1 ? ` [${listed(same.map(each => each.lane.title))}]` : '';
+    return line;
+  });
 }
 
 function refusalLines(model, show) {
   const all = model.lanes.flatMap(lane => lane.remedies.map(each => ({lane, each})));
   all.sort((a, b) => b.each.largest_request - a.each.largest_request);
-  const lines = all.slice(0, refusalsInBanner).map(({lane, each}) => bannerLine('Refused:', true, whereOf(model, lane),
+  const lines = merged(model, all.map(({lane, each}) => bannerLine('Refused:', true, lane,
     () => show.moment(lane, lane.log.start_ns + each.largest_ts),
     `${atLeast(lane)}${counted(each.count, 'call', 'calls')} of ${each.api}, ${each.reason}; `,
     `${each.largest_request ? `the largest ${exactBytes(each.largest_request)} ` : ''}at ${duration(lane.log.start_ns + each.largest_ts)}`,
     `${each.lack ? `, ${each.lack}` : ''}. ${each.remedy[0].toUpperCase()}${each.remedy.slice(1)}. `,
     `The program held ${each.used ? bytes(each.used) : 'nothing'} then${each.held.length ? ': ' : '.'}`, ...heldWords(each.held.slice(0, callersInBanner)),
-    each.holders.length ? `. By process: ${each.holders.join('; ')}.` : ''));
-  if (all.length > lines.length) {
-    lines.push(element('li', {}, `${all.length - lines.length} more kinds of refusals are in the chart.`));
-  }
-  return lines;
+    each.holders.length ? `. By process: ${each.holders.join('; ')}.` : '')));
+  const more = lines.length - refusalsInBanner;
+  return more <= 0 ? lines : [...lines.slice(0, refusalsInBanner), element('li', {}, `${more} more kinds of refusals are in the chart.`)];
 }
 
 function growthLines(model, show) {
-  return model.lanes.flatMap(lane => lane.growing.slice(0, callersInBanner).map(([name, from, to, oldest]) =>
-    bannerLine('Grows:', true, whereOf(model, lane), () => show.caller(name), nameElement(name, {class: 'grows'}),
-      `: the least that it held rose from ${bytes(from)} to ${bytes(to)}; its oldest block lived for ${duration(oldest)}${asFarAsItGoes(lane.log.ended)}.`)));
+  return merged(model, model.lanes.flatMap(lane => lane.growing.slice(0, callersInBanner).map(([name, from, to, oldest]) =>
+    bannerLine('Grows:', true, lane, () => show.caller(name), nameElement(name, {class: 'grows'}),
+      `: the least that it held rose from ${bytes(from)} to ${bytes(to)}; its oldest block lived for ${duration(oldest)}${asFarAsItGoes(lane.log.ended)}.`))));
 }
 
 // Counts of a log that is not whole are lower bounds.
@@ -54,21 +76,17 @@ function asFarAsItGoes(isWhole) {
   return isWhole ? '' : ', as far as the log goes';
 }
 
-function whereOf(model, lane) {
-  return model.lanes.length > 1 ? ` [${lane.title}]` : '';
-}
-
 // A leak is what a program forgot that ended by itself; one that could not go on still held what it worked with.
 function leftLines(model, show) {
-  return model.lanes.filter(lane => lane.left_count).map(lane => {
+  return merged(model, model.lanes.filter(lane => lane.left_count).map(lane => {
     const caller = lane.callers.reduce((most, each) => (!most || each.left.bytes > most.left.bytes ? each : most), null);
     const isLeak = lane.log.ended_cleanly;
     const word = isLeak ? 'Leaked:' : lane.log.ended ? 'Held at the end:' : 'Held when the log ends:';
     const all = `${bytes(lane.left_bytes)} in ${counted(lane.left_count, 'block', 'blocks')}`;
-    return caller && caller.left.bytes ? bannerLine(word, isLeak, whereOf(model, lane), () => show.caller(caller.name),
+    return caller && caller.left.bytes ? bannerLine(word, isLeak, lane, () => show.caller(caller.name),
       `${all}, ${bytes(caller.left.bytes)} of it by `, nameElement(caller.name, {class: 'left'}), `; the oldest ${duration(caller.oldest)} old.`)
-      : element('li', {}, element('b', {}, word), ` ${all}.`);
-  });
+      : bannerLine(word, false, lane, null, `${all}.`);
+  }));
 }
 
 function showBanner(model, show) {

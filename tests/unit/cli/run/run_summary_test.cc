@@ -66,7 +66,7 @@ TEST_CASE("the largest request that was refused is told, and how much was lackin
   CHECK(row.at("dev") == 1);
   CHECK(row.at("largest_refused_bytes") == 600 << 20);
   CHECK(row.at("lacking_bytes") == 100 << 20);
-  CHECK(row.at("largest_free") == 500 << 20);
+  CHECK(row.at("largest_free_bytes") == 500 << 20);
   CHECK(row.at("refusals_by_reason").at("limit") == 2);
   CHECK(row.at("limit") == 8ull << 30);
   CHECK(row.at("group_limit").is_null());
@@ -182,7 +182,7 @@ TEST_CASE("the JSON of a group has exact bytes, and its name as ration ps has it
   CHECK(row.at("uuid") == "GPU-a");
   CHECK(
       row.at("groups").dump() ==
-      R"([{"group":"tree:01234567","kind":"tree","limit":4294967296,"name":"0123456789abcdef","peak_claimed_bytes":1}])");
+      R"([{"claimed_peak_bytes":1,"group":"tree:01234567","kind":"tree","limit":4294967296,"name":"0123456789abcdef"}])");
 }
 
 TEST_CASE("refusals are counted by reason, and unfreed blocks are reported") {

@@ -64,11 +64,11 @@ TEST_CASE("a process's object has these keys, and figures in bytes") {
          {"kind", "tree"},
          {"limit", 7 * kGi},
          {"limit_stated", 9 * kGi},
-         {"claimed_by_process", 3 * kGi}}}},
+         {"process_claimed_bytes", 3 * kGi}}}},
       {"uuid", kFirstGpu},
       {"gpu_index", 3},
-      {"reserved", kGi},
-      {"used", kGi / 2},
+      {"reserved_bytes", kGi},
+      {"used_bytes", kGi / 2},
       {"limit", 8 * kGi},
       {"guarantee", 3 * kGi},
       {"waiting_bytes", 2 * kGi},
@@ -101,7 +101,7 @@ TEST_CASE("a missing limit is null, and so is the name of no group") {
                     {"kind", "none"},
                     {"limit", nullptr},
                     {"limit_stated", nullptr},
-                    {"claimed_by_process", kGi}});
+                    {"process_claimed_bytes", kGi}});
 }
 
 TEST_CASE("each kind of group has its word") {
@@ -124,16 +124,16 @@ TEST_CASE("a group's object has these keys") {
                                      {"uuid", kFirstGpu},
                                      {"gpu_index", nullptr},
                                      {"user", nullptr},
-                                     {"used", kGi / 2},
+                                     {"used_bytes", kGi / 2},
                                      {"limit", 8 * kGi},
-                                     {"reserved", kGi},
-                                     {"claimed", kGi},
+                                     {"reserved_bytes", kGi},
+                                     {"claimed_bytes", kGi},
                                      {"guaranteed_bytes", 0},
                                      {"waiting_processes", 0},
-                                     {"free", 7 * kGi},
+                                     {"free_bytes", 7 * kGi},
                                      {"process_count", 1}});
   CHECK(seen["groups"].at(1)["uuid"].is_null());
-  CHECK(seen["groups"].at(1)["free"].is_null());
+  CHECK(seen["groups"].at(1)["free_bytes"].is_null());
   CHECK(keys_of(seen["groups"].at(1)) == keys_of(seen["groups"].at(0)));
 }
 
@@ -144,12 +144,12 @@ TEST_CASE("a device's object has these keys") {
   CHECK(of(one)["devices"] == json{{{"uuid", kFirstGpu},
                                     {"gpu_index", nullptr},
                                     {"name", nullptr},
-                                    {"total", 80 * kGi},
-                                    {"reserved", kGi},
-                                    {"used", kGi / 2},
+                                    {"total_bytes", 80 * kGi},
+                                    {"reserved_bytes", kGi},
+                                    {"used_bytes", kGi / 2},
                                     {"overhead_bytes", nullptr},
                                     {"others_bytes", nullptr},
-                                    {"free", nullptr},
+                                    {"free_bytes", nullptr},
                                     {"utilisation_percent", nullptr},
                                     {"temperature_celsius", nullptr},
                                     {"process_count", 1}}});
@@ -158,19 +158,19 @@ TEST_CASE("a device's object has these keys") {
   CHECK(device["name"] == "NVIDIA H200");
   CHECK(device["gpu_index"] == 0);
   CHECK(device["others_bytes"] == 4 * kGi);
-  CHECK(device["free"] == 75 * kGi);
+  CHECK(device["free_bytes"] == 75 * kGi);
   CHECK(device["utilisation_percent"] == 37);
   CHECK(device["temperature_celsius"] == 54);
-  CHECK(of(one_process(member(1, 10, {use(kFirstGpu, kGi)})))["devices"].at(0)["total"].is_null());
+  CHECK(of(one_process(member(1, 10, {use(kFirstGpu, kGi)})))["devices"].at(0)["total_bytes"].is_null());
 }
 
 TEST_CASE("a group's object says what is claimed, guaranteed and waited for") {
   const json seen = of(usage(with_guarantees({kGi})))["groups"].at(0);
-  CHECK(seen["reserved"] == kGi + kGi / 2);
-  CHECK(seen["claimed"] == 4 * kGi);
+  CHECK(seen["reserved_bytes"] == kGi + kGi / 2);
+  CHECK(seen["claimed_bytes"] == 4 * kGi);
   CHECK(seen["guaranteed_bytes"] == 4 * kGi);
   CHECK(seen["waiting_processes"] == 1);
-  CHECK(seen["free"] == 4 * kGi);
+  CHECK(seen["free_bytes"] == 4 * kGi);
 }
 
 TEST_CASE("the compact form is one line of ASCII for any program name") {

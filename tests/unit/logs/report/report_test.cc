@@ -211,9 +211,10 @@ TEST_CASE("a report says who held the group that refused, and what was guarantee
   const auto json = nlohmann::json::parse(report_json(reports))["logs"][0]["devices"][0]["refused_requests"][0];
   CHECK(json.at("group") == "g");
   CHECK(json.at("group_limit") == 520);
-  CHECK(json.at("group_claimed") == 502);
+  CHECK(json.at("group_claimed_bytes") == 502);
   CHECK(json.at("holders").size() == 4);
-  CHECK(json.at("holders")[0] == nlohmann::json{{"pid", 7}, {"program", "idle"}, {"reserved", 0}, {"guarantee", 300}});
+  CHECK(json.at("holders")[0] ==
+        nlohmann::json{{"pid", 7}, {"program", "idle"}, {"reserved_bytes", 0}, {"guarantee", 300}});
   CHECK(json.at("holders")[1].at("guarantee") == 0);
 }
 
@@ -225,7 +226,7 @@ TEST_CASE("of a full device a report also says what none of its holders held") {
                  "  977KiB (999999 bytes) were the driver's own, or held outside Ration"));
   const auto json = nlohmann::json::parse(report_json(reports))["logs"][0]["devices"][0]["refused_requests"][0];
   CHECK(json.at("holders")[1] ==
-        nlohmann::json{{"pid", nullptr}, {"program", "outside Ration"}, {"reserved", 999999}, {"guarantee", 0}});
+        nlohmann::json{{"pid", nullptr}, {"program", "outside Ration"}, {"reserved_bytes", 999999}, {"guarantee", 0}});
   const std::string of_group =
       report_text({"x", history_of(log_of({oom_record("group", 28, 100, 4) + holders}))}, 10, 80).back();
   CHECK(of_group.find("outside Ration") == std::string::npos);
