@@ -203,9 +203,10 @@ def two_processes(view):
     expect("lines of processes", view.value("document.querySelectorAll('#processes tbody tr').length"), 2)
     expect_that("which clock", text(view, "#subtitle").endswith("; all times count from then"))
     shown = r"([0-9.]+) (m?s)"
-    for place, found, ns in (("the table", re.match(shown, text(view, "#processes tbody tr:nth-child(2) td:nth-child(4)")), "peak_ts"),
-                             ("the banner", re.search(rf" at {shown}.*pid 101", text(view, "#banner li:nth-child(2)")), "remedies[0].largest_ts")):
-        at = view.value(f"300 + rationPage.model.lanes[1].{ns} / 1e6")
+    for place, found, ms in (("the table", re.match(shown, text(view, "#processes tbody tr:nth-child(2) td:nth-child(4)")), "300 + 1e-6 * rationPage.model.lanes[1].peak_ts"),
+                             ("the banner, one line for both", re.search(rf" at {shown}.*pid 100.*, .*pid 101.*the first", text(view, "#banner li:nth-child(1)")),
+                              "1e-6 * rationPage.model.lanes[0].remedies[0].largest_ts")):
+        at = view.value(ms)
         expect_that(f"in {place} {found[0]}, in the chart {at} ms", abs(float(found[1]) * (1 if found[2] == "ms" else 1000) - at) <= 0.5)
     expect("lines in the chart, with the sum and the group's limit", view.value("rationPage.chart.graph.numColumns()"), 9)
     most, of_callers = view.value("[rationPage.chart.sum.map(each => each[1]), rationPage.chart.stack.points.map(point => point.held.reduce((sum, each) => "

@@ -42,7 +42,8 @@ function merged(model, lines) {
   }
   return [...alike.values()].map(same => {
     const {line} = same[0];
-    line.querySelector('.where').textContent = model.lanes.length > 1 ? ` [${listed(same.map(each => each.lane.title))}]` : '';
+    const names = listed(same.map(each => each.lane.title));
+    line.querySelector('.where').textContent = model.lanes.length > 1 ? ` [${names}${same.length > 1 ? '; the times are of the first' : ''}]` : '';
     return line;
   });
 }
