@@ -122,7 +122,7 @@ def refused_in_words(folder):
         late = machine.member(RATION_GUARANTEE="400MiB")
         expect("an allocation", late("alloc=1m"), REFUSED)
         said = late.err()
-        expect_that(f"line: {said}", "cannot guarantee 400MiB on device 0" in said and "guaranteed 700MiB" in said and f"(pid {one.pid})" in said and
+        expect_that(f"line: {said}", "cannot guarantee 400MiB on device 0" in said and "holds 50MiB and keeps 650MiB free" in said and f"(pid {one.pid})" in said and
                     said.count("\n") == 1)
         for size, words in (("400MiB", ["cannot guarantee 400MiB (419430400 bytes) on device 0: ", "324MiB (339738624 bytes) of 1.00GiB (1073741824 bytes) left", f"(pid {one.pid}) is guaranteed 700MiB"]),
                             ("2GiB", ["2.00GiB (2147483648 bytes) on device 0 can never fit"])):
