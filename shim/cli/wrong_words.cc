@@ -118,7 +118,7 @@ std::string unknown_verb(const CLI::App &app, const std::string &word) {
   }
   const std::string near = near_among(word, names);
   const std::string search_path = EnvironmentBlock(config::process_environment()).value("PATH");
-  if (near.empty() && inspect_program(word, search_path).exit_status == 0) {
+  if (near.empty() && (word.find('/') != std::string::npos || inspect_program(word, search_path).exit_status == 0)) {
     return "unknown verb " + config::in_quotes(word) + "; to run that program write ration run -- " +
            config::shown(word);
   }

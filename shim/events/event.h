@@ -139,11 +139,13 @@ struct Oom {
       return 0;
     }
     const std::uint64_t asked = std::max(requested, needed);
+    const std::uint64_t over =  // more may be held than a limit that was set later
+        reason == Reason::group ? minus_or_zero(group.claimed, group.limit) : minus_or_zero(reserved, limit);
     if (page_bytes == 0) {
-      return reserved == used && device_free.value_or(0) >= asked ? minus_or_zero(asked, largest_free) : 0;
+      return reserved == used && device_free.value_or(0) >= asked ? over + minus_or_zero(asked, largest_free) : 0;
     }
     const std::uint64_t to_take = minus_or_zero((asked + page_bytes - 1) / page_bytes * page_bytes, free_in_pages);
-    return device_free.value_or(0) >= to_take ? minus_or_zero(to_take, untaken) : 0;
+    return device_free.value_or(0) >= to_take && to_take > untaken ? over + to_take - untaken : 0;
   }
   // The part of lacking() that is known in any case. 0: none.
   std::uint64_t lacking_at_least() const {

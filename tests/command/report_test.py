@@ -351,6 +351,7 @@ def from_refusal_to_name(*options, logs=1, words=(), **variables):
             found = re.findall(r"^GROWS through the run, on device 0:\n  allocate \(growing.py:[0-9]+\), from remember \(growing.py:[0-9]+\)",
                                text, re.M)
             expect(f"the name in {text}, by {command}", len(found), logs)
+            expect(f"what a larger limit would do, in {text}", text.count("so a larger limit would only delay the refusal"), logs)
     return case
 
 

@@ -15,6 +15,10 @@ DOCUMENTS = {"README.md": "README.md", "CHANGELOG.md": "CHANGELOG.md", "LICENSE"
              "examples/share_one_gpu/picture-dark.svg": "picture-dark.svg"}
 SCHEMAS = {path: f"../../ration/{path.rsplit('/', maxsplit=1)[-1]}"
            for path in ("config/schema.json", "shim/events/log.schema.json", "shim/cli/verbs.schema.json")}
+# What only those who change Ration need.
+OF_DEVELOPERS = {"config/README.md": (r"(?<=\n)`options\.inc` is the only list.*?(?=## Settings\n)",),
+                 "shim/cli/README.md": (r"Each verb has its own source file.*?`\.\./logs/`\.\s", r"\sA new finding\sneeds a row there.*?doctor/`\.")}
+REASON = re.compile(r" \(\[why\]\([^()]*\)\)")
 LINK = re.compile(r"\[([^\[\]]*)\]\(([^()\s#]+)(#[^()\s]*)?\)")
 PICTURE = re.compile(r'\b(src|srcset)="([^"]+)"')
 
@@ -32,7 +36,11 @@ def rewritten(document, text):
         path = installed_path(document, target)
         return words if path is None else f"[{words}]({path}{anchor or ''})"
 
-    text = LINK.sub(link, text)
+    for part in OF_DEVELOPERS.get(document, ()):
+        text, count = re.subn(part, "", text, flags=re.DOTALL)
+        if count != 1:
+            sys.exit(f"{document}: {part} is there {count} times")
+    text = LINK.sub(link, REASON.sub("", text))
     return PICTURE.sub(lambda found: f'{found[1]}="{installed_path(document, found[2]) or found[2]}"', text)
 
 

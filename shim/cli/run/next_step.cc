@@ -68,6 +68,14 @@ LogNames unused_names(bool several) {
   return several ? LogNames{name + "-%p.jsonl", name + "-*.jsonl*"} : LogNames{name + ".jsonl", name + ".jsonl"};
 }
 
+// True if a group refused the process and another member claimed most then.
+bool is_held_by_others(const events::Summary &process) {
+  return std::any_of(process.devices.begin(), process.devices.end(), [&process](const events::Summary::Device &device) {
+    return device.denied[static_cast<int>(events::Reason::group)] != 0 && !device.holders.empty() &&
+           device.holders.front().pid != process.pid;
+  });
+}
+
 bool is_python(const events::Summary &process) {
   return was_refused(process) && file_name(process.program).starts_with("python");
 }
@@ -141,7 +149,9 @@ std::string next_step(const RunRequest &request, const config::Settings &setting
             again(request, "--log " + log.asked + " --stacks " + (python ? "python" : "native")) + "; ration report " +
             log.written;
   }
-  return line;
+  return std::any_of(summaries.begin(), summaries.end(), is_held_by_others)
+             ? "others held most of the group's memory: ration ps shows who holds it now; " + line
+             : line;
 }
 
 }  // namespace ration::cli

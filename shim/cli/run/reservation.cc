@@ -92,8 +92,8 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
                   "a guarantee (--guarantee) needs a group that leaves it to this run; write, for example: " +
                       std::string("--group lab --group-limit 50% --guarantee 2GiB")};
   }
-  for (const config::DeviceIdentity &identity :
-       ask_devices(environment).value_or(std::vector<config::DeviceIdentity>())) {
+  const auto devices = ask_devices(environment).value_or(std::vector<config::DeviceIdentity>());
+  for (const config::DeviceIdentity &identity : devices) {
     Need need{identity.ordinal, identity.uuid, identity.total_bytes};
     const config::Settings::Limit limit = settings.limit_on(identity);
     const std::optional<std::uint64_t> of_group =
@@ -116,9 +116,9 @@ Reservation::Reservation(const RunRequest &request, const config::Settings &sett
     return;  // no driver answers here: each process claims its part when it finds one
   }
   if (needs_.empty()) {
-    throw Refusal{kOurError,
-                  "--wait: there is nothing to wait for: no device answers, or neither --limit nor --guarantee "
-                  "says how much the command needs"};
+    throw Refusal{kOurError, std::string("--wait: there is nothing to wait for: ") +
+                                 (devices.empty() ? "no device answers; see ration doctor"
+                                                  : "neither --limit nor --guarantee says how much the command needs")};
   }
 
   folder_ = settings.state_folder();

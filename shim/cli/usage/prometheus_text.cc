@@ -160,11 +160,11 @@ constexpr Family<Use> kFamilies[] = {
      [](const Use &use) { return use.peak_used; }},
     {"ration_allocations_total", "counter", "Blocks of device memory allocated by the process.",
      [](const Use &use) { return use.allocations; }},
-    {"ration_granules", "gauge", "Handles of physical memory that the process's pools hold.",
+    {"ration_granules", "gauge", "Pieces of physical memory that the process's pools hold.",
      [](const Use &use) { return use.stitching.granules; }},
-    {"ration_stitched_blocks", "gauge", "Blocks that the program holds and that are stitched from granules.",
+    {"ration_stitched_blocks", "gauge", "Blocks that the program holds and that are joined from several pieces.",
      [](const Use &use) { return use.stitching.blocks; }},
-    {"ration_stitched_total", "counter", "Blocks that were ever stitched from granules.",
+    {"ration_stitched_total", "counter", "Blocks that were ever joined from several pieces.",
      [](const Use &use) { return use.stitching.total; }},
 };
 

@@ -130,6 +130,10 @@ std::string remedy(const History::Refusal &refusal) {
     return "the " + whose + "'s limit left too little: `ration ps` shows who holds it; a larger " + option +
            " would help";
   }
+  if (refusal.reason == "device" && refusal.device_free.value_or(0) >= refusal.largest.bytes) {
+    return "the driver refused it, although the device had " + config::show_exact_bytes(*refusal.device_free) +
+           " left: a pool of the driver keeps the limit that it began with, and another program may have freed memory";
+  }
   if (refusal.reason == "pool_holds") {
     const std::string words = pool_words(refusal);
     return words.ends_with(": ") ? words + limit_words(refusal) : words;

@@ -109,6 +109,11 @@ void add_refusals(Lines &lines, const History &history, std::size_t device) {
     lines.push_back("  " + remedy(each));
     if (const std::string caller = history.stacks().caller(each.stack); !caller.empty()) {
       lines.push_back("  called by " + config::printable(caller));
+      const auto &growing = history.devices()[device].growing;
+      if (std::any_of(growing.begin(), growing.end(),
+                      [&](const auto &grows) { return grows.name == caller && !grows.may_be_loading; })) {
+        lines.push_back("  its memory grows through the run, so a larger limit would only delay the refusal");
+      }
     }
     add_held(lines, each);
     for (const std::string &line : holder_lines(each.by)) {

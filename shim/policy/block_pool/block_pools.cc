@@ -94,6 +94,7 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
 }
 
 CUresult BlockPools::serve(const PoolCall &call, pool::Block &block, std::optional<events::Reason> &denied) {
+  parts_.devices.heed(call.device.device);  // before a pool takes its first memory
   preallocator_.prepare(call);
   if (gifts.is_beyond_order(call.device.device, call.request.upper_bound)) {
     gifts.heed_orders(call.request.api);

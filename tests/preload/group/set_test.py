@@ -50,6 +50,17 @@ def of_a_group(mode):
     return case
 
 
+def before_the_first(mode, begun, later, size, answer):
+    """A limit that is set before the first allocation holds for it, though a pool takes memory then."""
+    def case(folder):
+        with Machine(folder, **POOLS[mode], RATION_LIMIT=begun) as machine:
+            one = machine.member()
+            ended_set(machine, one.pid, "--limit", later)
+            expect(f"{size} of {later}, set in place of {begun}", one(f"alloc={size}"), answer)
+            ended_clean(machine)
+    return case
+
+
 def of_a_process(mode):
     def case(folder):
         with Machine(folder, **POOLS[mode], RATION_LIMIT="1GiB") as machine:
@@ -273,7 +284,8 @@ def mistakes(folder):
         ended_clean(machine)
 
 
-main({f"{mode}: of a group": of_a_group(mode) for mode in POOLS} | {f"{mode}: of a process": of_a_process(mode) for mode in POOLS} |
+main({f"{mode}: lower before the first": before_the_first(mode, "400MiB", "100MiB", "191m", REFUSED) for mode in POOLS} |
+     {f"{mode}: higher before the first": before_the_first(mode, "56MiB", "130MiB", "129m", 0) for mode in POOLS} | {f"{mode}: of a group": of_a_group(mode) for mode in POOLS} | {f"{mode}: of a process": of_a_process(mode) for mode in POOLS} |
      {f"{backing}: what is idle": what_is_idle(backing) for backing in ("vmm", "slab", "async")} |
      {f"{backing}: freed later": freed_later(backing) for backing in ("vmm", "slab", "async")} |
      {"below what is guaranteed": below_what_is_guaranteed, "all devices or none": all_devices_or_none, "of one device": of_one_device, "guarantees": guarantees, "where it is used": where_it_is_used, "of a run": of_a_run, "less of a run": less_of_a_run, "summary of a run": summary_of_a_run, "in words": in_words, "mistakes": mistakes})

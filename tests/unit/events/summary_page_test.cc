@@ -88,6 +88,12 @@ TEST_CASE("the largest refused request and what it lacked are of one refusal") {
   in_pages.untaken = 100;
   in_pages.device_free = 600;
   CHECK(largest_of({in_pages}).lacking == 500);
+  in_pages.limit = in_pages.reserved - 70;
+  CHECK(largest_of({in_pages}).lacking == 570);
+  in_pages.reason = events::Reason::group;
+  in_pages.group.claimed = in_pages.group.limit + 30;
+  CHECK(largest_of({in_pages}).lacking == 530);
+  in_pages.limit = in_pages.reserved;
   in_pages.reason = events::Reason::pool_holds;
   CHECK(largest_of({in_pages}).lacking == 500);
   in_pages.device_free = 599;
