@@ -130,7 +130,7 @@ std::string remedy(const History::Refusal &refusal) {
     return "the " + whose + "'s limit left too little: `ration ps` shows who holds it; a larger " + option +
            " would help";
   }
-  if (refusal.reason == "device" && refusal.device_free.value_or(0) >= refusal.largest.bytes) {
+  if (refusal.reason == "device" && refusal.device_free && *refusal.device_free >= refusal.largest.bytes) {
     return "the driver refused it, although the device had " + config::show_exact_bytes(*refusal.device_free) +
            " left: a pool of the driver keeps the limit that it began with, and another program may have freed memory";
   }

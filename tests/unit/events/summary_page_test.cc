@@ -52,7 +52,7 @@ events::Oom refused(std::uint64_t requested, std::uint64_t largest_free) {
   events::Oom event = an_oom(events::Reason::limit);
   event.requested = requested;
   event.largest_free = largest_free;
-  event.used = event.reserved = 7000;
+  event.used = event.reserved = event.limit = 7000;
   event.quarantined = 0;
   event.device_free = 1 << 20;
   return event;

@@ -56,6 +56,9 @@ TEST_CASE("each reason of a refusal has its remedy") {
     refusal.reason = reason;
     CHECK(remedy(refusal).find(words) != std::string::npos);
   }
+  refusal.reason = "device";
+  refusal.device_free = config::kMiB;
+  CHECK(remedy(refusal).find("the driver refused it, although the device had 1MiB") == 0);
   refusal.reason = "group";
   refusal.by.group = "container:4026531836-01234567";
   CHECK(remedy(refusal).find("a larger --container-limit would help") != std::string::npos);
