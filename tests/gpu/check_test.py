@@ -79,7 +79,8 @@ def a_killed_check_leaves_its_results(build, folder):
     out, pid = folder / "out.json", tree / questions.FOLDER / "b_hang.pid"
     with subprocess.Popen(command(tree, out, "--only", "questions"), stdout=subprocess.DEVNULL) as check:
         end = time.monotonic() + 60
-        while not (pid.exists() and pid.read_text(encoding="utf-8").strip()) and time.monotonic() < end:
+        while not (pid.exists() and pid.read_text(encoding="utf-8").strip() and out.exists() and
+                   "questions.a_good.one" in out.read_text(encoding="utf-8")) and time.monotonic() < end:
             time.sleep(0.02)
         check.send_signal(signal.SIGTERM)
         expect(f"status {check.wait(20)}", check.returncode == 128 + signal.SIGTERM)
