@@ -106,6 +106,19 @@ inline std::string held_words(std::uint64_t reserved, std::uint64_t guarantee, c
   return words;
 }
 
+// The part that is known in any case of what a request lacked that a limit refused. 0: none.
+inline std::uint64_t least_lacking(std::uint64_t used, std::uint64_t requested, std::uint64_t limit) {
+  return minus_or_zero(used + requested, limit);
+}
+
+// "52MiB short", "at least 52MiB short"; empty if neither is known.
+inline std::string lack_words(std::uint64_t lacking, std::uint64_t least, std::uint64_t requested,
+                              FunctionRef<std::string(std::uint64_t)> shown) {
+  return lacking != 0 ? shown(lacking) + " short" + (lacking > requested ? ", in whole pages" : "")
+         : least != 0 ? "at least " + shown(least) + " short"
+                      : "";
+}
+
 struct Oom {
   int device;
   const char *api;
@@ -149,7 +162,7 @@ struct Oom {
   }
   // The part of lacking() that is known in any case. 0: none.
   std::uint64_t lacking_at_least() const {
-    return reason == Reason::limit && !sharing ? minus_or_zero(used + requested, limit) : 0;
+    return reason == Reason::limit && !sharing ? least_lacking(used, requested, limit) : 0;
   }
 };
 

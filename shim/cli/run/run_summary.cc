@@ -153,11 +153,9 @@ std::string count_line(const Row &row) {
                      counted(device.frees, "free, ", "frees, ") + refusals(device);
   if (const auto &largest = device.largest_refused; largest.bytes != 0) {
     line += "; largest refused: " + config::show_bytes(largest.bytes) + " requested";
-    if (largest.lacking != 0) {
-      line += ", " + config::show_bytes(largest.lacking) + " short" +
-              (largest.lacking > largest.bytes ? ", in whole pages" : "");
-    } else if (largest.least != 0) {
-      line += ", at least " + config::show_bytes(largest.least) + " short";
+    const std::string lack = events::lack_words(largest.lacking, largest.least, largest.bytes, config::show_bytes);
+    if (!lack.empty()) {
+      line += ", " + lack;
     } else if (largest.largest_free < largest.bytes) {
       line += ", the largest free piece had " + config::show_bytes(largest.largest_free);
     }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/saturating.h"
 #include "cli/base/text_table.h"
 #include "config/values/quotes.h"
 #include "config/values/size.h"
@@ -54,13 +53,10 @@ std::string seconds(std::uint64_t ns) {
 }
 
 std::string lack_words(const History::Refusal &refusal) {
-  if (refusal.lacking != 0) {
-    return config::show_exact_bytes(refusal.lacking) + " short" +
-           (refusal.lacking > refusal.largest.bytes ? ", in whole pages" : "");
-  }
-  if (const std::uint64_t least = minus_or_zero(refusal.used + refusal.largest.bytes, refusal.limit);
-      refusal.reason == "limit" && least != 0) {
-    return "at least " + config::show_exact_bytes(least) + " short";
+  const std::uint64_t asked = refusal.largest.bytes;
+  const std::uint64_t least = refusal.reason == "limit" ? events::least_lacking(refusal.used, asked, refusal.limit) : 0;
+  if (std::string lack = events::lack_words(refusal.lacking, least, asked, config::show_exact_bytes); !lack.empty()) {
+    return lack;
   }
   return refusal.device_free && refusal.largest_free < refusal.largest.bytes
              ? "the largest free piece had " + config::show_exact_bytes(refusal.largest_free)

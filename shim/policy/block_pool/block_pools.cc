@@ -40,7 +40,7 @@ BlockPools::BlockPools(const PoolParts &parts, IpcExporter &exports, Room &room,
       gifts(parts, devices, publication, returning, room),
       fast_path(parts, devices, returning, options.no_fast_path || options.synchronous_free),
       merger_(parts.fences, parts.journal),
-      preallocator_(room),
+      preallocator_(parts_.devices, room),
       growth_parts_{parts.contexts, parts.fences, parts.devices, sharing, gifts, room} {}
 
 ContextPool &BlockPools::pool_of(const ContextRef &context) {
@@ -94,7 +94,6 @@ CUresult BlockPools::allocate(const Request &request, const Contexts::Current &w
 }
 
 CUresult BlockPools::serve(const PoolCall &call, pool::Block &block, std::optional<events::Reason> &denied) {
-  parts_.devices.heed(call.device.device);  // before a pool takes its first memory
   preallocator_.prepare(call);
   if (gifts.is_beyond_order(call.device.device, call.request.upper_bound)) {
     gifts.heed_orders(call.request.api);

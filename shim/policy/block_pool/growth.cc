@@ -50,6 +50,7 @@ Growth::Growth(const GrowthParts &parts, const PoolCall &call)
 // The pool may not grow if only a slab for this request alone would fit: there could soon be very many such slabs. Nor
 // may it grow while another process is about to take what this one gave: what is freed here can be cleaned instead.
 bool Growth::collect() noexcept {
+  parts_.devices.heed(call_.device.device);  // not at a hit, which reads no shared memory
   parts_.sharing.reclaim_unshared();
   const std::uint64_t least = std::max(pool::Pool::slab_bytes_for(call_.request.upper_bound), kFirstSlabBytes);
   return cleaning_.collect(!parts_.gifts.gave_lately(call_.device.device) && call_.device.account.available() >= least);

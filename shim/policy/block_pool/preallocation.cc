@@ -15,6 +15,7 @@ void Preallocator::prepare(const PoolCall &call) {
     return;
   }
   if (turn.begin()) {
+    devices_.heed(call.device.device);
     try {
       preallocate(call);
     } catch (...) {  // no memory of the host: the pool grows on demand

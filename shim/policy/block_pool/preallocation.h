@@ -8,7 +8,7 @@ namespace ration::policy {
 
 class Preallocator {
  public:
-  explicit Preallocator(Room &room) : room_(room) {}
+  Preallocator(Devices &devices, Room &room) : devices_(devices), room_(room) {}
 
   // Called before a request is served; preallocates if that is due.
   void prepare(const PoolCall &call);
@@ -16,6 +16,7 @@ class Preallocator {
  private:
   void preallocate(const PoolCall &call);
 
+  Devices &devices_;
   Room &room_;
 };
 
